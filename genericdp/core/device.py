@@ -1,0 +1,135 @@
+"""One udev device, frozen: what sysfs and the udev database say about it at one moment.
+
+The rules of this file:
+
+* Nothing here reads the system; `genericdp.udev` makes these values, everything else only reads them.
+* Everything a device says about itself (serial, product, link names) is untrusted here and stays
+  exactly as read. Whoever puts it into an id, a path, an env or a log line goes through `hostile`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+#: sysfs attributes that identity, health and topology need whatever the rules say.
+CORE_ATTRIBUTES = frozenset(
+    {
+        "authorized",
+        "bInterfaceClass",
+        "bInterfaceNumber",
+        "busnum",
+        "devnum",
+        "idProduct",
+        "idVendor",
+        "index",
+        "line",
+        "name",
+        "numa_node",
+        "port_number",
+        "serial",
+        "version",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNumber:
+    """What a device node stands for: `kind` is "c" or "b", then major and minor."""
+
+    kind: str
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.major}:{self.minor}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UdevDevice:
+    """One entry of sysfs/udev with its parents.
+
+    sys_path      absolute, below /sys, symlinks resolved
+    incarnation   inode number of sys_path: another number under the same path is another device
+    device_node   absolute path below /dev, or None
+    number        the device number that udev reports, or None without a device node
+    node_is_there whether device_node is a node of that number right now (stat, never open)
+    initialized   udev has finished with it (or there is no udevd whose finishing could be awaited)
+    properties    udev properties; where there is no udev database, those of the kernel's uevent
+    attributes    sysfs attributes: CORE_ATTRIBUTES and those that rules ask for, where present
+    tags          udev tags
+    parent        the next device up, or None
+
+    Compared by identity: a new snapshot of the same thing is another value, so results may be
+    kept per snapshot.
+    """
+
+    sys_path: str
+    subsystem: str = ""
+    devtype: str = ""
+    driver: str = ""
+    incarnation: int = 0
+    device_node: str | None = None
+    number: DeviceNumber | None = None
+    node_is_there: bool = True
+    devlinks: tuple[str, ...] = ()
+    initialized: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    tags: frozenset[str] = frozenset()
+    parent: "UdevDevice | None" = None
+
+    @property
+    def sys_name(self) -> str:
+        """The kernel's name, the last component of the sys path (`ttyUSB0`)."""
+        return self.sys_path.rpartition("/")[2]
+
+    @property
+    def devname(self) -> str:
+        """The device node's name below /dev (`ttyUSB0`, `bus/usb/001/004`), "" without one."""
+        return (self.device_node or "").removeprefix("/dev/")
+
+    def ancestors(self) -> Iterator["UdevDevice"]:
+        """The parents, nearest first."""
+        device = self.parent
+        while device is not None:
+            yield device
+            device = device.parent
+
+    def self_and_ancestors(self) -> Iterator["UdevDevice"]:
+        """The device, then its parents, nearest first."""
+        yield self
+        yield from self.ancestors()
+
+    @property
+    def usb_device(self) -> "UdevDevice | None":
+        """The physical USB device that this one is or hangs off, or None."""
+        for device in self.self_and_ancestors():
+            if device.subsystem == "usb" and device.devtype == "usb_device":
+                return device
+        return None
+
+    @property
+    def usb_interface(self) -> "UdevDevice | None":
+        """The USB interface that this one is or hangs off, or None."""
+        for device in self.self_and_ancestors():
+            if device.subsystem == "usb" and device.devtype == "usb_interface":
+                return device
+        return None
+
+    def property(self, name: str) -> str | None:
+        """A udev property; SUBSYSTEM, DEVTYPE, DRIVER, DEVNAME are there even without a database."""
+        value = self.properties.get(name)
+        if value is not None:
+            return value
+        match name:
+            case "SUBSYSTEM":
+                return self.subsystem or None
+            case "DEVTYPE":
+                return self.devtype or None
+            case "DRIVER":
+                return self.driver or None
+            case "DEVNAME":
+                return self.device_node
+            case "DEVPATH":
+                return self.sys_path.removeprefix("/sys")
+            case _:
+                return None

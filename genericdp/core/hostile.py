@@ -1,0 +1,39 @@
+"""What a device says about itself, made harmless before it reaches anything that believes it.
+
+A serial number, a product string or a by-id name is whatever the maker, or an attacker with a
+programmable stick, put there: slashes, newlines, `..`, escape sequences, kilobytes. One function
+for each place such a string may go to; nothing else may put one there.
+"""
+
+import re
+
+_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:,@=-]")
+_NOT_IN_VALUE = re.compile(r"[^\x20-\x7e]")
+_NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
+
+PATH_LIMIT = 128
+VALUE_LIMIT = 1024
+
+
+def for_path(value: str) -> str:
+    """One path component: no slash, no control or non-ASCII character, never "", "." or ".."."""
+    cleaned = _NOT_IN_PATH.sub("_", value)[:PATH_LIMIT]
+    return cleaned if cleaned.strip(".") else "_" * max(1, len(cleaned))
+
+
+def for_value(value: str) -> str:
+    """The value of an env or an annotation: printable ASCII on one line, bounded length."""
+    return _NOT_IN_VALUE.sub("_", value)[:VALUE_LIMIT]
+
+
+def for_id(value: str) -> str:
+    """The readable part of a device id: `[A-Za-z0-9.-]`, runs of anything else become one dash."""
+    return _NOT_IN_ID.sub("-", value).strip("-.")
+
+
+def for_terminal(value: str) -> str:
+    """For people, in a log line or a table: control and non-printing characters shown as escapes."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "replace").decode("ascii")
+        for char in value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    )

@@ -1,0 +1,109 @@
+"""Texts with `{fields}` in rule files: container paths, envs, mounts, annotations, CDI names.
+
+The rules of this file:
+
+* A template is parsed once, with the rule file; expanding it can only miss a property.
+* Every value passes through the cleaner of the place it goes to (`hostile`), so that no device can
+  leave a directory or break a line, whatever it calls itself.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+#: Fields of ours, beside udev properties.
+#: devname: node's name below /dev; index: 0, 1, … over the devices of one answer; id: the device's
+#: id; link: absolute path of the node's stable link.
+FIELDS = ("devname", "index", "id", "link")
+
+#: Ours, made of trusted or already cleaned parts; these may hold slashes.
+_PATH_FIELDS = frozenset({"devname", "link"})
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]*)(?:\|(.*))?", re.DOTALL)
+_PROPERTY = re.compile(r"[A-Z][A-Z0-9_.:-]*")
+
+
+class BadTemplateError(ValueError):
+    """The text is no template. `field` is the unknown field's name, or "" when braces are at fault."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class MissingPropertyError(LookupError):
+    """The device lacks a property that the template names without a default."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A `{name}` or `{name|default}`; default None means that the property must be there."""
+
+    name: str
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed template: literal texts and fields in turn. `text` is what the operator wrote."""
+
+    text: str
+    parts: tuple[str | Field, ...]
+
+    @property
+    def properties(self) -> frozenset[str]:
+        """The udev properties that it names."""
+        return frozenset(
+            part.name for part in self.parts if isinstance(part, Field) and part.name not in FIELDS
+        )
+
+    def expand(self, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
+        """The text with every field replaced. Raises MissingPropertyError."""
+        return "".join(
+            part if isinstance(part, str) else _field_text(part, values, clean) for part in self.parts
+        )
+
+
+def _field_text(field: Field, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
+    value = values.get(field.name) or field.default
+    if value is None:
+        raise MissingPropertyError(field.name)
+    return value if field.name in _PATH_FIELDS else clean(value)
+
+
+def parse(text: str) -> Template:
+    """A template from its text. `{{` and `}}` stand for braces. Raises BadTemplateError."""
+    parts: list[str | Field] = []
+    literal, at = "", 0
+    for token in _TOKEN.finditer(text):
+        literal += text[at : token.start()]
+        at = token.end()
+        word = token.group(0)
+        if word in ("{{", "}}"):
+            literal += word[0]
+        elif token.group(1) is None:
+            raise BadTemplateError(f"'{word}' stands alone; write '{word}{word}' for the character")
+        else:
+            if literal:
+                parts.append(literal)
+            literal = ""
+            parts.append(_parse_field(token.group(1)))
+    literal += text[at:]
+    if literal:
+        parts.append(literal)
+    return Template(text, tuple(parts))
+
+
+def _parse_field(text: str) -> Field:
+    found = _FIELD.fullmatch(text)
+    if found is None:
+        raise BadTemplateError(f"unknown template field '{{{text}}}'", text)
+    name, default = found.group(1), found.group(2)
+    if name not in FIELDS and _PROPERTY.fullmatch(name) is None:
+        raise BadTemplateError(f"unknown template field '{{{name}}}'", name)
+    return Field(name, default)

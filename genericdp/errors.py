@@ -1,0 +1,70 @@
+"""What can go wrong, as values: where it is, what it is, what to do next.
+
+The rules of this file:
+
+* A `Problem` is a value; its text is made in one place (`Problem.render`), in the form compilers
+  use, so that editors and grep understand it and tests can compare it whole.
+* `GenericdpError` is for what an operator can act on: it is printed without a traceback. Any other
+  exception is a bug of ours and keeps its traceback.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Location:
+    """A place in a text file. Lines and columns count from 1; `length` is the width to underline."""
+
+    file: str
+    line: int
+    column: int = 1
+    length: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a file: where, what, what next.
+
+    `source` is the whole source line the location points into, or "" when there is none to show
+    (a file that cannot be read, say). `hint` may be "" when the message says it all.
+    """
+
+    location: Location
+    message: str
+    hint: str = ""
+    source: str = ""
+    severity: str = "error"
+
+    def render(self) -> str:
+        """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint."""
+        lines = [f"{self.location}: {self.severity}: {self.message}"]
+        if self.source:
+            number = f"{self.location.line:5d}"
+            # A tab before the caret must stay a tab, or the caret drifts off its column.
+            before = self.source[: self.location.column - 1]
+            pad = "".join("\t" if char == "\t" else " " for char in before)
+            width = max(1, min(self.location.length, len(self.source) - len(before)))
+            lines.append(f"{number} | {self.source}")
+            lines.append(f"{' ' * len(number)} | {pad}{'^' * width}")
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class GenericdpError(Exception):
+    """Something the operator can act on. `hint` says what to do next, or is ""."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ConfigError(GenericdpError):
+    """Rule files or settings that cannot be used; carries every problem found, in file order."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(problem.render() for problem in problems))
+        self.problems = problems

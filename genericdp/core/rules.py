@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from genericdp.core.match import Match, attributes_wanted
+from genericdp.core.pattern import Pattern
 from genericdp.core.template import Template, parse
 from genericdp.errors import Location
 
@@ -41,14 +42,14 @@ class NodeTable:
     match             which of the resource's nodes; the empty match takes every node
     container_paths   every one of them names the node inside; at least one
     permissions       non-empty subset of "rwm", in that order
-    devlinks          globs; the node's devlinks that match are further names inside
+    devlinks          the node's devlinks that one of these holds for are further names inside
     optional          the device is Healthy without it
     """
 
     match: Match = EVERYTHING
     container_paths: tuple[Template, ...] = (KERNEL_NAME,)
     permissions: str = "rw"
-    devlinks: tuple[str, ...] = ()
+    devlinks: tuple[Pattern, ...] = ()
     optional: bool = False
 
 
@@ -127,15 +128,19 @@ class Resource:
         return (self.match, *tables, *((self.health,) if self.health else ()))
 
     @property
-    def templates(self) -> tuple[Template, ...]:
-        """Every template of the table."""
+    def device_templates(self) -> tuple[Template, ...]:
+        """Every template that is expanded for the device as a whole, not for one of its nodes."""
         return (
-            *(path for node in self.nodes for path in node.container_paths),
             *(text for _, text in self.env),
             *(path for mount in self.mounts for path in (mount.host_path, mount.container_path)),
             *(text for _, text in self.annotations),
             *self.cdi,
         )
+
+    @property
+    def device_properties(self) -> frozenset[str]:
+        """The udev properties that those name."""
+        return frozenset().union(*(template.properties for template in self.device_templates))
 
 
 def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:

@@ -1,0 +1,162 @@
+"""What a container gets for the devices that the kubelet chose. Pure, idempotent, never empty.
+
+The rules of this file:
+
+* The same ids give the same answer, in whatever order they come, however often they are asked for:
+  the kubelet asks again for an init container, a sidecar, after a lost checkpoint.
+* host_path is always a link of ours. The kubelet keeps the answer over container restarts, re-plugs
+  and reboots; the runtime resolves the link each time it creates the container.
+* Of two DeviceSpecs with one container path the kubelet silently drops one. So a path that is taken
+  gets a number, `-1`, `-2`, …
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from genericdp.core.hostile import for_path, for_value
+from genericdp.core.identity import natural
+from genericdp.core.inventory import Device, Node, Offer
+from genericdp.core.rules import Resource
+from genericdp.core.template import Template
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpec:
+    """A device node for the container, as in the device plugin API."""
+
+    container_path: str
+    host_path: str
+    permissions: str
+
+
+@dataclass(frozen=True, slots=True)
+class MountSpec:
+    """A mount for the container, as in the device plugin API."""
+
+    container_path: str
+    host_path: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The answer for one container: ContainerAllocateResponse of the device plugin API."""
+
+    devices: tuple[DeviceSpec, ...]
+    mounts: tuple[MountSpec, ...]
+    envs: Mapping[str, str]
+    annotations: Mapping[str, str]
+    cdi_devices: tuple[str, ...]
+
+
+class UnknownDeviceError(LookupError):
+    """The kubelet asks for an id that was never offered, or for one that cannot be described."""
+
+
+_NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
+
+
+def env_prefix(resource: str) -> str:
+    """`GENERICDP_` and the full resource name in capitals, other characters as `_`."""
+    return "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
+
+
+def kubevirt_env(resource: str) -> str:
+    """The env in which KubeVirt looks for the bus and device numbers of USB devices."""
+    return "USB_RESOURCE_" + resource.upper().replace("/", "_").replace(".", "_")
+
+
+def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
+    """The answer for these ids of one resource. Raises UnknownDeviceError, its message for the pod.
+
+    An Unhealthy device is answered for as well: its links refuse the container, which the kubelet
+    retries, while an error here would end the pod.
+    """
+    devices = _devices(offer, ids)
+    resource = offer.resource
+    specs: dict[str, DeviceSpec] = {}
+    announced: list[str] = []
+    for index, (id_, device) in enumerate(devices):
+        for node in device.nodes:
+            paths = _container_paths(node, index, id_, link_dir)
+            host_path = f"{link_dir}/{node.link}"
+            placed = [_place(specs, path, host_path, node.table.permissions) for path in paths]
+            announced += [placed[0]] if placed[0] not in announced else []
+    values = [
+        {**device.values, **_own_values(device, index, id_, link_dir)}
+        for index, (id_, device) in enumerate(devices)
+    ]
+    envs = {
+        env_prefix(resource.name): ",".join(announced),
+        f"{env_prefix(resource.name)}_IDS": ",".join(id_ for id_, _ in devices),
+    }
+    if resource.kubevirt:
+        numbers = [f"{device.usb[0]}:{device.usb[1]}" for _, device in devices if device.usb]
+        envs[kubevirt_env(resource.name)] = ",".join(numbers)
+    envs.update({name: _joined(template, values) for name, template in resource.env})
+    return Allocation(
+        devices=tuple(specs.values()),
+        mounts=_mounts(resource, values),
+        envs=envs,
+        annotations={name: _joined(template, values) for name, template in resource.annotations},
+        cdi_devices=tuple(
+            dict.fromkeys(template.expand(each, for_path) for template in resource.cdi for each in values)
+        ),
+    )
+
+
+def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
+    known = offer.ids
+    chosen: list[tuple[str, Device]] = []
+    for id_ in sorted(set(ids), key=natural):
+        device = known.get(id_)
+        if device is None:
+            raise UnknownDeviceError(f"{offer.resource.name} has no device '{for_value(id_)}'")
+        if not device.nodes:
+            raise UnknownDeviceError(
+                f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again"
+            )
+        chosen.append((id_, device))
+    return chosen
+
+
+def _own_values(device: Device, index: int, id_: str, link_dir: str) -> dict[str, str]:
+    first = device.nodes[0]
+    return {
+        "index": str(index),
+        "id": id_,
+        "link": f"{link_dir}/{first.link}",
+        "devname": first.path.removeprefix("/dev/"),
+    }
+
+
+def _container_paths(node: Node, index: int, id_: str, link_dir: str) -> list[str]:
+    values = {**node.values, "index": str(index), "id": id_, "link": f"{link_dir}/{node.link}"}
+    paths = [template.expand(values, for_path) for template in node.table.container_paths]
+    return list(dict.fromkeys((*paths, *node.devlinks)))
+
+
+def _place(specs: dict[str, DeviceSpec], path: str, host_path: str, permissions: str) -> str:
+    """Enter a node under `path`, or under the next free name when another node has it."""
+    number, free = 0, path
+    while free in specs and specs[free].host_path != host_path:
+        number += 1
+        free = f"{path}-{number}"
+    specs[free] = DeviceSpec(free, host_path, permissions)
+    return free
+
+
+def _joined(template: Template, values: list[dict[str, str]]) -> str:
+    """The template for each device; one text when they all say the same."""
+    return ",".join(dict.fromkeys(template.expand(each, for_value) for each in values))
+
+
+def _mounts(resource: Resource, values: list[dict[str, str]]) -> tuple[MountSpec, ...]:
+    mounts: dict[str, MountSpec] = {}
+    for mount in resource.mounts:
+        for each in values:
+            inside = mount.container_path.expand(each, for_path)
+            outside = mount.host_path.expand(each, for_path)
+            mounts.setdefault(inside, MountSpec(inside, outside, mount.read_only))
+    return tuple(mounts.values())

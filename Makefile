@@ -1,0 +1,66 @@
+# What this project can do, one target each: `make` prints them.
+# Nothing has to be set up first: each target sets up what it needs, once.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+# With it, every start of the daemon in a test would compile everything: +440 ms, +5 MiB.
+unexport PYTHONDONTWRITEBYTECODE
+
+BIN := .venv/bin
+# What `make demo` shows; `make demo DEMO="--rules my.toml"` shows something else.
+DEMO ?= --rules examples
+
+##@ Use
+.PHONY: demo
+demo: .venv/ready  ## this machine's own devices at an embedded kubelet
+	@$(BIN)/genericdp simulate $(DEMO)
+
+##@ Test
+.PHONY: test
+test: packages .venv/ready .venv-floor/ready lint types  ## everything: lint, types, then all tests (asks sudo for root when needed)
+	@.ci/python-as-root -m pytest
+
+.PHONY: check
+check: lint types .venv/ready  ## the quick part: lint, types, architecture
+	@$(BIN)/python -m pytest -q tests/test_architecture.py
+
+.PHONY: lint
+lint: .venv/ready  ## ruff: rules and format
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: .venv/ready  ## mypy, strict
+	@$(BIN)/mypy
+
+.PHONY: coverage
+coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines and branches they miss
+	@.ci/python-as-root -m coverage run -m pytest
+	@$(BIN)/coverage report
+	@$(BIN)/coverage report --include='genericdp/core/*' --fail-under=100
+
+##@ Set up
+.PHONY: venv
+venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries) and .venv-floor (Debian 12's), as every target does
+
+.PHONY: packages
+packages:  # asked every time: it takes 10 ms, and a stamp would not see a package go
+	@.ci/system-packages
+
+.venv/ready: pyproject.toml .ci/venv
+	@.ci/venv .venv --editable '.[test]'
+
+.venv-floor/ready: .ci/floor.txt .ci/venv
+	@.ci/venv .venv-floor --requirement .ci/floor.txt
+
+.PHONY: clean
+clean:  ## remove everything that was made, both environments too
+	@rm -rf .venv .venv-floor .cache build dist *.egg-info
+	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+
+.PHONY: help
+help:
+	@awk 'BEGIN { FS = ":.*  ## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*  ## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

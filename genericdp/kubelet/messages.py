@@ -1,0 +1,161 @@
+"""Protobuf messages and gRPC methods declared in readable Python, without generated code.
+
+Generated code refuses every protobuf older than the compiler that wrote it, so no one file of it
+serves both a distribution's protobuf 3.21 and today's. A descriptor that is built at import time does.
+
+The rules of this file:
+
+* A class under `@message(package)` is a declaration: its annotations become the descriptor, its
+  attribute values the field numbers, and the class itself is replaced by protobuf's own.
+  Type checkers keep seeing the declaration, so constructors and fields are checked.
+* A type has to be declared before the field that uses it.
+* Nothing here knows a particular API; the files of proto/ are the source of truth for those that
+  use it, and a test compares.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from inspect import get_annotations
+from types import NoneType, UnionType
+from typing import Annotated, Any, Generic, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+
+import grpc
+import grpc.aio
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message as Message  # noqa: PLC0414  # the base of every declaration
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_M = TypeVar("_M", bound=type[Message])
+_Request = TypeVar("_Request", bound=Message)
+_Response = TypeVar("_Response", bound=Message)
+
+Int32 = Annotated[int, _Field.TYPE_INT32]
+Int64 = Annotated[int, _Field.TYPE_INT64]
+UInt64 = Annotated[int, _Field.TYPE_UINT64]
+
+_SCALARS: dict[Any, Any] = {
+    bool: _Field.TYPE_BOOL,
+    str: _Field.TYPE_STRING,
+    Int32: _Field.TYPE_INT32,
+    Int64: _Field.TYPE_INT64,
+    UInt64: _Field.TYPE_UINT64,
+}
+
+#: Apart from the default pool: another package of the process may hold the same names.
+_POOL = descriptor_pool.DescriptorPool()
+
+
+def field(number: int) -> Any:
+    """The number of a message's field. A field that is not given keeps its proto3 default."""
+    return number
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def message(package: str, *, reserved: Iterable[int] = ()) -> Callable[[_M], _M]:
+    """Replace a declaration by the protobuf class of `package.ClassName`.
+
+    `list`, `Sequence` and `Mapping[str, str]` are repeated and map fields, `X | None` is a message
+    that may be absent (or an `optional` scalar); reading an absent message gives an empty one.
+    """
+
+    def declare(declaration: _M) -> _M:
+        name = declaration.__name__
+        file = descriptor_pb2.FileDescriptorProto(
+            name=f"genericdp/{package}/{name}.proto", package=package, syntax="proto3"
+        )
+        descriptor = file.message_type.add(name=name)
+        hints = get_type_hints(declaration, include_extras=True)
+        for key in get_annotations(declaration):
+            _add_field(file, descriptor, key, getattr(declaration, key), hints[key])
+        for number in reserved:
+            descriptor.reserved_range.add(start=number, end=number + 1)
+        _POOL.AddSerializedFile(file.SerializeToString())
+        return _message_class(f"{package}.{name}")  # type: ignore[no-any-return]  # a class made at run time
+
+    return declare
+
+
+def _add_field(
+    file: descriptor_pb2.FileDescriptorProto,
+    descriptor: descriptor_pb2.DescriptorProto,
+    name: str,
+    number: int,
+    hint: Any,
+) -> None:
+    """Append one field, and what it needs: the file of its type, a map's entry, a oneof."""
+    made = descriptor.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
+    origin = get_origin(hint)
+    if origin is Mapping:
+        entry = f"{name.title()}Entry"
+        nested = descriptor.nested_type.add(name=entry)
+        nested.options.map_entry = True
+        for part, (key, value) in enumerate(zip(("key", "value"), get_args(hint), strict=True), start=1):
+            _add_field(file, nested, key, part, value)
+        made.label = _Field.LABEL_REPEATED
+        made.type, made.type_name = _Field.TYPE_MESSAGE, f".{file.package}.{descriptor.name}.{entry}"
+        return
+    if origin is Sequence:
+        made.label = _Field.LABEL_REPEATED
+        (hint,) = get_args(hint)
+    elif origin is UnionType or NoneType in get_args(hint):
+        (hint,) = (part for part in get_args(hint) if part is not NoneType)
+        if hint in _SCALARS:
+            made.proto3_optional, made.oneof_index = True, len(descriptor.oneof_decl)
+            descriptor.oneof_decl.add(name=f"_{name}")
+    if hint in _SCALARS:
+        made.type = _SCALARS[hint]
+        return
+    made.type, made.type_name = _Field.TYPE_MESSAGE, f".{hint.DESCRIPTOR.full_name}"
+    if hint.DESCRIPTOR.file.name not in file.dependency:
+        file.dependency.append(hint.DESCRIPTOR.file.name)
+
+
+def _message_class(full_name: str) -> Any:
+    """The class of a message in our pool, on protobuf before and after `GetMessageClass` (4.22)."""
+    descriptor = _POOL.FindMessageTypeByName(full_name)
+    get: Callable[[Any], Any] | None = getattr(message_factory, "GetMessageClass", None)
+    if get is None:
+        factory: Any = message_factory.MessageFactory(_POOL)
+        get = factory.GetPrototype
+    return get(descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[_Request, _Response]):
+    """One RPC: its path ("/package.Service/Name"), its messages, whether the response is a stream."""
+
+    path: str
+    request: type[_Request]
+    response: type[_Response]
+    streams: bool = False
+
+    def unary(self, channel: grpc.aio.Channel) -> "grpc.aio.UnaryUnaryMultiCallable[_Request, _Response]":
+        """The client side of a method with one response."""
+        return channel.unary_unary(
+            self.path,
+            request_serializer=self.request.SerializeToString,
+            response_deserializer=self.response.FromString,
+        )
+
+    def stream(self, channel: grpc.aio.Channel) -> "grpc.aio.UnaryStreamMultiCallable[_Request, _Response]":
+        """The client side of a method with a stream of responses."""
+        return channel.unary_stream(
+            self.path,
+            request_serializer=self.request.SerializeToString,
+            response_deserializer=self.response.FromString,
+        )
+
+
+def generic_handler(servicer: object, *methods: Method[Any, Any]) -> grpc.GenericRpcHandler:
+    """Serve `methods`, all of one service, by the like-named methods of `servicer`."""
+    handlers = {}
+    service = ""
+    for method in methods:
+        _, service, name = method.path.split("/")
+        make = grpc.unary_stream_rpc_method_handler if method.streams else grpc.unary_unary_rpc_method_handler
+        handlers[name] = make(
+            getattr(servicer, name),
+            request_deserializer=method.request.FromString,
+            response_serializer=method.response.SerializeToString,
+        )
+    return grpc.method_handlers_generic_handler(service, handlers)

@@ -1,0 +1,54 @@
+"""Who holds which device: the PodResources API, asked seldom and without insisting.
+
+The rules of this file:
+
+* There is no call by which the kubelet says that a device is free again; this is the only evidence.
+* No answer is no evidence: an absent socket, an old kubelet or the kubelet's rate limit (100 calls a
+  second, shared by everybody on the node) give None, never "nobody".
+"""
+
+import os
+from dataclasses import dataclass
+
+import grpc
+import grpc.aio
+
+from genericdp.kubelet import podresources as api
+
+_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Holder:
+    """A container that holds a device."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+#: (resource, id as the kubelet knows it) -> who holds it.
+Holdings = dict[tuple[str, str], tuple[Holder, ...]]
+
+
+async def ask(socket_path: str) -> Holdings | None:
+    """Who holds what right now; None when nobody can say."""
+    if not os.path.exists(socket_path):
+        return None
+    async with grpc.aio.insecure_channel(
+        f"unix:{socket_path}",
+        options=(("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)),
+    ) as channel:
+        lister = api.PodResourcesListerStub(channel)
+        try:
+            answer = await lister.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S)
+        except grpc.aio.AioRpcError:
+            return None
+    holdings: dict[tuple[str, str], set[Holder]] = {}
+    for pod in answer.pod_resources:
+        for container in pod.containers:
+            holder = Holder(pod.namespace, pod.name, container.name)
+            for devices in container.devices:
+                for id_ in devices.device_ids:
+                    holdings.setdefault((devices.resource_name, id_), set()).add(holder)
+    return {key: tuple(sorted(holders)) for key, holders in holdings.items()}

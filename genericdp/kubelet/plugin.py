@@ -1,0 +1,236 @@
+"""The DevicePlugin service of one resource: what the kubelet sees and asks.
+
+The rules of this file:
+
+* The plugin holds the offer as a numbered version. Each stream has its own cursor, so a dead stream
+  cannot eat an update that belongs to a living one.
+* A stream sends the whole list at once when it opens and then only when the list differs from what
+  that stream sent last, at most once in the coalescing time (the first change goes out at once).
+  Every message costs the kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
+* Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
+  they only compute.
+"""
+# ruff: noqa: N802  (the proto's spelling)
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+
+import grpc
+
+from genericdp.core.allocate import Allocation, UnknownDeviceError, allocate
+from genericdp.core.inventory import Device, Offer, device_behind
+from genericdp.core.prefer import prefer
+from genericdp.kubelet import deviceplugin as api
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """An answer that was given: for the log, the metrics and the order of use."""
+
+    resource: str
+    ids: tuple[str, ...]
+    error: str = ""
+
+
+class Plugin:
+    """One resource as a device plugin. Serves any number of streams; never ends one by itself."""
+
+    def __init__(
+        self,
+        offer: Offer,
+        *,
+        link_dir: str,
+        coalesce_s: float,
+        on_allocate: Callable[[Allocated], None] = lambda _: None,
+    ) -> None:
+        self.offer = offer
+        self.streams = 0
+        self.messages = 0
+        self._link_dir = link_dir
+        self._coalesce_s = coalesce_s
+        self._on_allocate = on_allocate
+        self._list = list_of(offer)
+        self._changed = asyncio.Event()
+        self._streams_changed = asyncio.Event()
+        self._used: dict[str, int] = {}
+        self._uses = 0
+
+    def update(self, offer: Offer) -> None:
+        """Take over a new offer of the same resource. Streams hear of it if their list changed."""
+        self.offer = offer
+        new = list_of(offer)
+        if new != self._list:
+            self._list = new
+            self._wake_up()
+        known = offer.ids
+        self._used = {id_: use for id_, use in self._used.items() if id_ in known}
+
+    async def wait_for_streams(self, wanted: Callable[[int], bool]) -> None:
+        """Return once the number of live streams is as wanted."""
+        while not wanted(self.streams):
+            event = self._streams_changed
+            await event.wait()
+
+    def options(self) -> api.DevicePluginOptions:
+        """What the kubelet may ask of this plugin; it believes GetDevicePluginOptions alone."""
+        return api.DevicePluginOptions(
+            pre_start_required=self.offer.resource.prestart is not None,
+            get_preferred_allocation_available=True,
+        )
+
+    async def GetDevicePluginOptions(
+        self, request: api.Empty, context: "grpc.aio.ServicerContext[api.Empty, api.DevicePluginOptions]"
+    ) -> api.DevicePluginOptions:
+        del request, context
+        return self.options()
+
+    async def ListAndWatch(
+        self,
+        request: api.Empty,
+        context: "grpc.aio.ServicerContext[api.Empty, api.ListAndWatchResponse]",
+    ) -> AsyncIterator[api.ListAndWatchResponse]:
+        del request, context
+        self._count_stream(1)
+        sent: api.ListAndWatchResponse | None = None
+        try:
+            while True:
+                changed = self._changed
+                if self._list != sent:
+                    sent = self._list
+                    self.messages += 1
+                    yield sent
+                    await asyncio.sleep(self._coalesce_s)
+                    continue
+                await changed.wait()
+        finally:
+            self._count_stream(-1)
+
+    async def GetPreferredAllocation(
+        self,
+        request: api.PreferredAllocationRequest,
+        context: "grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse]",
+    ) -> api.PreferredAllocationResponse:
+        del context
+        return api.PreferredAllocationResponse(
+            container_responses=[
+                api.ContainerPreferredAllocationResponse(
+                    deviceIDs=prefer(
+                        self.offer,
+                        asked.available_deviceIDs,
+                        asked.must_include_deviceIDs,
+                        asked.allocation_size,
+                        self._used,
+                    )
+                )
+                for asked in request.container_requests
+            ]
+        )
+
+    async def Allocate(
+        self,
+        request: api.AllocateRequest,
+        context: "grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse]",
+    ) -> api.AllocateResponse:
+        name = self.offer.resource.name
+        answers: list[api.ContainerAllocateResponse] = []
+        for asked in request.container_requests:
+            ids = tuple(asked.devices_ids)
+            try:
+                answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
+            except UnknownDeviceError as error:
+                self._on_allocate(Allocated(name, ids, str(error)))
+                await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+            self._note_use(ids)
+            self._on_allocate(Allocated(name, ids))
+        # An empty answer leaks the devices in the kubelet, see its "no containers return in …".
+        return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
+
+    async def PreStartContainer(
+        self,
+        request: api.PreStartContainerRequest,
+        context: "grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse]",
+    ) -> api.PreStartContainerResponse:
+        prestart = self.offer.resource.prestart
+        if prestart is not None:
+            try:
+                async with asyncio.timeout(prestart.wait_s):
+                    while self._absent(request.devices_ids):
+                        await self._changed.wait()
+            except TimeoutError:
+                await context.abort(
+                    grpc.StatusCode.UNAVAILABLE, self._refusal(request.devices_ids, prestart.wait_s)
+                )
+        return api.PreStartContainerResponse()
+
+    def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
+        known = self.offer.ids
+        return [(id_, known.get(id_)) for id_ in ids if not (found := known.get(id_)) or not found.healthy]
+
+    def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
+        parts = [
+            f"'{id_}' ({device.reason if device else 'no rule takes it any more'})"
+            for id_, device in self._absent(ids)
+        ]
+        return (
+            f"{self.offer.resource.name}: waited {waited_s:g} s for {', '.join(parts)}; "
+            "plug it in again, the container is started as soon as it is back"
+        )
+
+    def _note_use(self, ids: Iterable[str]) -> None:
+        self._uses += 1
+        for id_ in ids:
+            self._used[id_] = self._uses
+
+    def _count_stream(self, difference: int) -> None:
+        self.streams += difference
+        event, self._streams_changed = self._streams_changed, asyncio.Event()
+        event.set()
+
+    def _wake_up(self) -> None:
+        event, self._changed = self._changed, asyncio.Event()
+        event.set()
+
+
+def list_of(offer: Offer) -> api.ListAndWatchResponse:
+    """The list for the kubelet: every id once, topology only where a NUMA node is known."""
+    return api.ListAndWatchResponse(
+        devices=[
+            api.Device(
+                ID=id_,
+                health=str(device.health),
+                topology=None
+                if device.numa is None
+                else api.TopologyInfo(nodes=[api.NUMANode(ID=device.numa)]),
+            )
+            for id_, device in offer.ids.items()
+        ]
+    )
+
+
+def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
+    """The answer for one container as a message."""
+    return api.ContainerAllocateResponse(
+        envs=dict(allocation.envs),
+        mounts=[
+            api.Mount(
+                container_path=mount.container_path,
+                host_path=mount.host_path,
+                read_only=mount.read_only,
+            )
+            for mount in allocation.mounts
+        ],
+        devices=[
+            api.DeviceSpec(
+                container_path=spec.container_path,
+                host_path=spec.host_path,
+                permissions=spec.permissions,
+            )
+            for spec in allocation.devices
+        ],
+        annotations=dict(allocation.annotations),
+        cdi_devices=[api.CDIDevice(name=name) for name in allocation.cdi_devices],
+    )
+
+
+__all__ = ["Allocated", "Plugin", "answer_of", "device_behind", "list_of"]

@@ -1,0 +1,183 @@
+"""The life of one resource's registration: serve, register, notice that it is lost, again.
+
+The rules of this file:
+
+* A fresh, short, unique socket name for every registration, and never a registration while a stream
+  of the earlier one is alive. In kubelets up to 1.36 the end of any stream of a resource kills the
+  client that is current at that moment; newer ones reject a socket that they know.
+* The server answers before Register is called: the kubelet asks GetDevicePluginOptions meanwhile.
+* A stream that ends while kubelet.sock stands means that the registration is lost; the kubelet
+  never comes back by itself.
+* Read `serve` from top to bottom: there is no other state than where it stands.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+
+import grpc
+import grpc.aio
+
+from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.plugin import Plugin
+from genericdp.kubelet.socket import KubeletSocket
+
+#: The kernel's limit for the path of a unix socket (unix(7): 108 bytes with the zero).
+SOCKET_PATH_LIMIT = 107
+
+#: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
+REGISTER_TIMEOUT_S = 15.0
+
+#: ListAndWatch follows Register within milliseconds; without it the registration is worth nothing.
+FIRST_STREAM_TIMEOUT_S = 5.0
+
+#: A registration that lasted so long was no failure.
+STEADY_S = 10.0
+
+PREFIX = "gdp-"
+
+
+class Phase(StrEnum):
+    """Where a registration stands."""
+
+    WAITING = "waiting for the kubelet"
+    REGISTERING = "registering"
+    REGISTERED = "registered"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a registration stands, for the log, the status line and the tests."""
+
+    resource: str
+    phase: Phase
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """How long to wait before the next try, in seconds: doubling from `first` to `longest`."""
+
+    first: float
+    longest: float
+
+    def before_try(self, failures: int) -> float:
+        """The pause after so many failures in a row, with jitter so that resources spread out."""
+        pause: float = min(self.longest, self.first * 2 ** min(failures, 30))
+        return pause * (0.5 + random.random() / 2)  # noqa: S311  (nothing secret about a pause)
+
+
+#: After an answer that says no. A kubelet that comes back is noticed at once whatever the pause.
+REFUSED = Pauses(0.25, 30.0)
+
+
+class Registration:
+    """Keeps one plugin registered at the kubelet, until its task is cancelled."""
+
+    def __init__(
+        self,
+        plugin: Plugin,
+        kubelet: KubeletSocket,
+        *,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        pauses: Pauses = REFUSED,
+    ) -> None:
+        self.plugin = plugin
+        self.progress = Progress(plugin.offer.resource.name, Phase.WAITING)
+        self._kubelet = kubelet
+        self._on_progress = on_progress
+        self._pauses = pauses
+
+    async def serve(self) -> None:
+        """Register, again and again, whenever the kubelet is there and does not know us."""
+        failures = 0
+        while True:
+            self._report(Phase.WAITING, self.progress.error)
+            incarnation = await self._kubelet.wait_until_there()
+            try:
+                async with self._server() as endpoint:
+                    self._report(Phase.REGISTERING, self.progress.error)
+                    await self._register(endpoint)
+                    await self._first_stream()
+                    self._report(Phase.REGISTERED)
+                    since = asyncio.get_running_loop().time()
+                    await self._until_lost(incarnation)
+                    lasted = asyncio.get_running_loop().time() - since
+                failures = 0 if lasted > STEADY_S else failures + 1
+                error = "the kubelet closed the stream"
+            except (grpc.aio.AioRpcError, OSError, TimeoutError) as caught:
+                error = _words(caught)
+                failures += 1
+            self._report(Phase.WAITING, error)
+            # A kubelet that comes back ends the pause; only one that says no is worth waiting for.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pauses.before_try(failures)):
+                    await self._kubelet.wait_for_another(incarnation)
+
+    @asynccontextmanager
+    async def _server(self) -> AsyncIterator[str]:
+        """A running server on a new socket in the kubelet's directory; gives the socket's name."""
+        endpoint = f"{PREFIX}{secrets.token_hex(5)}.sock"
+        path = os.path.join(self._kubelet.directory, endpoint)
+        if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
+            raise OSError(f"the socket path '{path}' has more than {SOCKET_PATH_LIMIT} bytes")
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((api.device_plugin_handler(self.plugin),))
+        try:
+            try:
+                server.add_insecure_port(f"unix:{path}")
+            except RuntimeError as error:
+                raise OSError(f"cannot make the socket '{path}': {error}") from error
+            await server.start()
+            yield endpoint
+        finally:
+            # Streams end here, and only then may the next registration begin.
+            await server.stop(grace=None)
+            await self.plugin.wait_for_streams(lambda streams: streams == 0)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    async def _register(self, endpoint: str) -> None:
+        request = api.RegisterRequest(
+            version=api.VERSION,
+            endpoint=endpoint,
+            resource_name=self.plugin.offer.resource.name,
+            options=self.plugin.options(),
+        )
+        await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
+
+    async def _first_stream(self) -> None:
+        try:
+            async with asyncio.timeout(FIRST_STREAM_TIMEOUT_S):
+                await self.plugin.wait_for_streams(lambda streams: streams > 0)
+        except TimeoutError:
+            raise TimeoutError("the kubelet accepted the registration but opened no stream") from None
+
+    async def _until_lost(self, incarnation: object) -> None:
+        """Return when the last stream has ended or the kubelet is another one."""
+        gone = asyncio.ensure_future(self.plugin.wait_for_streams(lambda streams: streams == 0))
+        replaced = asyncio.ensure_future(self._kubelet.wait_for_another(incarnation))
+        try:
+            await asyncio.wait((gone, replaced), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (gone, replaced):
+                task.cancel()
+            await asyncio.gather(gone, replaced, return_exceptions=True)
+
+    def _report(self, phase: Phase, error: str = "") -> None:
+        progress = Progress(self.progress.resource, phase, error)
+        if progress != self.progress:
+            self.progress = progress
+            self._on_progress(progress)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return error.details() or error.code().name
+    return str(error)

@@ -1,0 +1,84 @@
+"""Our stable links: what the container runtime finds under the host_path that the kubelet saved.
+
+The rules of this file:
+
+* A link points at a device node or, while its device is absent, at itself. Both containerd and
+  CRI-O refuse to create a container then; a missing or dangling link makes CRI-O leave the device
+  out without a word.
+* A link changes by rename, so at no moment is it missing.
+* A link that this process did not make and nobody asks for may be named in an answer that the
+  kubelet keeps: it is pointed at itself, not removed.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from genericdp.errors import GenericdpError
+
+_NEW = ".new"
+
+
+class Links:
+    """The link directory. All methods are synchronous and fast; the directory lives in memory."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._ours: set[str] = set()
+
+    def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
+        """Make the links be as wanted: name -> device node path, or None for an absent device.
+
+        Returns the links that could not be made, with the reason. Raises GenericdpError when there
+        is no directory to make them in.
+        """
+        failed: dict[str, str] = {}
+        with self._open() as directory:
+            present = _links_in(directory)
+            for name, path in wanted.items():
+                target = path if path is not None else name
+                if present.get(name) != target:
+                    try:
+                        _point(directory, name, target)
+                    except OSError as error:
+                        failed[name] = f"cannot make the link '{self.directory}/{name}': {error.strerror}"
+            for name in present.keys() - wanted.keys():
+                if name in self._ours:
+                    os.unlink(name, dir_fd=directory)
+                elif present[name] != name:
+                    _point(directory, name, name)
+        self._ours = set(wanted)
+        return failed
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """The directory as a file descriptor, so that nobody can exchange it under our hands."""
+        try:
+            os.makedirs(self.directory, mode=0o755, exist_ok=True)
+            descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise GenericdpError(
+                f"cannot use the link directory '{self.directory}': {error.strerror}",
+                hint="it must be a directory that genericdp can write to; see 'link_dir' in genericdp.toml",
+            ) from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _links_in(directory: int) -> dict[str, str]:
+    """The links that are there: name -> target. What is no link is not ours and left alone."""
+    with os.scandir(directory) as entries:
+        return {
+            entry.name: os.readlink(entry.name, dir_fd=directory)
+            for entry in entries
+            if entry.is_symlink() and not entry.name.endswith(_NEW)
+        }
+
+
+def _point(directory: int, name: str, target: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name + _NEW, dir_fd=directory)
+    os.symlink(target, name + _NEW, dir_fd=directory)
+    os.rename(name + _NEW, name, src_dir_fd=directory, dst_dir_fd=directory)

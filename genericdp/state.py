@@ -1,0 +1,123 @@
+"""What must outlive a restart: `core.memory.Memory` in a small JSON file of the state directory.
+
+The rules of this file:
+
+* Written only when what it says changed, whole, by rename: a power cut leaves the old or the new one.
+* A file that cannot be read is kept aside and reported; the daemon starts with an empty memory.
+* When a device left is not saved: after a restart its grace begins anew, which errs on the safe side.
+"""
+
+import json
+import os
+from typing import Any
+
+from genericdp.core.inventory import Device, Health
+from genericdp.core.memory import Memory, Remembered
+from genericdp.errors import GenericdpError
+
+_VERSION = 1
+
+
+class StateFile:
+    """`memory.json` in the state directory."""
+
+    def __init__(self, directory: str) -> None:
+        self.path = os.path.join(directory, "memory.json")
+        self._saved = ""
+
+    def load(self) -> Memory:
+        """The memory as it was saved; empty without a file. Raises GenericdpError for a broken one,
+        after it has been moved out of the way.
+        """
+        try:
+            with open(self.path, encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return Memory()
+        except (OSError, UnicodeDecodeError) as error:
+            raise GenericdpError(f"cannot read '{self.path}': {error}") from error
+        try:
+            memory = _parse(json.loads(text))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            aside = f"{self.path}.broken"
+            os.replace(self.path, aside)
+            raise GenericdpError(
+                f"'{self.path}' is broken, starting without it: {error!r}",
+                hint=f"it is kept as '{aside}'",
+            ) from error
+        self._saved = text
+        return memory
+
+    def save(self, memory: Memory) -> None:
+        """Save the memory if it differs from what was saved last. Raises GenericdpError."""
+        text = json.dumps(_render(memory), indent=1, sort_keys=True)
+        if text == self._saved:
+            return
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            with open(f"{self.path}.new", "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(f"{self.path}.new", self.path)
+        except OSError as error:
+            raise GenericdpError(
+                f"cannot save '{self.path}': {error.strerror}",
+                hint="without it, ids of twins and of absent devices do not outlive a reboot",
+            ) from error
+        self._saved = text
+
+
+def _render(memory: Memory) -> dict[str, Any]:
+    return {
+        "version": _VERSION,
+        "ties": dict(memory.ties),
+        "devices": {
+            id_: {
+                "resource": known.resource,
+                "unit": known.device.unit,
+                "port": known.device.port,
+                "hub": known.device.hub,
+                "numa": known.device.numa,
+                "links": sorted(known.device.links),
+            }
+            for id_, known in memory.devices.items()
+        },
+    }
+
+
+def _parse(saved: Any) -> Memory:
+    if saved["version"] != _VERSION:
+        raise ValueError(f"version {saved['version']!r}, expected {_VERSION}")
+    ties = {_text(unit): _text(port) for unit, port in saved["ties"].items()}
+    devices = {id_: _parse_device(_text(id_), entry) for id_, entry in saved["devices"].items()}
+    return Memory(devices, ties)
+
+
+def _parse_device(id_: str, entry: Any) -> Remembered:
+    numa = entry["numa"]
+    if numa is not None and not isinstance(numa, int):
+        raise TypeError(f"numa of {id_!r} is {numa!r}")
+    device = Device(
+        id=id_,
+        health=Health.UNHEALTHY,
+        links=tuple(_link(name) for name in entry["links"]),
+        numa=numa,
+        unit=_text(entry["unit"]),
+        port=_text(entry["port"]),
+        hub=_text(entry["hub"]),
+    )
+    return Remembered(_text(entry["resource"]), device)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _link(value: Any) -> str:
+    name = _text(value)
+    if "/" in name or name in ("", ".", ".."):
+        raise ValueError(f"{name!r} is no link name")
+    return name

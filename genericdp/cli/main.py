@@ -1,0 +1,211 @@
+"""What an operator can type: the table of verbs, and where every mistake becomes an exit status.
+
+The rules of this file:
+
+* A verb is a module with `add_arguments(parser)` and `run(…) -> int`, whose keywords are the options.
+  Only the module of the verb that is asked for is imported.
+* Exit status: 0 fine; 1 the thing asked about is not fine; 2 usage; 3 a bug of ours; 130 interrupted.
+* A usage error says what is wrong and names what was probably meant; it does not print the help.
+"""
+
+import argparse
+import contextlib
+import difflib
+import importlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn, Protocol, cast
+
+from genericdp import VERSION
+from genericdp.cli.options import UsageError
+from genericdp.core.hostile import for_terminal
+from genericdp.errors import ConfigError, GenericdpError
+
+FINE = 0
+NOT_FINE = 1
+USAGE = 2
+BUG = 3
+INTERRUPTED = 130
+#: What a shell reports of a program whose reader went away.
+BROKEN_PIPE = 141
+
+#: The verbs in the order in which an operator meets them; the module has the verb's name.
+VERBS = {
+    "run": "the daemon: offer this machine's devices to the kubelet",
+    "check": "are the rule files right?",
+    "list": "the devices that the rules take, and the resource each goes to",
+    "explain": "why does a device match, or not, and what would a container get?",
+    "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
+}
+
+_USAGE = """\
+usage: genericdp VERB [OPTION…]
+       genericdp VERB --help
+
+Offers the devices that udev knows to Kubernetes, as rule files say.
+
+verbs:
+{verbs}
+
+options:
+  --version   print the version
+  --help      print this, or after a verb, all about the verb
+
+examples:
+  genericdp check                       all rule files, all mistakes
+  genericdp list                        who gets what, on this machine, now
+  genericdp explain /dev/ttyUSB0        why, condition by condition
+  genericdp simulate --rules my.toml    what the kubelet and a container would see
+
+Rule files: /etc/genericdp/rules.d/*.toml; settings: /etc/genericdp/genericdp.toml
+"""
+
+
+class Verb(Protocol):
+    """What the module of a verb offers."""
+
+    run: Callable[..., int]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for; returns the exit status. Never raises."""
+    try:
+        status = _dispatch(arguments)
+        sys.stdout.flush()
+    except UsageError as error:
+        return _complain(error, error.hint, USAGE)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return NOT_FINE
+    except GenericdpError as error:
+        return _complain(error, error.hint, NOT_FINE)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout once more when it ends, and would complain about it.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception:  # noqa: BLE001  (the one place that turns our bugs into an exit status)
+        return _own_up(arguments)
+    return status
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    match arguments:
+        case [] | ["--help" | "-h" | "help"]:
+            width = max(len(verb) for verb in VERBS)
+            verbs = "\n".join(f"  {verb:<{width}}   {summary}" for verb, summary in VERBS.items())
+            print(_USAGE.format(verbs=verbs), end="")
+            return FINE if arguments else USAGE
+        case ["--version" | "version"]:
+            print(f"genericdp {VERSION}")
+            return FINE
+        case ["help", verb, *_]:
+            return _run(verb, ["--help"])
+        case [verb, *rest]:
+            return _run(verb, rest)
+        case _:
+            raise AssertionError(arguments)
+
+
+def _run(verb: str, arguments: Sequence[str]) -> int:
+    if verb.startswith("-"):
+        raise UsageError(
+            f"'{for_terminal(verb)}' stands where a verb is expected",
+            hint="the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs",
+        )
+    if verb not in VERBS:
+        raise UsageError(
+            f"there is no verb '{for_terminal(verb)}'",
+            hint=did_you_mean(verb, VERBS) or "'genericdp --help' lists the verbs",
+        )
+    module = cast(Verb, importlib.import_module(f"genericdp.cli.{verb}"))
+    parser = Parser(verb)
+    module.add_arguments(parser)
+    try:
+        options = parser.options(arguments)
+    except SystemExit:  # --help has printed the help
+        return FINE
+    return module.run(**vars(options))
+
+
+def _complain(error: Exception, hint: str, status: int) -> int:
+    print(f"genericdp: error: {error}", file=sys.stderr)
+    if hint:
+        print(f"  hint: {hint}", file=sys.stderr)
+    return status
+
+
+def _own_up(arguments: Sequence[str]) -> int:
+    import platform  # noqa: PLC0415  (both cost more than the rest of this file,
+    import traceback  # noqa: PLC0415  and are needed only here)
+
+    traceback.print_exc()
+    said = for_terminal(" ".join(["genericdp", *arguments]))
+    print(
+        "\ngenericdp: this is a bug of genericdp, not a mistake of yours; please report it with\n"
+        "  - the lines above\n"
+        f"  - the command: {said}\n"
+        f"  - the versions: genericdp {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
+        "  - your rule files",
+        file=sys.stderr,
+    )
+    return BUG
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """`did you mean '…'?` with the closest of the words, or "" when none is close."""
+    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of one verb. Wrong ones raise UsageError in our words instead of printing a usage."""
+
+    def __init__(self, verb: str) -> None:
+        width = min(80, shutil.get_terminal_size().columns)
+        super().__init__(
+            prog=f"genericdp {verb}",
+            allow_abbrev=False,  # an abbreviation in a script breaks when an option is added
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+        )
+
+    def options(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The options given. An unknown one is named with the one that was probably meant."""
+        options, unknown = self.parse_known_args(arguments)
+        if not unknown:
+            return options
+        word = unknown[0]
+        name = word.partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"'{for_terminal(word)}' is one argument too many", hint=self._where_to_look)
+        known = [option for action in self._actions for option in action.option_strings]
+        raise UsageError(
+            f"{self.prog} has no option '{for_terminal(name)}'",
+            hint=did_you_mean(name, known) or self._where_to_look,
+        )
+
+    @property
+    def _where_to_look(self) -> str:
+        return f"'{self.prog} --help' says what there is"
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError; argparse's sentence is put into ours where it is one of the common three."""
+        for sentence, ours in _SENTENCES:
+            found = sentence.fullmatch(message)
+            if found:
+                raise UsageError(found.expand(ours), hint=self._where_to_look)
+        raise UsageError(for_terminal(message), hint=self._where_to_look)
+
+
+_SENTENCES = (
+    (re.compile(r"argument (\S+): expected one argument"), r"\1 needs a value"),
+    (re.compile(r"the following arguments are required: (.+)"), r"\1 is missing"),
+    (re.compile(r"argument (?:\S+/)?(\S+): (.+)"), r"\1: \2"),
+)

@@ -1,0 +1,156 @@
+"""What a verb prints: lines, tables that fit, JSON that stays the same.
+
+The rules of this file:
+
+* Nothing is cut off: what does not fit its column goes on below, in that column.
+* Colour only where a person looks: on a terminal, and not when NO_COLOR is set (no-color.org).
+* Every text passes through `hostile.for_terminal`: no device can speak to the terminal.
+"""
+
+import json
+import os
+import shutil
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TextIO
+
+from genericdp.core.hostile import for_terminal
+
+#: The width of a table where nobody knows the width of the screen.
+UNKNOWN_WIDTH = 80
+_GAP = 2
+#: A column is not squeezed below this while others have more.
+_NARROW = 8
+
+
+class Style(StrEnum):
+    """What a text is, and the SGR parameters it is shown with."""
+
+    PLAIN = ""
+    GOOD = "32"
+    BAD = "31"
+    NOTE = "33"
+    STRONG = "1"
+    FAINT = "2"
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A text and what it is."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+Cell = str | Styled
+
+
+class Output:
+    """One stream, its width and whether it takes colour."""
+
+    def __init__(
+        self, stream: TextIO, *, width: int | None = None, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        terminal = stream.isatty()
+        self._stream = stream
+        self._colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+        self.width = width or shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns
+
+    def line(self, *cells: Cell) -> None:
+        """One line; the cells stand side by side with nothing between them."""
+        self._stream.write("".join(self._shown(cell) for cell in cells) + "\n")
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: int = 0) -> None:
+        """A table no wider than the screen, if any way it can be. Without headings, `()`."""
+        texts = [[_styled(cell) for cell in row] for row in rows]
+        if headings:
+            texts.insert(0, [Styled(heading, Style.STRONG) for heading in headings])
+        if not texts:
+            return
+        natural = [max(columns(cell.text) for cell in column) for column in zip(*texts, strict=True)]
+        room = self.width - indent - _GAP * (len(natural) - 1)
+        widths = fit(natural, room)
+        for row in texts:
+            self._row(row, widths, " " * indent)
+
+    def json(self, value: object) -> None:
+        """A JSON document: keys sorted, ASCII only, so that the same facts are the same bytes."""
+        self._stream.write(json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+    def _row(self, row: Sequence[Styled], widths: Sequence[int], margin: str) -> None:
+        wrapped = [wrap(cell.text, width) for cell, width in zip(row, widths, strict=True)]
+        for number in range(max(len(lines) for lines in wrapped)):
+            line = margin
+            for cell, lines, width in zip(row, wrapped, widths, strict=True):
+                text = lines[number] if number < len(lines) else ""
+                padding = " " * (width - columns(text) + _GAP)
+                line += self._painted(text, cell.style) + padding
+            self._stream.write(line.rstrip() + "\n")
+
+    def _shown(self, cell: Cell) -> str:
+        styled = _styled(cell)
+        return self._painted(styled.text, styled.style)
+
+    def _painted(self, text: str, style: Style) -> str:
+        if not self._colour or not style or not text:
+            return text
+        return f"\x1b[{style}m{text}\x1b[0m"
+
+
+def _styled(cell: Cell) -> Styled:
+    styled = cell if isinstance(cell, Styled) else Styled(cell)
+    return Styled(for_terminal(styled.text), styled.style)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes: East Asian wide characters two, combining none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def fit(natural: Sequence[int], room: int) -> list[int]:
+    """The widths of columns that would like to be `natural` wide and have `room` together.
+
+    The widest give first, down to each other's width: short columns stay whole.
+    """
+    widths = list(natural)
+    while sum(widths) > room:
+        widest = max(widths)
+        if widest <= _NARROW:
+            break
+        widths[widths.index(widest)] -= 1
+    return widths
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns.
+
+    They are broken at a space, else behind one of `/,-=`, else anywhere.
+    """
+    lines: list[str] = []
+    while columns(text) > width:
+        head = _first_columns(text, width)
+        space = head.rfind(" ") if text[len(head)] != " " else len(head)
+        mark = max(head.rfind(char) for char in "/,-=") + 1
+        at = space if space > 0 else mark if mark > 0 else len(head)
+        lines.append(text[:at].rstrip())
+        text = text[at:].lstrip()
+    lines.append(text)
+    return lines
+
+
+def _first_columns(text: str, width: int) -> str:
+    """As many characters as fit, but at least one."""
+    end, used = 0, 0
+    for char in text:
+        used += columns(char)
+        if used > width and end:
+            break
+        end += 1
+    return text[:end]

@@ -233,6 +233,24 @@ def build(
     )
 
 
+def without_links(inventory: Inventory, failed: Mapping[str, str]) -> Inventory:
+    """The inventory in which devices whose links could not be made (link -> why) are Unhealthy."""
+    if not failed:
+        return inventory
+
+    def judged(device: Device) -> Device:
+        reason = next((failed[link] for link in device.links if link in failed), "")
+        if not reason or not device.healthy:
+            return device
+        return replace(device, health=Health.UNHEALTHY, reason=reason)
+
+    offers = {
+        name: replace(offer, devices=tuple(judged(device) for device in offer.devices))
+        for name, offer in inventory.offers.items()
+    }
+    return replace(inventory, offers=offers)
+
+
 def with_common_topology(devices: Iterable[Device]) -> tuple[Device, ...]:
     """The devices in the order of their ids, with a NUMA node for all of them or for none.
 

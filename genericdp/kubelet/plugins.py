@@ -1,0 +1,108 @@
+"""All resources at the kubelet: a plugin and its registration for each, and the one kubelet.sock.
+
+The rules of this file:
+
+* `apply` is told the whole inventory and the changes; what did not change is not touched.
+* Every task belongs to the scope that `running` opens. One that fails is a bug of ours and ends the
+  daemon; the service manager starts it again.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from genericdp.core.inventory import Changes, Inventory, Offer
+from genericdp.core.settings import Settings
+from genericdp.kubelet.plugin import Allocated, Plugin
+from genericdp.kubelet.registration import Phase, Progress, Registration
+from genericdp.kubelet.socket import KubeletSocket
+
+
+class Plugins:
+    """The plugins of one kubelet. Use inside `async with plugins.running():`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_kubelet: Callable[[bool], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        on_allocate: Callable[[Allocated], None] = lambda _: None,
+    ) -> None:
+        self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet)
+        self.registrations: dict[str, Registration] = {}
+        self._settings = settings
+        self._on_progress = on_progress
+        self._on_allocate = on_allocate
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def plugins(self) -> Mapping[str, Plugin]:
+        """Resource name -> its plugin."""
+        return {name: registration.plugin for name, registration in self.registrations.items()}
+
+    @property
+    def registered(self) -> int:
+        """How many resources the kubelet knows and listens to."""
+        return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow kubelet.sock and keep what `apply` was told registered, until the end of the block."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            follower = group.create_task(self.kubelet.follow(), name="kubelet.sock")
+            try:
+                yield
+            finally:
+                for task in self._tasks.values():
+                    task.cancel()
+                await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+                follower.cancel()
+                self._tasks.clear()
+                self.registrations.clear()
+                self._group = None
+
+    def apply(self, inventory: Inventory, changes: Changes) -> None:
+        """Start, tell and stop plugins as the changes say."""
+        for name in changes.removed:
+            self._stop(name)
+        for name in changes.added:
+            self._start(inventory.offers[name])
+        for name in changes.updated:
+            plugin = self.registrations[name].plugin
+            options = plugin.options()
+            plugin.update(inventory.offers[name])
+            if plugin.options() != options:
+                # The kubelet asks for the options once, when it dials.
+                self._stop(name)
+                self._start(inventory.offers[name])
+
+    def _start(self, offer: Offer) -> None:
+        if self._group is None:
+            raise RuntimeError("apply belongs inside running()")
+        name = offer.resource.name
+        plugin = Plugin(
+            offer,
+            link_dir=self._settings.link_dir,
+            coalesce_s=self._settings.coalesce_s,
+            on_allocate=self._on_allocate,
+        )
+        registration = Registration(plugin, self.kubelet, on_progress=self._on_progress)
+        earlier = self._tasks.get(name)
+        self.registrations[name] = registration
+        self._tasks[name] = self._group.create_task(
+            _serve_after(earlier, registration), name=f"registration of {name}"
+        )
+
+    def _stop(self, name: str) -> None:
+        self.registrations.pop(name)
+        self._tasks[name].cancel()
+
+
+async def _serve_after(earlier: asyncio.Task[None] | None, registration: Registration) -> None:
+    """Serve once the earlier registration of the same resource has let go of its stream."""
+    if earlier is not None:
+        await asyncio.wait((earlier,))
+    await registration.serve()

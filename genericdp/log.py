@@ -1,0 +1,225 @@
+"""What the daemon says: one event, one line, for a terminal, for the journal, or as JSON.
+
+    log = genericdp.log.get(__name__)
+    log.info("device is back", resource="example.com/ftdi", id="ftdi_A50285BI")
+
+The rules of this file:
+
+* A message is a fixed text; what changes from one event to the next is a field.
+* Every value passes through `hostile.for_terminal`: no device can write a line of its own.
+* A warning that says the same again and again is said once a minute, with how often it was meant.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TextIO
+
+from genericdp.core.hostile import for_terminal
+from genericdp.core.settings import LogFormat
+
+#: How long a repeated warning is held back, in seconds.
+REPEAT_S = 60.0
+#: How many different warnings are remembered; a storm of different ones must not take memory.
+_REMEMBERED = 256
+
+#: The journal's priorities, see sd-daemon(3).
+_PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+
+
+class Log:
+    """A place where events of one part of the daemon are said; `fields` go with each of them."""
+
+    __slots__ = ("_fields", "_logger")
+
+    def __init__(self, logger: logging.Logger, fields: Mapping[str, object] | None = None) -> None:
+        self._logger = logger
+        self._fields = dict(fields or {})
+
+    def bind(self, **fields: object) -> "Log":
+        """The same place, with these fields in each line."""
+        return Log(self._logger, {**self._fields, **fields})
+
+    def debug(self, message: str, /, **fields: object) -> None:
+        self._say(logging.DEBUG, message, fields)
+
+    def info(self, message: str, /, **fields: object) -> None:
+        self._say(logging.INFO, message, fields)
+
+    def warning(self, message: str, /, **fields: object) -> None:
+        self._say(logging.WARNING, message, fields)
+
+    def error(self, message: str, /, **fields: object) -> None:
+        self._say(logging.ERROR, message, fields)
+
+    def bug(self, message: str, error: BaseException, /, **fields: object) -> None:
+        """A bug of ours: the line is followed by the traceback."""
+        self._say(logging.ERROR, message, fields, error)
+
+    def _say(
+        self, level: int, message: str, fields: Mapping[str, object], error: BaseException | None = None
+    ) -> None:
+        if self._logger.isEnabledFor(level):
+            extra = {"fields": {**self._fields, **fields}}
+            self._logger.log(level, "%s", message, extra=extra, exc_info=error)
+
+
+def get(name: str) -> Log:
+    """The log of a module; `name` is its `__name__`."""
+    return Log(logging.getLogger(name))
+
+
+def configure(
+    form: LogFormat = LogFormat.AUTO,
+    level: str = "info",
+    *,
+    stream: TextIO | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    environment: Mapping[str, str] = os.environ,
+) -> None:
+    """Say everything from `level` on ("debug", "info", "warning", "error") on `stream` (stderr).
+
+    Replaces what an earlier call said. Libraries that log come along.
+    """
+    stream = stream or sys.stderr
+    output = logging.StreamHandler(stream)
+    output.setFormatter(_formatter(form, stream, environment))
+    output.addFilter(Repeats(clock))
+    root = logging.getLogger()
+    root.handlers[:] = [output]
+    root.setLevel(level.upper())
+
+
+def _formatter(form: LogFormat, stream: TextIO, environment: Mapping[str, str]) -> logging.Formatter:
+    if form is LogFormat.JSON:
+        return JsonLines()
+    if form is LogFormat.AUTO and _is_journal(stream, environment):
+        return JournalLines()
+    return TextLines("%H:%M:%S" if stream.isatty() else "%Y-%m-%d %H:%M:%S")
+
+
+def _is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
+    """Whether the stream is the one that systemd connected to the journal (systemd.exec(5))."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return environment.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
+
+
+class Repeats(logging.Filter):
+    """Lets an identical warning or error pass once in REPEAT_S, then with `repeated`, its count."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._held_back: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        fields = _fields(record)
+        event = (record.getMessage(), repr(fields))
+        now = self._clock()
+        said, count = self._held_back.pop(event, (None, 0))
+        if said is not None and now - said < REPEAT_S:
+            self._held_back[event] = (said, count + 1)
+            return False
+        self._held_back[event] = (now, 0)
+        if len(self._held_back) > _REMEMBERED:
+            del self._held_back[next(iter(self._held_back))]
+        if count:
+            record.fields = {**fields, "repeated": count}
+        return True
+
+
+class TextLines(logging.Formatter):
+    """`12:34:56.789 warning  message  key=value key=value`."""
+
+    def __init__(self, date_format: str) -> None:
+        super().__init__(datefmt=date_format)
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}"
+        lines = [f"{stamp} {record.levelname.lower():<7} {_sentence(record)}", *_traceback(record)]
+        return "\n".join(lines)
+
+
+class JournalLines(logging.Formatter):
+    """`<4>message  key=value`: the journal knows the time, the unit and, by the prefix, the priority."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        prefix = f"<{_PRIORITIES.get(record.levelno, 5)}>"
+        return "\n".join(f"{prefix}{line}" for line in (_sentence(record), *_traceback(record)))
+
+
+class JsonLines(logging.Formatter):
+    """An object per line as Kubernetes' components write it: ts, level, msg, then lowerCamelCase keys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        entry: dict[str, object] = {
+            "ts": f"{seconds}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "msg": for_terminal(record.getMessage()),
+        }
+        entry |= {_camel_case(name): _plain(value) for name, value in _fields(record).items()}
+        stack = _traceback(record)
+        if stack:
+            entry["stack"] = "\n".join(stack)
+        return json.dumps(entry)
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, object]:
+    """The fields of an event; a record of another library has none."""
+    fields = getattr(record, "fields", {})
+    return fields if isinstance(fields, dict) else {}
+
+
+def _sentence(record: logging.LogRecord) -> str:
+    words = " ".join(f"{name}={_quoted(value)}" for name, value in _fields(record).items())
+    message = for_terminal(record.getMessage())
+    return f"{message}  {words}" if words else message
+
+
+def _quoted(value: object) -> str:
+    text = _text(value)
+    return f"'{text}'" if not text or set(text) & set(" ='\"") else text
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple | set | frozenset):
+        return ",".join(_text(item) for item in _in_order(value))
+    return for_terminal(str(value))
+
+
+def _plain(value: object) -> object:
+    """The value as JSON has it: numbers, booleans and lists stay what they are."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in _in_order(value)]
+    return _text(value)
+
+
+def _in_order(values: Iterable[object]) -> Iterable[object]:
+    return sorted(values, key=str) if isinstance(values, set | frozenset) else values
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _traceback(record: logging.LogRecord) -> list[str]:
+    if not record.exc_info:
+        return []
+    text = logging.Formatter().formatException(record.exc_info)
+    return [for_terminal(line) for line in text.splitlines()]

@@ -1,0 +1,84 @@
+"""What the service manager is told, without a library: sd_notify(3) is one datagram.
+
+The rules of this file:
+
+* Without a service manager everything here does nothing: the daemon does not ask who started it.
+* Telling it something never stops the daemon: a manager that does not listen is its own problem.
+"""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+
+from genericdp.core.hostile import for_terminal
+
+#: How long a full socket may hold us up, in seconds.
+_PATIENCE_S = 1.0
+
+
+class Notify:
+    """The service manager, as far as we speak to it. `address` "" means that there is none."""
+
+    def __init__(
+        self,
+        address: str = "",
+        *,
+        watchdog_interval_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        # An abstract socket is written with '@' and lives behind a NUL byte.
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self._clock = clock
+        #: How often `watchdog` should be called, in seconds; None when nobody waits for it.
+        self.watchdog_interval_s = watchdog_interval_s
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Notify":
+        """As NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID say, see sd_watchdog_enabled(3)."""
+        return cls(environment.get("NOTIFY_SOCKET", ""), watchdog_interval_s=_interval(environment))
+
+    def ready(self, status: str = "") -> None:
+        """Started, or done with reloading."""
+        self._send("READY=1", *_status(status))
+
+    def reloading(self) -> None:
+        """Reading the rules again; `ready` must follow. Type=notify-reload wants CLOCK_MONOTONIC."""
+        self._send("RELOADING=1", f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}")
+
+    def stopping(self, status: str = "") -> None:
+        """About to end."""
+        self._send("STOPPING=1", *_status(status))
+
+    def status(self, text: str) -> None:
+        """The line that `systemctl status` shows."""
+        self._send(*_status(text))
+
+    def watchdog(self) -> None:
+        """Still alive."""
+        self._send("WATCHDOG=1")
+
+    def _send(self, *assignments: str) -> None:
+        if not self._address or not assignments:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+                sock.settimeout(_PATIENCE_S)
+                sock.sendto("\n".join(assignments).encode(), self._address)
+        except OSError:
+            return
+
+
+def _status(text: str) -> tuple[str, ...]:
+    """The assignment of a status; cleaned, or a line break in it would begin another assignment."""
+    return (f"STATUS={for_terminal(text)}",) if text else ()
+
+
+def _interval(environment: Mapping[str, str]) -> float | None:
+    """Half of what the manager allows between two signs of life, as sd_watchdog_enabled(3) advises."""
+    if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    allowed = environment.get("WATCHDOG_USEC", "")
+    if not allowed.isascii() or not allowed.isdigit() or int(allowed) == 0:
+        return None
+    return int(allowed) / 2 / 1_000_000

@@ -1,0 +1,69 @@
+"""Runs a coroutine of a test under a watchdog, and looks at what it leaves behind.
+
+The rules of this file:
+
+* A test that leaves a task, a thread or a file descriptor behind fails, whatever else it showed.
+"""
+
+import asyncio
+import gc
+import os
+import threading
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+#: How long C-core of grpc may take to close, on threads of its own, what a test has closed.
+_CLOSING_S = 2.0
+
+
+class RunAsync(Protocol):
+    """The type of the fixture `run_async`."""
+
+    def __call__(self, coroutine: Coroutine[Any, Any, T], timeout_s: float = 10.0) -> T: ...
+
+
+def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = 10.0) -> T:
+    """Run a coroutine to its end. Raises TimeoutError when it hangs, AssertionError when it leaks."""
+    threads = set(threading.enumerate())
+    before = _open_files()
+    result, tasks = asyncio.run(_watched(coroutine, timeout_s))
+    assert not tasks, f"tasks left behind: {', '.join(tasks)}"
+    left = [thread.name for thread in threading.enumerate() if thread not in threads and not thread.daemon]
+    assert not left, f"threads left behind: {', '.join(left)}"
+    leaked = _leaked_files(before)
+    assert not leaked, f"file descriptors left behind: {leaked}"
+    return result
+
+
+async def _watched(coroutine: Coroutine[Any, Any, T], timeout_s: float) -> tuple[T, list[str]]:
+    async with asyncio.timeout(timeout_s):
+        result = await coroutine
+    # A task that was just cancelled, or set free by the last await, needs a round to end.
+    await asyncio.sleep(0)
+    pending = asyncio.all_tasks() - {asyncio.current_task()}
+    return result, sorted(repr(task.get_coro()) for task in pending)
+
+
+def _open_files() -> dict[int, str]:
+    """Descriptor -> what it is, of this process."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the descriptor that lists the directory
+            continue
+    return found
+
+
+def _leaked_files(before: dict[int, str]) -> dict[int, str]:
+    """Descriptors that are open now and were not before, once grpc's threads have had their time."""
+    deadline = time.monotonic() + _CLOSING_S
+    while True:
+        leaked = {fd: what for fd, what in _open_files().items() if before.get(fd) != what}
+        if not leaked or time.monotonic() > deadline:
+            return leaked
+        gc.collect()
+        threading.Event().wait(0.01)

@@ -1,0 +1,82 @@
+"""What the service manager hears, on a real datagram socket."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from genericdp.systemd import Notify
+
+
+@contextmanager
+def a_service_manager(address: str) -> Iterator[socket.socket]:
+    """A socket that hears what a service says, as systemd's does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(address)
+        sock.settimeout(5)
+        yield sock
+
+
+def test_each_state_is_one_datagram(short_dir: Path) -> None:
+    address = str(short_dir / "notify")
+    with a_service_manager(address) as manager:
+        notify = Notify(address, clock=lambda: 12.5)
+        notify.ready("3 resources, 7 devices")
+        notify.reloading()
+        notify.ready()
+        notify.status("waiting for the kubelet")
+        notify.watchdog()
+        notify.stopping()
+        heard = [manager.recv(4096) for _ in range(6)]
+    assert heard == [
+        b"READY=1\nSTATUS=3 resources, 7 devices",
+        b"RELOADING=1\nMONOTONIC_USEC=12500000",
+        b"READY=1",
+        b"STATUS=waiting for the kubelet",
+        b"WATCHDOG=1",
+        b"STOPPING=1",
+    ]
+
+
+def test_an_abstract_socket_is_written_with_an_at_sign() -> None:
+    name = f"genericdp-test-{os.getpid()}"
+    with a_service_manager(f"\0{name}") as manager:
+        Notify.from_environment({"NOTIFY_SOCKET": f"@{name}"}).ready()
+        assert manager.recv(4096) == b"READY=1"
+
+
+def test_a_status_cannot_smuggle_in_another_assignment(short_dir: Path) -> None:
+    address = str(short_dir / "notify")
+    with a_service_manager(address) as manager:
+        Notify(address).status("serial 1\nMAINPID=1")
+        assert manager.recv(4096) == rb"STATUS=serial 1\nMAINPID=1"
+
+
+def test_without_a_service_manager_nothing_happens() -> None:
+    notify = Notify.from_environment({})
+    notify.ready("fine")
+    assert notify.watchdog_interval_s is None
+
+
+def test_a_service_manager_that_is_gone_does_not_stop_us(short_dir: Path) -> None:
+    Notify(str(short_dir / "nobody")).ready()
+
+
+@pytest.mark.parametrize(
+    ("environment", "interval"),
+    [
+        ({"WATCHDOG_USEC": "30000000"}, 15.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 15.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
+        ({"WATCHDOG_USEC": "0"}, None),
+        ({"WATCHDOG_USEC": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_the_watchdog_is_fed_twice_as_often_as_it_must_be(
+    environment: dict[str, str], interval: float | None
+) -> None:
+    assert Notify.from_environment(environment).watchdog_interval_s == interval

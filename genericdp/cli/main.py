@@ -58,7 +58,7 @@ examples:
   genericdp check                       all rule files, all mistakes
   genericdp list                        who gets what, on this machine, now
   genericdp explain /dev/ttyUSB0        why, condition by condition
-  genericdp simulate --rules my.toml    what the kubelet and a container would see
+  genericdp simulate --rules my.toml    what kubelet and container would see
 
 Rule files: /etc/genericdp/rules.d/*.toml; settings: /etc/genericdp/genericdp.toml
 """

@@ -1,0 +1,212 @@
+"""The command line as an operator meets it: every mistake, its text and its exit status."""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from genericdp import VERSION
+from genericdp.cli.main import VERBS, main
+from genericdp.cli.options import add_json_option, add_rule_options
+from genericdp.errors import ConfigError, GenericdpError, Location, Problem
+
+Act = Callable[[], int]
+
+
+@pytest.fixture
+def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Act], None]:
+    """Makes `genericdp shout [--json] [--rules X] DEVICE` a verb that does what a test wants."""
+
+    def install(act: Act) -> None:
+        def add_arguments(parser: argparse.ArgumentParser) -> None:
+            parser.description = "Says it loudly."
+            parser.epilog = "examples:\n  genericdp shout /dev/null"
+            parser.add_argument("device", metavar="DEVICE")
+            parser.add_argument("--times", type=int, default=1, help="how often")
+            add_json_option(parser)
+            add_rule_options(parser)
+
+        module = SimpleNamespace(add_arguments=add_arguments, run=lambda **_: act())
+        monkeypatch.setitem(sys.modules, "genericdp.cli.shout", module)
+        monkeypatch.setitem(VERBS, "shout", "say it loudly")
+
+    return install
+
+
+def raising(error: BaseException) -> Act:
+    def act() -> int:
+        raise error
+
+    return act
+
+
+def test_the_help_names_every_verb_and_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for name in VERBS:
+        assert f"\n  {name} " in out
+    assert max(len(line) for line in out.splitlines()) <= 80
+
+
+def test_without_a_verb_the_help_is_the_answer_and_the_status_that_of_a_usage_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 2
+    assert capsys.readouterr().out.startswith("usage: genericdp VERB [OPTION…]\n")
+
+
+def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"genericdp {VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["chekc"], "there is no verb 'chekc'\n  hint: did you mean 'check'?"),
+        (["frobnicate"], "there is no verb 'frobnicate'\n  hint: 'genericdp --help' lists the verbs"),
+        (
+            ["--json", "shout"],
+            (
+                "'--json' stands where a verb is expected\n"
+                "  hint: the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs"
+            ),
+        ),
+        (
+            ["shout", "/dev/null", "--jsno"],
+            "genericdp shout has no option '--jsno'\n  hint: did you mean '--json'?",
+        ),
+        (
+            ["shout", "/dev/null", "--zzz=1"],
+            "genericdp shout has no option '--zzz'\n  hint: 'genericdp shout --help' says what there is",
+        ),
+        (
+            ["shout", "/dev/null", "--rul", "x"],
+            "genericdp shout has no option '--rul'\n  hint: did you mean '--rules'?",
+        ),
+        (
+            ["shout", "a", "b\x1b"],
+            r"'b\x1b' is one argument too many" + "\n  hint: 'genericdp shout --help' says what there is",
+        ),
+        (["shout"], "DEVICE is missing\n  hint: 'genericdp shout --help' says what there is"),
+        (
+            ["shout", "a", "--config"],
+            "--config needs a value\n  hint: 'genericdp shout --help' says what there is",
+        ),
+        (
+            ["shout", "a", "--times", "x"],
+            "--times: invalid int value: 'x'\n  hint: 'genericdp shout --help' says what there is",
+        ),
+    ],
+)
+def test_a_usage_error_says_what_is_wrong_and_what_was_probably_meant(
+    verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    verb(lambda: 0)
+    assert main(arguments) == 2
+    assert capsys.readouterr() == ("", f"genericdp: error: {message}\n")
+
+
+def test_the_help_of_a_verb_has_its_options_and_examples(
+    verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(lambda: 0)
+    assert main(["shout", "--help"]) == 0
+    first = capsys.readouterr().out
+    assert "usage: genericdp shout" in first
+    assert "Says it loudly." in first
+    assert first.endswith("examples:\n  genericdp shout /dev/null\n")
+    assert max(len(line) for line in first.splitlines()) <= 80
+    assert main(["help", "shout"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_the_status_is_what_the_verb_says(verb: Callable[[Act], None]) -> None:
+    verb(lambda: 1)
+    assert main(["shout", "x"]) == 1
+
+
+def test_what_the_operator_can_mend_is_printed_without_a_traceback(
+    verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(GenericdpError("'/dev/x' is no device node", hint="'genericdp list --all' shows them")))
+    assert main(["shout", "x"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "genericdp: error: '/dev/x' is no device node\n  hint: 'genericdp list --all' shows them\n",
+    )
+
+
+def test_problems_of_rule_files_are_printed_as_compilers_do(
+    verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(ConfigError((Problem(Location("a.toml", 3, 1), "unknown key 'matches'"),))))
+    assert main(["shout", "x"]) == 1
+    assert capsys.readouterr() == ("", "a.toml:3:1: error: unknown key 'matches'\n")
+
+
+def test_our_bug_keeps_its_traceback_and_says_what_to_report(
+    verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(RuntimeError("impossible")))
+    assert main(["shout", "x"]) == 3
+    err = capsys.readouterr().err
+    assert err.startswith("Traceback (most recent call last):\n")
+    assert (
+        "RuntimeError: impossible\n"
+        "\n"
+        "genericdp: this is a bug of genericdp, not a mistake of yours; please report it with\n"
+        "  - the lines above\n"
+        "  - the command: genericdp shout x\n"
+        f"  - the versions: genericdp {VERSION}, Python "
+    ) in err
+    assert err.endswith("  - your rule files\n")
+
+
+def test_an_interrupt_is_no_error(verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]) -> None:
+    verb(raising(KeyboardInterrupt()))
+    assert main(["shout", "x"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_reader_that_went_away_is_no_error() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "genericdp", "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert program.stdout is not None
+    program.stdout.close()
+    _, err = program.communicate(timeout=30)
+    assert (program.returncode, err) == (141, "")
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str) -> None:
+    """A verb pays for what it uses; `check` runs where neither grpc nor libudev can be loaded."""
+    script = (
+        "import sys; from genericdp.cli.main import main; status = main([sys.argv[1], '--help']);"
+        "heavy = {'asyncio', 'grpc', 'pyudev', 'google.protobuf', 'usb', 'ctypes', 'ssl'};"
+        "print(sorted(heavy & {*sys.modules})); sys.exit(status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, name], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_daemon_runs_without_openssl() -> None:
+    script = (
+        "import sys; sys.argv = ['genericdp', 'run', '--help'];"
+        "from genericdp.__main__ import main; main(); import asyncio, hashlib;"
+        "print(hashlib.sha256(b'').hexdigest()[:8], [sys.modules.get(n) for n in ('ssl', '_hashlib')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "e3b0c442 [None, None]"

@@ -1,0 +1,107 @@
+"""Tables that fit, colour that knows where it may go, JSON that stays the same."""
+
+import io
+from collections.abc import Sequence
+
+import pytest
+
+from genericdp.cli.output import Output, Style, Styled, columns, fit, wrap
+
+
+class Terminal(io.StringIO):
+    """A stream with a person behind it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def printed(
+    headings: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, width: int = 80, indent: int = 0
+) -> list[str]:
+    stream = io.StringIO()
+    Output(stream, width=width).table(headings, rows, indent=indent)
+    return stream.getvalue().splitlines()
+
+
+def test_columns_are_as_wide_as_their_widest_cell() -> None:
+    assert printed(("RESOURCE", "ID"), [("a/b", "1"), ("example.com/ftdi", "22")]) == [
+        "RESOURCE          ID",
+        "a/b               1",
+        "example.com/ftdi  22",
+    ]
+
+
+def test_a_table_may_stand_without_headings_and_further_in() -> None:
+    assert printed((), [("a", "b")], indent=4) == ["    a  b"]
+
+
+def test_nothing_to_show_is_no_line() -> None:
+    assert printed((), []) == []
+
+
+def test_what_does_not_fit_goes_on_below_in_its_column() -> None:
+    rows = [("ftdi_A50285BI", "/dev/ttyUSB0 -> /dev/genericdp/ftdi_A50285BI")]
+    assert printed(("ID", "NODES"), rows, width=40) == [
+        "ID             NODES",
+        "ftdi_A50285BI  /dev/ttyUSB0 ->",
+        "               /dev/genericdp/",
+        "               ftdi_A50285BI",
+    ]
+
+
+def test_the_widest_columns_give_first() -> None:
+    assert fit([10, 40, 12], 40) == [10, 18, 12]
+    assert fit([10, 40, 12], 62) == [10, 40, 12]
+    assert fit([30, 40, 12], 50) == [19, 19, 12]
+
+
+def test_columns_are_not_squeezed_to_nothing() -> None:
+    assert fit([30, 40], 3) == [8, 8]
+
+
+def test_lines_break_at_spaces_then_behind_separators_then_anywhere() -> None:
+    assert wrap("one two three", 8) == ["one two", "three"]
+    assert wrap("one two", 3) == ["one", "two"]
+    assert wrap("/dev/bus/usb/001/004", 14) == ["/dev/bus/usb/", "001/004"]
+    assert wrap("abcdefgh", 3) == ["abc", "def", "gh"]
+    assert wrap("", 3) == [""]
+
+
+def test_wide_characters_take_two_columns_and_combining_ones_none() -> None:
+    assert columns("ab") == 2
+    assert columns("日本") == 4
+    assert columns("e\u0301") == 1
+    assert wrap("日本語", 4) == ["日本", "語"]
+    assert printed((), [("日", "x"), ("abc", "y")]) == ["日   x", "abc  y"]
+
+
+def test_a_device_cannot_speak_to_the_terminal() -> None:
+    assert printed((), [("\x1b[2J\x07", "x")]) == [r"\x1b[2J\x07  x"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "shown"),
+    [
+        (Terminal(), {}, "\x1b[31mUnhealthy\x1b[0m since now\n"),
+        (Terminal(), {"NO_COLOR": "1"}, "Unhealthy since now\n"),
+        (Terminal(), {"TERM": "dumb"}, "Unhealthy since now\n"),
+        (io.StringIO(), {}, "Unhealthy since now\n"),
+    ],
+)
+def test_colour_is_for_a_terminal_that_wants_it(
+    stream: io.StringIO, environment: dict[str, str], shown: str
+) -> None:
+    Output(stream, environment=environment).line(Styled("Unhealthy", Style.BAD), " since now")
+    assert stream.getvalue() == shown
+
+
+def test_colour_takes_no_room_in_a_table() -> None:
+    stream = Terminal()
+    Output(stream, width=80, environment={}).table((), [(Styled("ab", Style.GOOD), "c"), ("abc", "d")])
+    assert stream.getvalue() == "\x1b[32mab\x1b[0m   c\nabc  d\n"
+
+
+def test_the_same_facts_are_the_same_json() -> None:
+    stream = io.StringIO()
+    Output(stream).json({"b": [1], "a": "\x1bé"})
+    assert stream.getvalue() == '{\n  "a": "\\u001b\\u00e9",\n  "b": [\n    1\n  ]\n}\n'

@@ -5,6 +5,7 @@ The layers stand in pyproject.toml, where `lint-imports` finds them too.
 
 import ast
 import sys
+import tomllib
 from pathlib import Path
 
 import grimp
@@ -70,3 +71,11 @@ def test_an_outside_library_is_a_declared_one(imports: grimp.ImportGraph) -> Non
 def test_a_module_says_why_it_exists_under_a_name_that_says_something(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_bytes())), "it opens with no docstring"
     assert not set(path.stem.split("_")) & SAYING_NOTHING
+
+
+def test_every_package_is_packaged() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    on_disk = {
+        ".".join(path.parent.relative_to(ROOT).parts) for path in MODULES if path.name == "__init__.py"
+    }
+    assert listed == sorted(on_disk)

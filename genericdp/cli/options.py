@@ -1,6 +1,12 @@
 """Options that several verbs share, and the mistake of using a verb wrongly."""
 
 import argparse
+import os
+from dataclasses import replace
+
+from genericdp.core.settings import Settings
+from genericdp.errors import GenericdpError
+from genericdp.rulefiles import RULE_DIRECTORIES, RuleFiles, read_settings
 
 
 class UsageError(Exception):
@@ -36,3 +42,16 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """`--json`: for programs; stable, documented."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def open_rules(rules: list[str], config: str | None, domain: str | None) -> tuple[Settings, RuleFiles]:
+    """The settings and rule files that these options mean. Raises ConfigError, GenericdpError."""
+    settings = read_settings(config)
+    if domain is not None:
+        settings = replace(settings, domain=domain)
+    for place in rules:
+        if not os.path.exists(place):
+            raise GenericdpError(
+                f"there is no '{place}'", hint="--rules takes a directory of *.toml files or one such file"
+            )
+    return settings, RuleFiles(rules or RULE_DIRECTORIES, settings.domain)

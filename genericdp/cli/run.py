@@ -1,0 +1,41 @@
+"""`genericdp run`: the daemon, in the foreground, as a service manager starts it."""
+
+import argparse
+import asyncio
+import signal
+
+from genericdp import log
+from genericdp.cli.options import add_rule_options, open_rules
+from genericdp.core.settings import Settings
+from genericdp.daemon import Daemon
+from genericdp.rulefiles import RuleFiles
+from genericdp.systemd import Notify
+
+_log = log.get(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Serve the devices that the rules name to the kubelet of this node, until SIGTERM. SIGHUP reads "
+        "the rules again; so does a change of a rule file by itself."
+    )
+    add_rule_options(parser)
+
+
+def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
+    """Run until a signal. Returns 0."""
+    settings, rule_files = open_rules(rules, config, domain)
+    log.configure(settings.log_format, settings.log_level)
+    for problem in rule_files.problems:
+        _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
+    asyncio.run(_serve(settings, rule_files))
+    return 0
+
+
+async def _serve(settings: Settings, rule_files: RuleFiles) -> None:
+    daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stop)
+    loop.add_signal_handler(signal.SIGHUP, daemon.reload)
+    await daemon.run()

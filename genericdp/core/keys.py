@@ -1,0 +1,266 @@
+"""Every key of every table of rule files and settings, declared once.
+
+The parser, its hints, and whatever documents the keys read these tables. A new key is an entry here
+and a field of the value that it goes into.
+"""
+
+from typing import Any
+
+from genericdp.core import values
+from genericdp.core.conditions import match
+from genericdp.core.rules import (
+    GROUP_BY,
+    IDENTITY,
+    KERNEL_NAME,
+    UNPLUG_GRACE_S,
+    Mount,
+    Prefer,
+    PreStart,
+    why_not_a_resource_name,
+)
+from genericdp.core.settings import LogFormat, Settings
+from genericdp.core.source import At, Key, Mistake, nearest, read_list, read_table
+
+_TEXT = {"type": "string", "minLength": 1}
+_FLAG = {"type": "boolean"}
+_DURATION = {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$"}
+_MATCH = {"$ref": "#/$defs/match"}
+_TEXT_OR_LIST = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
+_TEXTS_BY_NAME = {"type": "object", "additionalProperties": _TEXT}
+
+#: The kubelet waits 30 s for PreStartContainer (1.36, KubeletPreStartContainerRPCTimeoutInSecs).
+LONGEST_PRESTART_S = 25.0
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+def _group_by(at: At) -> str:
+    word = values.text(at)
+    if word in GROUP_BY or values.PROPERTY_NAME.fullmatch(word):
+        return word
+    hint = nearest(word, GROUP_BY) or "it is 'node', 'usb_device', 'parent' or the name of a udev property"
+    raise Mistake(at, f"cannot group by '{word}'", hint)
+
+
+def _identity(at: At) -> str | tuple[str, ...]:
+    if isinstance(at.value, list):
+        if not at.value:
+            raise Mistake(at, "'identity' must not be an empty list")
+        return read_list(at, values.property_name)
+    word = values.text(at)
+    if word not in IDENTITY:
+        hint = nearest(word, IDENTITY) or 'it is "serial", "port" or a list of udev properties'
+        if values.PROPERTY_NAME.fullmatch(word):
+            hint = f'write ["{word}"]'
+        raise Mistake(at, f"'{word}' is no identity", hint)
+    return word
+
+
+def _devlinks(at: At) -> tuple[Any, ...]:
+    patterns = at if isinstance(at.value, list) else At(at.source, at.path, [at.value])
+    for each in patterns.value:
+        if isinstance(each, str) and not each.startswith("/dev/"):
+            raise Mistake(
+                at, f"'{each}' is no devlink", "devlinks begin with /dev/, for example /dev/serial/by-id/*"
+            )
+    if patterns is at:
+        return read_list(at, values.glob)
+    return (values.glob(at),)
+
+
+def _mount(at: At) -> Mount | None:
+    read = read_table(at, MOUNT_KEYS, "a mount")
+    return None if read is None else Mount(read["host_path"], read["container_path"], read["read_only"])
+
+
+def _mounts(at: At) -> tuple[Mount, ...]:
+    return read_list(at, _mount)
+
+
+def _prestart(at: At) -> PreStart | None:
+    read = read_table(at, PRESTART_KEYS, "'prestart'")
+    return None if read is None else PreStart(read["wait"], read["usb_reset"])
+
+
+def _cdi(at: At) -> tuple[Any, ...]:
+    return values.one_or_more(values.cdi_name)(at)
+
+
+def _node(at: At) -> dict[str, Any] | None:
+    """The written keys only: what is not written comes from the resource."""
+    read = read_table(at, NODE_KEYS, "[[resource.node]]")
+    return None if read is None else {key: read[key] for key in at.value}
+
+
+def _nodes(at: At) -> tuple[dict[str, Any], ...]:
+    if isinstance(at.value, dict):
+        raise Mistake(at, "'node' is a list of tables", "write [[resource.node]]", on_key=True)
+    return read_list(at, _node)
+
+
+def _domain(at: At) -> str:
+    word = values.text(at)
+    why = why_not_a_resource_name(f"{word}/x")
+    if why:
+        raise Mistake(at, f"'{word}' cannot be the domain of resources: {why}")
+    return word
+
+
+MOUNT_KEYS = (
+    Key("host_path", values.mount_source, "what the container gets of the host", _TEXT, required=True),
+    Key("container_path", values.path_template, "where it gets it", _TEXT, required=True),
+    Key("read_only", values.boolean, "whether it may only read there", _FLAG, default=True),
+)
+
+PRESTART_KEYS = (
+    Key(
+        "wait",
+        values.duration(0.1, LONGEST_PRESTART_S),
+        "how long a container's start waits for its device",
+        _DURATION,
+        default=10.0,
+    ),
+    Key(
+        "usb_reset", values.boolean, "whether the USB device is reset before the start", _FLAG, default=False
+    ),
+)
+
+#: Keys that a resource may give for all its node tables, and a node table for itself.
+_NODE_DEFAULTS = (
+    Key(
+        "container_path",
+        values.one_or_more(values.path_template),
+        "the name of the node in the container; of a list, each",
+        _TEXT_OR_LIST,
+        default=(KERNEL_NAME,),
+    ),
+    Key(
+        "permissions",
+        values.permissions,
+        "what the container may do with the node: 'r', 'w', 'm'",
+        {"type": "string", "pattern": "^[rwm]+$"},
+        default="rw",
+    ),
+    Key(
+        "devlinks",
+        _devlinks,
+        "devlinks of the node that are names in the container too",
+        _TEXT_OR_LIST,
+        default=(),
+    ),
+    Key("optional", values.boolean, "whether the device is Healthy without the node", _FLAG, default=False),
+)
+
+NODE_KEYS = (Key("match", match, "which of the resource's nodes", _MATCH), *_NODE_DEFAULTS)
+
+RESOURCE_KEYS = (
+    Key(
+        "name",
+        values.text,
+        'the resource that pods request, "ftdi" or "vendor.example/ftdi"',
+        _TEXT,
+        required=True,
+    ),
+    Key("description", values.text, "what it is, for people", _TEXT, default=""),
+    Key("match", match, "which device nodes belong to it", _MATCH, required=True),
+    Key("group_by", _group_by, "which of them make one device", _TEXT, default="node"),
+    Key("identity", _identity, "what the id of a device depends on", _TEXT_OR_LIST, default="serial"),
+    *_NODE_DEFAULTS,
+    Key(
+        "node",
+        _nodes,
+        "which nodes of a device go into the container, and as what",
+        {"type": "array"},
+        default=(),
+    ),
+    Key(
+        "replicas",
+        values.whole_number(1, 10_000),
+        "how many containers may share a device",
+        {"type": "integer"},
+    ),
+    Key("env", values.env, "environment variables for the container", _TEXTS_BY_NAME, default=()),
+    Key(
+        "mounts",
+        _mounts,
+        "directories and files of the host for the container",
+        {"type": "array"},
+        default=(),
+    ),
+    Key("annotations", values.annotations, "annotations for the container", _TEXTS_BY_NAME, default=()),
+    Key("cdi", _cdi, "CDI devices for the container", _TEXT_OR_LIST, default=()),
+    Key(
+        "prefer",
+        lambda at: Prefer(values.one_of(*Prefer)(at)),
+        "which of the free devices a container had better get",
+        {"enum": list(Prefer)},
+        default=Prefer.FIRST,
+    ),
+    Key(
+        "unplug_grace",
+        values.duration(0.0, 30 * 86400.0),
+        "how long an unplugged device stays listed as Unhealthy, at the least",
+        _DURATION,
+        default=UNPLUG_GRACE_S,
+    ),
+    Key("prestart", _prestart, "what happens before each start of a container", {"type": "object"}),
+    Key("health", match, "what every node of a Healthy device matches", _MATCH),
+    Key("kubevirt", values.boolean, "whether KubeVirt's USB_RESOURCE_… is set", _FLAG, default=False),
+    Key(
+        "allow_dangerous",
+        values.boolean,
+        "whether disks, memory and the like may be handed out",
+        _FLAG,
+        default=False,
+    ),
+)
+
+_DEFAULTS = Settings()
+
+SETTINGS_KEYS = (
+    Key("domain", _domain, "the domain of resources whose name has none", _TEXT, default=_DEFAULTS.domain),
+    Key(
+        "kubelet_dir",
+        values.absolute_path,
+        "the kubelet's device plugin directory",
+        _TEXT,
+        default=_DEFAULTS.kubelet_dir,
+    ),
+    Key(
+        "pod_resources_socket",
+        values.absolute_path,
+        "the kubelet's PodResources socket",
+        _TEXT,
+        default=_DEFAULTS.pod_resources_socket,
+    ),
+    Key("link_dir", values.absolute_path, "where the stable links are", _TEXT, default=_DEFAULTS.link_dir),
+    Key("state_dir", values.absolute_path, "what outlives a reboot", _TEXT, default=_DEFAULTS.state_dir),
+    Key(
+        "coalesce",
+        values.duration(0.0, 10.0),
+        "at most one list per resource is sent in this time",
+        _DURATION,
+        default=_DEFAULTS.coalesce_s,
+    ),
+    Key(
+        "rescan",
+        values.duration(1.0, 3600.0),
+        "how often to look where udev cannot be heard",
+        _DURATION,
+        default=_DEFAULTS.rescan_s,
+    ),
+    Key(
+        "log_format",
+        lambda at: LogFormat(values.one_of(*LogFormat)(at)),
+        "how log lines look",
+        {"enum": list(LogFormat)},
+        default=_DEFAULTS.log_format,
+    ),
+    Key(
+        "log_level",
+        values.one_of(*LOG_LEVELS),
+        "what is logged",
+        {"enum": list(LOG_LEVELS)},
+        default=_DEFAULTS.log_level,
+    ),
+)

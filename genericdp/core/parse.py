@@ -1,0 +1,141 @@
+"""From the text of a rule file or of the settings to values, with every mistake in it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from genericdp.core.keys import RESOURCE_KEYS, SETTINGS_KEYS
+from genericdp.core.rules import EVERYTHING, NodeTable, Resource, why_not_a_resource_name
+from genericdp.core.settings import Settings
+from genericdp.core.source import At, Mistake, line_of, nearest, parse_toml, read_list, read_table
+from genericdp.core.template import Field
+from genericdp.errors import Problem
+
+
+def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
+    """The resources of a rule file and all problems in it, in the order of the lines.
+
+    A file with a problem of severity "error" is not to be used, whatever resources it gave.
+    """
+    document, problems = parse_toml(file, text)
+    if document is None:
+        return (), problems
+    resources: tuple[Resource, ...] = ()
+    for key in document.value:
+        child = document.child(key)
+        if key == "resource":
+            resources = child.attempt(lambda at: _resources(at, domain)) or ()
+        else:
+            hint = nearest(key, ["resource"]) or "a rule file holds [[resource]] tables"
+            document.source.note(Mistake(child, f"unknown key '{key}'", hint, on_key=True))
+    return resources, tuple(sorted(document.source.problems, key=lambda problem: problem.location))
+
+
+def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]:
+    """The settings of a `genericdp.toml` and all problems in it; the defaults when there are any."""
+    document, problems = parse_toml(file, text)
+    if document is None:
+        return Settings(), problems
+    values = read_table(document, SETTINGS_KEYS, "the settings")
+    problems = tuple(sorted(document.source.problems, key=lambda problem: problem.location))
+    if values is None:
+        return Settings(), problems
+    values["coalesce_s"] = values.pop("coalesce")
+    values["rescan_s"] = values.pop("rescan")
+    return Settings(**values), problems
+
+
+def duplicates(files: Sequence[tuple[str, str, Sequence[Resource]]]) -> tuple[Problem, ...]:
+    """Resources whose name an earlier one has, in (file, text, resources) in file order."""
+    first: dict[str, Resource] = {}
+    problems: list[Problem] = []
+    for _, text, resources in files:
+        for resource in resources:
+            earlier = first.setdefault(resource.name, resource)
+            if earlier is not resource:
+                problems.append(
+                    Problem(
+                        resource.location,
+                        f"the resource '{resource.name}' is already defined",
+                        f"the first one is at {earlier.location}; rename one of them or join their matches",
+                        line_of(text, resource.location.line),
+                    )
+                )
+    return tuple(problems)
+
+
+def _resources(at: At, domain: str) -> tuple[Resource, ...]:
+    if isinstance(at.value, dict):
+        raise Mistake(at, "'resource' is a list of tables", "write [[resource]]", on_key=True)
+    return read_list(at, lambda each: _resource(each, domain))
+
+
+def _resource(at: At, domain: str) -> Resource | None:
+    values = read_table(at, RESOURCE_KEYS, "[[resource]]")
+    name = None
+    if isinstance(at.value.get("name"), str) and at.value["name"]:
+        name = at.child("name").attempt(lambda each: _full_name(each, domain))
+    if values is None or name is None:
+        return None
+    tables: tuple[dict[str, Any], ...] = values["node"] or ({},)
+    nodes = tuple(_node_table(values, table) for table in tables)
+    _check_paths(at, nodes)
+    return Resource(
+        name=name,
+        match=values["match"],
+        description=values["description"],
+        group_by=values["group_by"],
+        identity=values["identity"],
+        nodes=nodes,
+        replicas=values["replicas"],
+        env=values["env"],
+        mounts=values["mounts"],
+        annotations=values["annotations"],
+        cdi=values["cdi"],
+        prefer=values["prefer"],
+        unplug_grace_s=values["unplug_grace"],
+        prestart=values["prestart"],
+        health=values["health"],
+        kubevirt=values["kubevirt"],
+        allow_dangerous=values["allow_dangerous"],
+        location=at.source.location((*at.path, "name")),
+    )
+
+
+def _full_name(at: At, domain: str) -> str:
+    name: str = at.value
+    full = name if "/" in name else f"{domain}/{name}"
+    why = why_not_a_resource_name(full)
+    if why:
+        raise Mistake(at, f"'{name}' is no resource name: {why}")
+    return full
+
+
+def _node_table(resource: dict[str, Any], table: dict[str, Any]) -> NodeTable:
+    def written(key: str) -> Any:
+        return table.get(key, resource[key])
+
+    return NodeTable(
+        match=table.get("match") or EVERYTHING,
+        container_paths=written("container_path"),
+        permissions=written("permissions"),
+        devlinks=written("devlinks"),
+        optional=written("optional"),
+    )
+
+
+def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
+    """Two tables that put their nodes under one fixed name: surely not meant."""
+    seen: set[str] = set()
+    for index, table in enumerate(nodes):
+        for path in table.container_paths:
+            fixed = not any(isinstance(part, Field) for part in path.parts)
+            if fixed and path.text in seen:
+                where = at
+                if "node" in at.value and "container_path" in at.value["node"][index]:
+                    where = at.child("node").child(index).child("container_path")
+                raise Mistake(
+                    where,
+                    f"another node of the resource is '{path.text}' already",
+                    "give each [[resource.node]] a 'container_path' of its own",
+                )
+            seen.add(path.text)

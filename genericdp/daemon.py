@@ -1,0 +1,296 @@
+"""The daemon: an event is a hint; look again, rebuild the inventory, apply the difference.
+
+The rules of this file:
+
+* Every path goes through `Daemon.step`: start, hot-plug, lost events, edited rules, forgetting.
+* Within a step, links come before plugins: when the kubelet hears Healthy, host_path is right.
+* Nothing is decided here. What the inventory is, what is remembered and what is worth saying are
+  decisions of `core`; this file reads the clock, calls them in order and carries out the outcome.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from genericdp import log
+from genericdp.core.claims import Claims
+from genericdp.core.inventory import Inventory, build, device_behind, diff, without_links
+from genericdp.core.memory import Memory, next_forgetting, remember
+from genericdp.core.news import news
+from genericdp.core.rules import Resource, attributes_of
+from genericdp.core.settings import Settings
+from genericdp.errors import GenericdpError, Problem
+from genericdp.kubelet import holders
+from genericdp.kubelet.plugin import Allocated
+from genericdp.kubelet.plugins import Plugins
+from genericdp.kubelet.registration import Phase, Progress
+from genericdp.links import Links
+from genericdp.state import StateFile
+from genericdp.systemd import Notify
+from genericdp.udev import Deafness, Hint, Monitor, Resync, UdevDevices
+
+#: How long a change of the memory may wait for the disk, in seconds: a storm is written once.
+SAVE_AFTER_S = 1.0
+
+#: How long to wait before asking again who holds an absent device whose grace has passed, in seconds.
+ASK_AGAIN_S = 60.0
+
+#: How long to wait before trying again to make a link that could not be made, in seconds.
+LINK_AGAIN_S = 10.0
+
+_log = log.get(__name__)
+
+
+class Rules(Protocol):
+    """Where the rules come from: `genericdp.rulefiles`, or a list in a test."""
+
+    resources: tuple[Resource, ...]
+    problems: tuple[Problem, ...]
+
+    def reload(self) -> None: ...
+
+    def watch(self, on_change: Callable[[], None]) -> Callable[[], None]: ...
+
+
+class Daemon:
+    """One daemon on one node. `run` it; `stop` and `reload` are for signals and tests."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        rules: Rules,
+        *,
+        notify: Notify | None = None,
+        now: Callable[[], float] = time.time,
+        on_step: Callable[[Inventory], None] = lambda _: None,
+    ) -> None:
+        self.settings = settings
+        self.inventory = Inventory()
+        self.memory = Memory()
+        self.plugins = Plugins(
+            settings,
+            on_kubelet=self._say_kubelet,
+            on_progress=self._say_progress,
+            on_allocate=_say_allocated,
+        )
+        self._rules = rules
+        self._claims = Claims(rules.resources)
+        self._notify = notify or Notify()
+        self._now = now
+        self._on_step = on_step
+        self._links = Links(settings.link_dir)
+        self._state = StateFile(settings.state_dir)
+        self._devices = UdevDevices(attributes_of(rules.resources))
+        self._hints: dict[tuple[str, str], Hint] = {}
+        self._reload = False
+        self._stopping = False
+        self._awake = asyncio.Event()
+        self._link_timer: asyncio.TimerHandle | None = None
+        self._save_timer: asyncio.TimerHandle | None = None
+
+    def stop(self) -> None:
+        """End `run`: serve no more, leave the links."""
+        self._stopping = True
+        self._awake.set()
+
+    def reload(self) -> None:
+        """Read the rule files again."""
+        self._reload = True
+        self._awake.set()
+
+    async def run(self) -> None:
+        """Serve until `stop`. READY is told after the first inventory, kubelet or not."""
+        try:
+            self.memory = self._state.load()
+        except GenericdpError as error:
+            _log.warning(str(error), hint=error.hint)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._save)
+            # Subscribed before enumerated: what happens in between is heard, not lost.
+            monitor = Monitor(self._hear, rescan_s=self.settings.rescan_s)
+            stack.callback(monitor.close)
+            monitor.start()
+            stack.callback(self._rules.watch(self.reload))
+            async with self.plugins.running(), asyncio.TaskGroup() as group:
+                self._devices.resync()
+                self.step()
+                background = [
+                    group.create_task(self._forget(), name="forgetting"),
+                    group.create_task(self._keep_watchdog(), name="watchdog"),
+                ]
+                self._notify.ready(self.status_line())
+                _say_start(self.inventory)
+                while not self._stopping:
+                    await self._awake.wait()
+                    self._awake.clear()
+                    self._follow_hints()
+                self._notify.stopping("stopping")
+                for task in background:
+                    task.cancel()
+
+    def step(self, held: frozenset[str] | None = None) -> None:
+        """Rebuild the inventory and carry out what changed. `held`: see `memory.remember`."""
+        now = self._now()
+        built = build(
+            self._claims,
+            self._devices.devices,
+            self.settings.domain,
+            ties=self.memory.ties,
+            known_ports=self.memory.known_ports,
+        )
+        inventory, memory = remember(built, self.memory, now, held)
+        inventory = without_links(inventory, self._apply_links(inventory))
+        changes = diff(self.inventory, inventory)
+        for each in news(self.inventory, inventory):
+            (_log.warning if each.warning else _log.info)(each.message, **each.fields)
+        self.inventory = inventory
+        if memory != self.memory:
+            self.memory = memory
+            self._save_soon()
+        if changes:
+            self.plugins.apply(inventory, changes)
+            self._notify.status(self.status_line())
+        self._on_step(inventory)
+
+    def status_line(self) -> str:
+        """One line for `systemctl status`."""
+        devices = [device for offer in self.inventory.offers.values() for device in offer.devices]
+        healthy = sum(device.healthy for device in devices)
+        kubelet = "registered" if self.plugins.kubelet.incarnation else "no kubelet"
+        if self.plugins.kubelet.incarnation and self.plugins.registered < len(self.inventory.offers):
+            kubelet = f"{self.plugins.registered} of them registered"
+        line = (
+            f"{len(self.inventory.offers)} resources, {healthy} of {len(devices)} devices healthy; {kubelet}"
+        )
+        if self._rules.problems:
+            line += f"; {len(self._rules.problems)} problems in rule files"
+        return line
+
+    def _hear(self, hint: Hint) -> None:
+        """Keep the last hint about each device: the earlier ones would look at the same things."""
+        match hint:
+            case Deafness(reason=reason):
+                if reason:
+                    _log.warning(
+                        "udev cannot be heard, following the kernel and looking now and then", why=reason
+                    )
+                else:
+                    _log.info("udev is heard again")
+            case Resync(reason=reason):
+                _log.debug("looking at every device", why=reason)
+                self._hints = {("", ""): hint}
+            case _:
+                self._hints[hint.sys_path, hint.old_sys_path] = hint
+        self._awake.set()
+
+    def _follow_hints(self) -> None:
+        hints, self._hints = self._hints, {}
+        changed = False
+        if self._reload:
+            self._reload = False
+            changed = self._take_rules()
+        for hint in hints.values():
+            changed |= self._devices.apply(hint)
+        if changed:
+            self.step()
+
+    def _take_rules(self) -> bool:
+        self._notify.reloading()
+        self._rules.reload()
+        for problem in self._rules.problems:
+            _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
+        changed = self._claims.resources != self._rules.resources
+        if changed:
+            self._claims = Claims(self._rules.resources)
+            self._devices.want(attributes_of(self._rules.resources))
+        _log.info("rules are read again", resources=len(self._rules.resources), changed=changed)
+        self._notify.ready(self.status_line())
+        return changed
+
+    def _apply_links(self, inventory: Inventory) -> dict[str, str]:
+        """Make the links; whatever cannot be made is tried again and meanwhile not Healthy."""
+        if self._link_timer is not None:
+            self._link_timer.cancel()
+            self._link_timer = None
+        wanted = inventory.links()
+        try:
+            failed = self._links.apply(wanted)
+        except GenericdpError as error:
+            _log.error(str(error), hint=error.hint)
+            failed = dict.fromkeys(wanted, str(error))
+        if failed:
+            loop = asyncio.get_running_loop()
+            self._link_timer = loop.call_later(LINK_AGAIN_S, self.step)
+        return failed
+
+    async def _forget(self) -> None:
+        """Let go of absent devices once their grace has passed and nobody holds them."""
+        while True:
+            due = next_forgetting(self.memory, self.inventory)
+            wait = ASK_AGAIN_S if due is None else max(0.0, due - self._now())
+            await asyncio.sleep(min(wait, ASK_AGAIN_S))
+            due = next_forgetting(self.memory, self.inventory)
+            if due is None or due > self._now():
+                continue
+            holdings = await holders.ask(self.settings.pod_resources_socket)
+            if holdings is not None:
+                self.step(self._held(holdings))
+            due = next_forgetting(self.memory, self.inventory)
+            if due is not None and due <= self._now():
+                await asyncio.sleep(ASK_AGAIN_S)
+
+    def _held(self, holdings: holders.Holdings) -> frozenset[str]:
+        offers = self.inventory.offers
+        return frozenset(
+            device_behind(id_, offers[resource].resource) for resource, id_ in holdings if resource in offers
+        )
+
+    async def _keep_watchdog(self) -> None:
+        interval = self._notify.watchdog_interval_s
+        while interval is not None:
+            self._notify.watchdog()
+            await asyncio.sleep(interval)
+
+    def _save_soon(self) -> None:
+        if self._save_timer is None:
+            self._save_timer = asyncio.get_running_loop().call_later(SAVE_AFTER_S, self._save)
+
+    def _save(self) -> None:
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+            self._save_timer = None
+        if self._link_timer is not None and self._stopping:
+            self._link_timer.cancel()
+        try:
+            self._state.save(self.memory)
+        except GenericdpError as error:
+            _log.warning(str(error), hint=error.hint)
+
+    def _say_kubelet(self, there: bool) -> None:
+        if there:
+            _log.info("kubelet is here", socket=self.plugins.kubelet.path)
+        else:
+            _log.info("kubelet is gone, waiting for it", socket=self.plugins.kubelet.path)
+
+    def _say_progress(self, progress: Progress) -> None:
+        match progress:
+            case Progress(phase=Phase.REGISTERED):
+                _log.info("resource is registered", resource=progress.resource)
+            case Progress(phase=Phase.WAITING, error=error) if error:
+                _log.warning("resource is not registered", resource=progress.resource, why=error)
+        self._notify.status(self.status_line())
+
+
+def _say_allocated(allocated: Allocated) -> None:
+    fields = {"resource": allocated.resource, "ids": ",".join(allocated.ids)}
+    if allocated.error:
+        _log.warning("allocation is refused", **fields, why=allocated.error)
+    else:
+        _log.info("allocated", **fields)
+
+
+def _say_start(inventory: Inventory) -> None:
+    devices = sum(len(offer.devices) for offer in inventory.offers.values())
+    _log.info("ready", resources=len(inventory.offers), devices=devices)

@@ -46,6 +46,9 @@ class Styled:
 
 Cell = str | Styled
 
+#: A row of cells, or a paragraph between the rows.
+Row = Sequence[Cell] | Styled
+
 
 class Output:
     """One stream, its width and whether it takes colour."""
@@ -62,18 +65,27 @@ class Output:
         """One line; the cells stand side by side with nothing between them."""
         self._stream.write("".join(self._shown(cell) for cell in cells) + "\n")
 
-    def table(self, headings: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: int = 0) -> None:
+    def table(self, headings: Sequence[str], rows: Sequence[Row], *, indent: int = 0) -> None:
         """A table no wider than the screen, if any way it can be. Without headings, `()`."""
-        texts = [[_styled(cell) for cell in row] for row in rows]
+        texts = [row if isinstance(row, Styled) else [_styled(cell) for cell in row] for row in rows]
         if headings:
             texts.insert(0, [Styled(heading, Style.STRONG) for heading in headings])
-        if not texts:
-            return
-        natural = [max(columns(cell.text) for cell in column) for column in zip(*texts, strict=True)]
-        room = self.width - indent - _GAP * (len(natural) - 1)
-        widths = fit(natural, room)
+        cells = [row for row in texts if not isinstance(row, Styled)]
+        natural = [max(columns(cell.text) for cell in column) for column in zip(*cells, strict=True)]
+        widths = fit(natural, self.width - indent - _GAP * (len(natural) - 1))
         for row in texts:
-            self._row(row, widths, " " * indent)
+            if isinstance(row, Styled):
+                self.paragraph(row)
+            else:
+                self._row(row, widths, " " * indent)
+
+    def paragraph(self, text: Cell) -> None:
+        """A text over as many lines as it takes, each as far in as the first."""
+        styled = _styled(text)
+        words = styled.text.lstrip(" ")
+        margin = " " * (len(styled.text) - len(words))
+        for line in wrap(words, max(_NARROW, self.width - len(margin))):
+            self._stream.write(margin + self._painted(line, styled.style) + "\n")
 
     def json(self, value: object) -> None:
         """A JSON document: keys sorted, ASCII only, so that the same facts are the same bytes."""
@@ -117,28 +129,31 @@ def columns(text: str) -> int:
 def fit(natural: Sequence[int], room: int) -> list[int]:
     """The widths of columns that would like to be `natural` wide and have `room` together.
 
-    The widest give first, down to each other's width: short columns stay whole.
+    The widest give first, down to each other's width. The first column, which says what a row is
+    about, stays whole as long as the others have something to give.
     """
     widths = list(natural)
-    while sum(widths) > room:
-        widest = max(widths)
-        if widest <= _NARROW:
-            break
-        widths[widths.index(widest)] -= 1
+    for columns_that_give in (range(1, len(widths)), range(1)):
+        while sum(widths) > room and columns_that_give:
+            widest = max(columns_that_give, key=lambda column: widths[column])
+            if widths[widest] <= _NARROW:
+                break
+            widths[widest] -= 1
     return widths
 
 
 def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns.
 
-    They are broken at a space, else behind one of `/,-=`, else anywhere.
+    They are broken at a space, else behind one of `/,=` or before a `@`, else behind a `-`, else
+    anywhere.
     """
     lines: list[str] = []
     while columns(text) > width:
         head = _first_columns(text, width)
         space = head.rfind(" ") if text[len(head)] != " " else len(head)
-        mark = max(head.rfind(char) for char in "/,-=") + 1
-        at = space if space > 0 else mark if mark > 0 else len(head)
+        mark = max(*(head.rfind(char) + 1 for char in "/,="), text.rfind("@", 0, len(head) + 1))
+        at = next((at for at in (space, mark, head.rfind("-") + 1) if at > 0), len(head))
         lines.append(text[:at].rstrip())
         text = text[at:].lstrip()
     lines.append(text)

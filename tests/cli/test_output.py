@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from genericdp.cli.output import Output, Style, Styled, columns, fit, wrap
+from genericdp.cli.output import Output, Row, Style, Styled, columns, fit, wrap
 
 
 class Terminal(io.StringIO):
@@ -52,7 +52,12 @@ def test_what_does_not_fit_goes_on_below_in_its_column() -> None:
 def test_the_widest_columns_give_first() -> None:
     assert fit([10, 40, 12], 40) == [10, 18, 12]
     assert fit([10, 40, 12], 62) == [10, 40, 12]
-    assert fit([30, 40, 12], 50) == [19, 19, 12]
+    assert fit([12, 40, 30], 50) == [12, 19, 19]
+
+
+def test_the_first_column_says_what_a_row_is_about_and_stays_whole() -> None:
+    assert fit([40, 12, 20], 60) == [40, 10, 10]
+    assert fit([40, 12, 20], 50) == [34, 8, 8]
 
 
 def test_columns_are_not_squeezed_to_nothing() -> None:
@@ -63,6 +68,8 @@ def test_lines_break_at_spaces_then_behind_separators_then_anywhere() -> None:
     assert wrap("one two three", 8) == ["one two", "three"]
     assert wrap("one two", 3) == ["one", "two"]
     assert wrap("/dev/bus/usb/001/004", 14) == ["/dev/bus/usb/", "001/004"]
+    assert wrap("modem_EC25-17@if04-cdc", 20) == ["modem_EC25-17", "@if04-cdc"]
+    assert wrap("modem_EC25-17", 12) == ["modem_EC25-", "17"]
     assert wrap("abcdefgh", 3) == ["abc", "def", "gh"]
     assert wrap("", 3) == [""]
 
@@ -105,3 +112,15 @@ def test_the_same_facts_are_the_same_json() -> None:
     stream = io.StringIO()
     Output(stream).json({"b": [1], "a": "\x1bé"})
     assert stream.getvalue() == '{\n  "a": "\\u001b\\u00e9",\n  "b": [\n    1\n  ]\n}\n'
+
+
+def test_a_paragraph_between_the_rows_takes_the_whole_width() -> None:
+    stream = io.StringIO()
+    rows: list[Row] = [("a", "b"), Styled("  a text that is wider than the columns"), ("cc", "d")]
+    Output(stream, width=24).table((), rows)
+    assert stream.getvalue().splitlines() == [
+        "a   b",
+        "  a text that is wider",
+        "  than the columns",
+        "cc  d",
+    ]

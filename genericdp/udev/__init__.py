@@ -1,0 +1,14 @@
+"""Everything that speaks to udev: which devices there are, and what happens to them.
+
+Read it in this order: `hint` (what the monitor tells), `snapshot` (one device, read), `devices`
+(all of them, kept current by hints), `hearing` (can udev be heard at all?), `monitor` (the sockets).
+pyudev is imported here and nowhere else.
+
+Does not belong here: what a device is good for. That is decided in `core`.
+"""
+
+from genericdp.udev.devices import UdevDevices
+from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
+from genericdp.udev.monitor import Monitor
+
+__all__ = ["Deafness", "Hint", "Monitor", "Resync", "UdevDevices", "Uevent"]

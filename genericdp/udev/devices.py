@@ -1,0 +1,247 @@
+"""The udev devices as they are now, kept current by hints.
+
+The rules of this file:
+
+* Read are the devices with a device node (what else could a container get?) and their ancestors
+  (what else could a rule ask about?). A server has thousands of others, and events for them.
+* A snapshot that did not change stays the same object, its parents included: whoever keeps results
+  by snapshot may go on doing so, and "did anything change" is a comparison of identities.
+* What is looked at is the system, never the hint; the hint says where to look. The one exception:
+  where the udev database cannot be read, udev's message is all there is of it.
+* What udev said about a device holds until it says something else or the device is gone: a wiped
+  database takes nothing back.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from operator import attrgetter
+from types import MappingProxyType
+
+from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
+from genericdp.udev import snapshot
+from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
+
+RUN = "/run/udev"
+
+#: What a look has come across: sys path -> the device there, or the nearest one above it.
+_Seen = dict[str, UdevDevice | None]
+
+_compared = attrgetter(*(field.name for field in fields(UdevDevice) if field.name != "parent"))
+
+
+class UdevDevices:
+    """The devices with a device node, and their ancestors. Synchronous; begins empty, `resync` fills it.
+
+    attributes    sysfs attributes to read beyond the CORE_ATTRIBUTES
+    run           where udev keeps what it knows (a constant of udev, elsewhere only in tests)
+
+    Raises GenericdpError when libudev cannot be loaded, and nothing for what sysfs does.
+    """
+
+    def __init__(self, attributes: Iterable[str] = (), *, run: str = RUN) -> None:
+        snapshot.context()
+        self._attributes = CORE_ATTRIBUTES.union(attributes)
+        self._control = f"{run}/control"
+        self._devices: dict[str, UdevDevice] = {}
+        # The ones that udev has told us about, from its database or in a message.
+        self._told: set[str] = set()
+        self._changes = 0
+
+    @property
+    def devices(self) -> Mapping[str, UdevDevice]:
+        """The devices now, by sys path: a live view."""
+        return MappingProxyType(self._devices)
+
+    def want(self, attributes: Iterable[str]) -> bool:
+        """Read these attributes from now on, beyond the CORE_ATTRIBUTES; True when anything changed."""
+        wanted = CORE_ATTRIBUTES.union(attributes)
+        if wanted == self._attributes:
+            return False
+        self._attributes = wanted
+        return self.resync()
+
+    def resync(self) -> bool:
+        """Look at everything; True when anything changed."""
+        changes = self._changes
+        seen: _Seen = {}
+        # Parents sort before their children.
+        for sys_path in sorted(snapshot.sys_paths_with_node()):
+            if sys_path not in seen:
+                seen[sys_path] = self._look_at(sys_path, seen)
+        for sys_path in self._devices.keys() - {device.sys_path for device in seen.values() if device}:
+            self._take_out(sys_path)
+        return self._has_changed_since(changes)
+
+    def refresh(self, sys_path: str) -> bool:
+        """Look at one device again, and whether what hangs off it still does; True when anything changed."""
+        return self._refresh(sys_path)
+
+    def apply(self, hint: Hint) -> bool:
+        """Look where the hint points; True when anything changed."""
+        match hint:
+            case Resync():
+                return self.resync()
+            case Deafness():
+                return False
+            case Uevent(action="remove", source="kernel"):
+                return self._gone(hint.sys_path)
+            case Uevent(action="remove"):
+                return self._refresh(hint.sys_path, trust_the_past=False)
+            case Uevent(action="move"):
+                # The kernel tells of the device that moved, not of those below it.
+                gone = self._gone(hint.old_sys_path)
+                return self._refresh(hint.sys_path, hint.device, with_new=True) or gone
+            case Uevent():
+                return self._refresh(hint.sys_path, hint.device)
+
+    def _refresh(
+        self,
+        sys_path: str,
+        message: UdevDevice | None = None,
+        *,
+        trust_the_past: bool = True,
+        with_new: bool = False,
+    ) -> bool:
+        if not sys_path.startswith(snapshot.DEVICES):
+            return False
+        changes = self._changes
+        seen, top = self._unchanged_ancestors(sys_path)
+        if sys_path in self._devices or snapshot.has_node(sys_path):
+            seen[sys_path] = self._look_at(sys_path, seen, message, trust_the_past=trust_the_past)
+        for path in self._at_and_below(top):
+            if path not in seen:
+                seen[path] = self._hang_below(path, seen)
+        if with_new:
+            for path in sorted(snapshot.sys_paths_with_node()):
+                if path.startswith(f"{sys_path}/") and path not in seen:
+                    seen[path] = self._look_at(path, seen)
+        return self._has_changed_since(changes)
+
+    def _unchanged_ancestors(self, sys_path: str) -> tuple[_Seen, str]:
+        # Also the topmost path that is another device by now, whose event we never got.
+        unchanged: _Seen = {}
+        top = path = sys_path
+        while (path := path.rpartition("/")[0]).startswith(snapshot.DEVICES):
+            known = self._devices.get(path)
+            if known is not None and snapshot.incarnation(path) == known.incarnation:
+                unchanged[path] = known
+            elif known is not None:
+                top = path
+        return {path: device for path, device in unchanged.items() if not path.startswith(f"{top}/")}, top
+
+    def _gone(self, sys_path: str) -> bool:
+        # What is at that place now, if anything, is another device, and has events of its own.
+        lost = [
+            path
+            for path in self._at_and_below(sys_path)
+            if snapshot.incarnation(path) != self._devices[path].incarnation
+        ]
+        changes = self._changes
+        for path in lost:
+            self._take_out(path)
+        return self._has_changed_since(changes)
+
+    def _has_changed_since(self, changes: int) -> bool:
+        if self._changes == changes:
+            return False
+        # An ancestor is here for the sake of its descendants only.
+        needed: set[str] = set()
+        for device in self._devices.values():
+            if device.number is not None:
+                needed.update(each.sys_path for each in device.self_and_ancestors())
+        for sys_path in self._devices.keys() - needed:
+            self._take_out(sys_path)
+        return True
+
+    def _at_and_below(self, sys_path: str) -> list[str]:
+        below = f"{sys_path}/"
+        return sorted(path for path in self._devices if path == sys_path or path.startswith(below))
+
+    def _parent_of(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
+        path = sys_path.rpartition("/")[0]
+        if not path.startswith(snapshot.DEVICES):
+            return None
+        if path not in seen:
+            there = snapshot.is_device(path)
+            seen[path] = self._look_at(path, seen) if there else self._parent_of(path, seen)
+        return seen[path]
+
+    def _hang_below(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
+        # What a parent's event can change of its descendants: whether they exist, and the parent.
+        known = self._devices[sys_path]
+        if snapshot.incarnation(sys_path) != known.incarnation:
+            return self._look_at(sys_path, seen)
+        return self._put_in(replace(known, parent=self._parent_of(sys_path, seen)))
+
+    def _look_at(
+        self,
+        sys_path: str,
+        seen: _Seen,
+        message: UdevDevice | None = None,
+        *,
+        trust_the_past: bool = True,
+    ) -> UdevDevice | None:
+        device = snapshot.find(sys_path)
+        parent = self._parent_of(sys_path, seen)
+        found = snapshot.snapshot(device, self._attributes, parent) if device is not None else None
+        if found is None:
+            self._take_out(sys_path)
+            return None
+        return self._put_in(self._with_what_udev_said(found, message, trust_the_past=trust_the_past))
+
+    def _with_what_udev_said(
+        self, found: UdevDevice, message: UdevDevice | None, *, trust_the_past: bool
+    ) -> UdevDevice:
+        known = self._devices.get(found.sys_path)
+        if found.initialized:
+            said: UdevDevice | None = found
+        elif message is not None and message.number == found.number:
+            said = message
+        elif (
+            trust_the_past
+            and known is not None
+            and found.sys_path in self._told
+            and (known.incarnation, known.number) == (found.incarnation, found.number)
+        ):
+            said = known
+        else:
+            said = None
+        if said is None:
+            self._told.discard(found.sys_path)
+            return found if self._awaits_udev(found) else replace(found, initialized=True)
+        self._told.add(found.sys_path)
+        if said is found:
+            return found
+        # The kernel's own properties are always read anew; a driver that is gone must not stay.
+        properties = {name: value for name, value in said.properties.items() if name != "DRIVER"}
+        return replace(
+            found,
+            initialized=True,
+            properties={**properties, **found.properties},
+            devlinks=said.devlinks,
+            tags=said.tags,
+        )
+
+    def _awaits_udev(self, device: UdevDevice) -> bool:
+        # udev keeps nothing about a device that has neither node nor network interface, and where
+        # nobody plays udev, what the kernel says is all there will ever be.
+        matters = device.number is not None or "IFINDEX" in device.properties
+        return matters and os.path.exists(self._control)
+
+    def _put_in(self, device: UdevDevice) -> UdevDevice:
+        known = self._devices.get(device.sys_path)
+        if known is not None and _is_same(known, device):
+            return known
+        self._changes += 1
+        self._devices[device.sys_path] = device
+        return device
+
+    def _take_out(self, sys_path: str) -> None:
+        if self._devices.pop(sys_path, None) is not None:
+            self._changes += 1
+        self._told.discard(sys_path)
+
+
+def _is_same(known: UdevDevice, found: UdevDevice) -> bool:
+    return known.parent is found.parent and bool(_compared(known) == _compared(found))

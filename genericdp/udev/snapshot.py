@@ -1,0 +1,209 @@
+"""One device of pyudev, read into a frozen `UdevDevice`.
+
+The rules of this file:
+
+* Everything in sysfs may vanish or fail between two reads, and a device may say anything: what
+  cannot be read is absent, what is no UTF-8 keeps its bytes as surrogates, what is huge is cut.
+* The device node is looked at with stat and never opened: opening a device can change it.
+* libudev reads the devices, but does not find them: it would enumerate thousands that have no
+  device node and no descendant with one (memory blocks, ACPI objects), and takes 4 times as long
+  for each as for reading it.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from itertools import islice
+
+import pyudev
+
+from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.errors import GenericdpError
+
+DEVICES = "/sys/devices/"
+
+# A sysfs attribute fits into a page of the kernel; more than that is an attack, not a value.
+_VALUE_LIMIT = 4096
+_PROPERTIES_LIMIT = 1024
+
+#: Properties of an event, not of the device that had it.
+_OF_THE_EVENT = frozenset({"ACTION", "SEQNUM", "DEVPATH_OLD", "INTERFACE_OLD", "USEC_INITIALIZED"})
+
+
+@cache
+def context() -> pyudev.Context:
+    """The connection to libudev; made once, because finding the library starts a process."""
+    try:
+        return pyudev.Context()
+    except ImportError as error:
+        raise GenericdpError(
+            "libudev cannot be loaded", hint="install the library of udev (Debian: libudev1)"
+        ) from error
+
+
+def sys_paths_with_node() -> set[str]:
+    """Where every device with a device node is: the kernel keeps a link to each under its number."""
+    found: set[str] = set()
+    for folder in ("/sys/dev/char", "/sys/dev/block"):
+        for name in _names_in(folder):
+            with suppress(OSError):
+                found.add(os.path.normpath(f"{folder}/{os.readlink(f'{folder}/{name}')}"))
+    return {path for path in found if path.startswith(DEVICES)}
+
+
+def is_device(sys_path: str) -> bool:
+    """Whether a directory of sysfs is a device (and may be a parent), as libudev decides it."""
+    return os.access(f"{sys_path}/uevent", os.F_OK)
+
+
+def has_node(sys_path: str) -> bool:
+    """Whether a directory of sysfs is a device with a device node."""
+    return os.access(f"{sys_path}/dev", os.F_OK)
+
+
+def incarnation(sys_path: str) -> int | None:
+    """The inode number of a sys path, None when there is nothing (any more)."""
+    try:
+        return os.stat(sys_path).st_ino
+    except (OSError, ValueError):
+        return None
+
+
+def find(sys_path: str) -> pyudev.Device | None:
+    """The device at a sys path, None when there is none (any more)."""
+    try:
+        return pyudev.Devices.from_sys_path(context(), sys_path)
+    except (pyudev.DeviceNotFoundError, OSError, ValueError):
+        return None
+
+
+def snapshot(
+    device: pyudev.Device, attributes: frozenset[str], parent: UdevDevice | None
+) -> UdevDevice | None:
+    """What sysfs and the udev database say about a device now; None when it has gone meanwhile.
+
+    `initialized` says whether the database knows it. Where it need not know it, that is `devices`'
+    business.
+    """
+    with suppress(UnicodeDecodeError):
+        sys_path = device.sys_path
+        inode = incarnation(sys_path)
+        # Asking for the subsystem also makes it one of the properties.
+        subsystem = _word(device, "subsystem")
+        properties = _properties(device)
+        node, number = _node(properties, subsystem)
+        found = UdevDevice(
+            sys_path=sys_path,
+            subsystem=subsystem,
+            devtype=properties.get("DEVTYPE", ""),
+            driver=_word(device, "driver"),
+            incarnation=inode or 0,
+            device_node=node,
+            number=number,
+            node_is_there=node is not None and _is_there(node, number),
+            devlinks=tuple(properties.get("DEVLINKS", "").split()),
+            initialized=device.is_initialized,
+            properties=properties,
+            attributes=_attributes(device, sys_path, attributes),
+            tags=_tags(properties),
+            parent=parent,
+        )
+        # Another number now: what was read is partly one device's and partly another's.
+        return found if inode is not None and incarnation(sys_path) == inode else None
+    return None
+
+
+def message(device: pyudev.Device) -> UdevDevice:
+    """What an event says about its device. Raises UnicodeDecodeError when its name is no text."""
+    properties = {
+        name: value
+        for name, value in _properties(device).items()
+        if name not in _OF_THE_EVENT and not name.startswith("SYNTH_")
+    }
+    subsystem = properties.get("SUBSYSTEM", "")
+    node, number = _node(properties, subsystem)
+    return UdevDevice(
+        sys_path=device.sys_path,
+        subsystem=subsystem,
+        devtype=properties.get("DEVTYPE", ""),
+        driver=properties.get("DRIVER", ""),
+        device_node=node,
+        number=number,
+        node_is_there=False,
+        devlinks=tuple(properties.get("DEVLINKS", "").split()),
+        properties=properties,
+        tags=_tags(properties),
+    )
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _word(device: pyudev.Device, name: str) -> str:
+    # A kernel name: one that is no UTF-8 is one that no rule can mean.
+    try:
+        value: str | None = getattr(device, name)
+    except UnicodeDecodeError:
+        return ""
+    return value or ""
+
+
+def _properties(device: pyudev.Device) -> dict[str, str]:
+    # pyudev's own mapping decodes strictly, so one bad byte (a Bluetooth name that the kernel cut
+    # in the middle of a character) would hide the whole device; it also looks each value up anew.
+    return {
+        sys.intern(_text(name)): _text(value) for name, value in islice(_entries(device), _PROPERTIES_LIMIT)
+    }
+
+
+def _entries(device: pyudev.Device) -> Iterator[tuple[bytes, bytes]]:
+    libudev = device._libudev  # noqa: SLF001  (no public way leads to the bytes)
+    entry = libudev.udev_device_get_properties_list_entry(device)
+    while entry:
+        name, value = libudev.udev_list_entry_get_name(entry), libudev.udev_list_entry_get_value(entry)
+        if name is not None and value is not None:
+            yield name, value
+        entry = libudev.udev_list_entry_get_next(entry)
+
+
+def _attributes(device: pyudev.Device, sys_path: str, wanted: frozenset[str]) -> dict[str, str]:
+    # Asking libudev for each wanted one costs 6 times as much as looking first what is there.
+    there = wanted.intersection(_names_in(sys_path))
+    deeper = [name for name in wanted if "/" in name]
+    values = ((name, device.attributes.get(name)) for name in (*there, *deeper))
+    return {name: _text(value) for name, value in values if value is not None}
+
+
+def _node(properties: Mapping[str, str], subsystem: str) -> tuple[str | None, DeviceNumber | None]:
+    path = properties.get("DEVNAME", "")
+    if not path.startswith("/dev/") or path != os.path.normpath(path):
+        return None, None
+    try:
+        major, minor = int(properties["MAJOR"]), int(properties["MINOR"])
+    except (KeyError, ValueError):
+        return None, None
+    return path, DeviceNumber("b" if subsystem == "block" else "c", major, minor)
+
+
+def _is_there(node: str, number: DeviceNumber | None) -> bool:
+    try:
+        status = os.stat(node)
+    except (OSError, ValueError):
+        return False
+    kind = "b" if stat.S_ISBLK(status.st_mode) else "c" if stat.S_ISCHR(status.st_mode) else ""
+    return number == DeviceNumber(kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+
+
+def _tags(properties: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(tag for tag in properties.get("TAGS", "").split(":") if tag)
+
+
+def _text(value: bytes) -> str:
+    return value[:_VALUE_LIMIT].decode("utf-8", "surrogateescape")

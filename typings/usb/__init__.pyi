@@ -1,0 +1,1 @@
+# What genericdp uses of pyusb, which carries no types of its own.

@@ -30,16 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
-    """Print the list. Returns 0."""
+    """Print the list. Returns 0, or 1 when something is wrong with the rule files."""
     machine = look(rules=rules, config=config, domain=domain)
     output = Output(sys.stdout)
     if json:
         output.json(as_json(machine, everything=all))
     else:
         show(machine, output, everything=all)
-    for remark in machine.remarks:
-        Output(sys.stderr).line(Styled("note: ", Style.NOTE), remark)
-    return 0
+    return machine.say_reservations(Output(sys.stderr))
 
 
 def show(machine: Machine, output: Output, *, everything: bool = False) -> None:

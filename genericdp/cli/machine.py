@@ -8,14 +8,18 @@ The rules of this file:
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from genericdp.cli.options import open_rules
+from genericdp.cli.output import Output
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import Inventory, build
 from genericdp.core.memory import Memory, remember
-from genericdp.core.rules import Resource
+from genericdp.core.rules import Resource, attributes_of
 from genericdp.core.settings import Settings
+from genericdp.errors import GenericdpError, Problem
+from genericdp.state import StateFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class Machine:
     devices    every udev device by its sys path
     claims     the rules, ready to be asked about one of the devices
     inventory  what the daemon would offer; unplugged devices that it remembers included
+    problems   what is wrong with the rule files
     remarks    what the reader should know about how far this can be trusted
     """
 
@@ -32,7 +37,16 @@ class Machine:
     devices: Mapping[str, UdevDevice]
     claims: Claims
     inventory: Inventory
+    problems: tuple[Problem, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    def say_reservations(self, output: Output) -> int:
+        """Print problems and remarks; the exit status that goes with them, 0 or 1."""
+        for problem in self.problems:
+            output.line(problem.render())
+        for remark in self.remarks:
+            output.paragraph(f"note: {remark}")
+        return 1 if self.problems else 0
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -44,36 +58,35 @@ def machine_of(
     resources: tuple[Resource, ...],
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
-    *,
-    remarks: tuple[str, ...] = (),
 ) -> Machine:
     """What these rules make of these devices, with what the daemon remembers."""
     known = memory or Memory()
     claims = Claims(resources)
     built = build(claims, devices, settings.domain, ties=known.ties, known_ports=known.known_ports)
+    # Nothing is forgotten by looking: nobody is asked who holds what.
     inventory, _ = remember(built, known, time.time(), held=None)
-    return Machine(settings, devices, claims, inventory, remarks)
+    return Machine(settings, devices, claims, inventory)
 
 
 def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine:
-    """Read rule files, udev and the daemon's memory. Raises ConfigError, GenericdpError."""
+    """Read rule files, udev and the daemon's memory. Raises ConfigError, GenericdpError.
+
+    Problems in rule files are in `problems`; the good files are looked at all the same.
+    """
     # Here and not above: `--help` should not have to load libudev.
-    from genericdp import rulefiles  # noqa: PLC0415
-    from genericdp.core.rules import attributes_of  # noqa: PLC0415
     from genericdp.udev import UdevDevices  # noqa: PLC0415
 
-    opened = rulefiles.open_rules(rules, config=config, domain=domain)
-    devices = UdevDevices(attributes_of(opened.resources))
+    settings, files = open_rules(rules, config, domain)
+    devices = UdevDevices(attributes_of(files.resources))
     devices.resync()
-    memory, remarks = _memory(opened.settings)
-    return machine_of(opened.settings, opened.resources, devices.devices, memory, remarks=remarks)
+    memory, remarks = _memory(settings)
+    machine = machine_of(settings, files.resources, devices.devices, memory)
+    return replace(machine, problems=files.problems, remarks=remarks)
 
 
 def _memory(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
-    from genericdp.errors import GenericdpError  # noqa: PLC0415
-    from genericdp.state import StateFile  # noqa: PLC0415
-
+    """What the daemon remembers, or a remark about what follows from not knowing it."""
     try:
         return StateFile(settings.state_dir).load(), ()
     except GenericdpError as error:
-        return Memory(), (f"{error}; unplugged devices are left out, and ids of twins may differ",)
+        return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the mistake of using a verb wrongly."""
+"""Options that several verbs share, and what they mean."""
 
 import argparse
 import os
@@ -7,14 +7,6 @@ from dataclasses import replace
 from genericdp.core.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.rulefiles import RULE_DIRECTORIES, RuleFiles, read_settings
-
-
-class UsageError(Exception):
-    """The command line makes no sense. `hint` names what was probably meant, or is ""."""
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def add_rule_options(parser: argparse.ArgumentParser) -> None:

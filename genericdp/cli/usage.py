@@ -1,0 +1,70 @@
+"""How a command line is read, and how it is said that it makes no sense."""
+
+import argparse
+import difflib
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from genericdp.core.hostile import for_terminal
+
+
+class UsageError(Exception):
+    """The command line makes no sense. `hint` names what was probably meant, or is ""."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """`did you mean '…'?` with the closest of the words, or "" when none is close."""
+    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return f"did you mean '{close[0]}'?" if close else ""
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of one verb. Wrong ones raise UsageError in our words instead of printing a usage."""
+
+    def __init__(self, verb: str) -> None:
+        width = min(80, shutil.get_terminal_size().columns)
+        super().__init__(
+            prog=f"genericdp {verb}",
+            allow_abbrev=False,  # an abbreviation in a script breaks when an option is added
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+        )
+
+    def options(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The options given. An unknown one is named with the one that was probably meant."""
+        options, unknown = self.parse_known_args(arguments)
+        if not unknown:
+            return options
+        word = unknown[0]
+        name = word.partition("=")[0]
+        if not name.startswith("-"):
+            raise UsageError(f"'{for_terminal(word)}' is one argument too many", hint=self._where_to_look)
+        known = [option for action in self._actions for option in action.option_strings]
+        raise UsageError(
+            f"{self.prog} has no option '{for_terminal(name)}'",
+            hint=did_you_mean(name, known) or self._where_to_look,
+        )
+
+    @property
+    def _where_to_look(self) -> str:
+        return f"'{self.prog} --help' says what there is"
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError; argparse's sentence is put into ours where it is one of the common three."""
+        for sentence, ours in _SENTENCES:
+            found = sentence.fullmatch(message)
+            if found:
+                raise UsageError(found.expand(ours), hint=self._where_to_look)
+        raise UsageError(for_terminal(message), hint=self._where_to_look)
+
+
+_SENTENCES = (
+    (re.compile(r"argument (\S+): expected one argument"), r"\1 needs a value"),
+    (re.compile(r"the following arguments are required: (.+)"), r"\1 is missing"),
+    (re.compile(r"argument (?:\S+/)?(\S+): (.+)"), r"\1: \2"),
+)

@@ -24,7 +24,7 @@ from genericdp.udev.devices import RUN
 from genericdp.udev.hearing import Hearing
 from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
 from genericdp.udev.namespace import hears_no_uevents
-from genericdp.udev.socket import FAILURES, Subscription
+from genericdp.udev.subscription import FAILURES, Subscription
 
 #: 128 MiB, what libudev takes for udevd itself: 400,000 events.
 RECEIVE_BUFFER = 128 << 20

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from genericdp.core.inventory import Device, Inventory
+from genericdp.core.inventory import Device, Inventory, Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +16,19 @@ class News:
 
 
 def news(old: Inventory, new: Inventory) -> Iterator[News]:
-    """What changed, for people: devices that came, left, came back; claims in conflict; refusals."""
+    """What changed, for people: resources, devices, claims in conflict, refusals."""
     for name, offer in new.offers.items():
-        before = {device.id: device for device in old.offers[name].devices} if name in old.offers else {}
+        if name not in old.offers:
+            yield _of_resource(offer)
+            continue
+        before = {device.id: device for device in old.offers[name].devices}
         after = {device.id: device for device in offer.devices}
         for id_, device in after.items():
             yield from _of_device(name, before.get(id_), device)
         for id_ in before.keys() - after.keys():
             yield News("device is forgotten", {"resource": name, "id": id_})
+    for name in old.offers.keys() - new.offers.keys():
+        yield News("resource is no longer offered", {"resource": name})
     for overlap in new.overlaps:
         if overlap not in old.overlaps:
             fields = {"node": overlap.node, "taken_by": overlap.winner, "not_by": ", ".join(overlap.losers)}
@@ -39,6 +44,14 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
                 {"id": id_},
                 True,
             )
+
+
+def _of_resource(offer: Offer) -> News:
+    healthy = sum(device.healthy for device in offer.devices)
+    fields = {"resource": offer.resource.name, "devices": str(len(offer.devices))}
+    if healthy < len(offer.devices):
+        fields["unhealthy"] = str(len(offer.devices) - healthy)
+    return News("resource is offered", fields)
 
 
 def _of_device(resource: str, before: Device | None, after: Device) -> Iterator[News]:

@@ -26,6 +26,9 @@ REPEAT_S = 60.0
 #: How many different warnings are remembered; a storm of different ones must not take memory.
 _REMEMBERED = 256
 
+#: Libraries whose debug and info lines are about themselves.
+_CHATTY = ("asyncio", "grpc")
+
 #: The journal's priorities, see sd-daemon(3).
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 
@@ -91,6 +94,8 @@ def configure(
     root = logging.getLogger()
     root.handlers[:] = [output]
     root.setLevel(level.upper())
+    for chatty in _CHATTY:
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 
 def _formatter(form: LogFormat, stream: TextIO, environment: Mapping[str, str]) -> logging.Formatter:

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * Written only when what it says changed, whole, by rename: a power cut leaves the old or the new one.
-* A file that cannot be read is kept aside and reported; the daemon starts with an empty memory.
+* A file that cannot be understood is reported and kept aside; the daemon starts with an empty memory.
 * When a device left is not saved: after a restart its grace begins anew, which errs on the safe side.
 """
 
@@ -24,10 +24,11 @@ class StateFile:
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, "memory.json")
         self._saved = ""
+        self._broken = False
 
     def load(self) -> Memory:
         """The memory as it was saved; empty without a file. Raises GenericdpError for a broken one,
-        after it has been moved out of the way.
+        which the next `save` keeps aside.
         """
         try:
             with open(self.path, encoding="utf-8") as file:
@@ -39,11 +40,10 @@ class StateFile:
         try:
             memory = _parse(json.loads(text))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            aside = f"{self.path}.broken"
-            os.replace(self.path, aside)
+            self._broken = True
             raise GenericdpError(
-                f"'{self.path}' is broken, starting without it: {error!r}",
-                hint=f"it is kept as '{aside}'",
+                f"'{self.path}' is broken, nothing is remembered: {error!r}",
+                hint=f"the daemon keeps it as '{self.path}.broken' and begins anew",
             ) from error
         self._saved = text
         return memory
@@ -59,6 +59,9 @@ class StateFile:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            if self._broken:
+                os.replace(self.path, f"{self.path}.broken")
+                self._broken = False
             os.replace(f"{self.path}.new", self.path)
         except OSError as error:
             raise GenericdpError(

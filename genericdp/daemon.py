@@ -75,7 +75,7 @@ class Daemon:
             on_progress=self._say_progress,
             on_allocate=_say_allocated,
         )
-        self._rules = rules
+        self.rules = rules
         self._claims = Claims(rules.resources)
         self._notify = notify or Notify()
         self._now = now
@@ -112,7 +112,7 @@ class Daemon:
             monitor = Monitor(self._hear, rescan_s=self.settings.rescan_s)
             stack.callback(monitor.close)
             monitor.start()
-            stack.callback(self._rules.watch(self.reload))
+            stack.callback(self.rules.watch(self.reload))
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 self._devices.resync()
                 self.step()
@@ -164,8 +164,8 @@ class Daemon:
         line = (
             f"{len(self.inventory.offers)} resources, {healthy} of {len(devices)} devices healthy; {kubelet}"
         )
-        if self._rules.problems:
-            line += f"; {len(self._rules.problems)} problems in rule files"
+        if self.rules.problems:
+            line += f"; {len(self.rules.problems)} problems in rule files"
         return line
 
     def _hear(self, hint: Hint) -> None:
@@ -198,14 +198,14 @@ class Daemon:
 
     def _take_rules(self) -> bool:
         self._notify.reloading()
-        self._rules.reload()
-        for problem in self._rules.problems:
+        self.rules.reload()
+        for problem in self.rules.problems:
             _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
-        changed = self._claims.resources != self._rules.resources
+        changed = self._claims.resources != self.rules.resources
         if changed:
-            self._claims = Claims(self._rules.resources)
-            self._devices.want(attributes_of(self._rules.resources))
-        _log.info("rules are read again", resources=len(self._rules.resources), changed=changed)
+            self._claims = Claims(self.rules.resources)
+            self._devices.want(attributes_of(self.rules.resources))
+        _log.info("rules are read again", resources=len(self.rules.resources), changed=changed)
         self._notify.ready(self.status_line())
         return changed
 

@@ -43,10 +43,10 @@ class Machine:
     def say_reservations(self, output: Output) -> int:
         """Print problems and remarks; the exit status that goes with them, 0 or 1."""
         for problem in self.problems:
-            output.line(problem.render())
+            output.problem(problem)
         for remark in self.remarks:
             output.paragraph(f"note: {remark}")
-        return 1 if self.problems else 0
+        return 1 if any(problem.severity == "error" for problem in self.problems) else 0
 
     @property
     def resources(self) -> tuple[Resource, ...]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from genericdp import VERSION
+from genericdp.cli.output import Output
 from genericdp.cli.usage import Parser, UsageError, did_you_mean
 from genericdp.core.hostile import for_terminal
 from genericdp.errors import ConfigError, GenericdpError
@@ -32,9 +33,9 @@ BROKEN_PIPE = 141
 #: The verbs in the order in which an operator meets them; the module has the verb's name.
 VERBS = {
     "run": "the daemon: offer this machine's devices to the kubelet",
-    "check": "are the rule files right?",
+    "check": "are the rule files right? all mistakes, with their places",
     "list": "the devices that the rules take, and the resource each goes to",
-    "explain": "why does a device match, or not, and what would a container get?",
+    "explain": "why a device matches, or not, and what a container would get",
     "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
 }
 
@@ -77,7 +78,8 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _complain(error, error.hint, USAGE)
     except ConfigError as error:
-        print(error, file=sys.stderr)
+        for problem in error.problems:
+            Output(sys.stderr).problem(problem)
         return NOT_FINE
     except GenericdpError as error:
         return _complain(error, error.hint, NOT_FINE)

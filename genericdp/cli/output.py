@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import TextIO
 
 from genericdp.core.hostile import for_terminal
+from genericdp.errors import Problem
 
 #: The width of a table where nobody knows the width of the screen.
 UNKNOWN_WIDTH = 80
@@ -86,6 +87,16 @@ class Output:
         margin = " " * (len(styled.text) - len(words))
         for line in wrap(words, max(_NARROW, self.width - len(margin))):
             self._stream.write(margin + self._painted(line, styled.style) + "\n")
+
+    def problem(self, problem: Problem) -> None:
+        """A mistake in a file as compilers print it; only tabs stay, or the caret would be off."""
+        for number, line in enumerate(problem.render().split("\n")):
+            shown = "\t".join(for_terminal(part) for part in line.split("\t"))
+            if number == 0:
+                where, _, what = shown.partition(f" {problem.severity}: ")
+                severity = self._painted(f"{problem.severity}:", Style.BAD)
+                shown = f"{self._painted(where, Style.STRONG)} {severity} {what}"
+            self._stream.write(f"{shown}\n")
 
     def json(self, value: object) -> None:
         """A JSON document: keys sorted, ASCII only, so that the same facts are the same bytes."""

@@ -1,0 +1,93 @@
+"""`genericdp check`: every mistake in the settings and the rule files, each with its place."""
+
+import argparse
+import sys
+from collections.abc import Sequence, Sized
+
+from genericdp.cli.options import add_json_option, add_rule_options, open_rules
+from genericdp.cli.output import Output, Style, Styled
+from genericdp.core.settings import DEFAULT_DOMAIN
+from genericdp.errors import ConfigError, Problem
+from genericdp.rulefiles import RULE_DIRECTORIES, RuleFiles
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Check rule files and settings, and print every mistake with its place and what to do\n"
+        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, while an image is\n"
+        "built. Status 1 when there is a mistake."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  genericdp check                  the settings and rule files of this machine\n"
+        "  genericdp check my.toml rules/   these instead"
+    )
+    parser.add_argument(
+        "paths", metavar="DIR_OR_FILE", nargs="*", help="what to check instead of the system's rule files"
+    )
+    add_json_option(parser)
+    add_rule_options(parser)
+
+
+def run(*, paths: list[str], json: bool, rules: list[str], config: str | None, domain: str | None) -> int:
+    """Print every mistake. Returns 0 when there is none, else 1."""
+    places = [*rules, *paths]
+    problems: tuple[Problem, ...] = ()
+    try:
+        _, rule_files = open_rules(places, config, domain)
+    except ConfigError as error:
+        # A mistake in the settings does not keep those in the rule files from being found.
+        problems = error.problems
+        rule_files = RuleFiles(places or RULE_DIRECTORIES, domain or DEFAULT_DOMAIN)
+    problems += rule_files.problems
+    output = Output(sys.stdout)
+    if json:
+        output.json(as_json(rule_files, problems))
+    else:
+        show(rule_files, problems, output)
+    return 1 if errors_in(problems) else 0
+
+
+def show(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
+    """The mistakes for people, then what was checked."""
+    for problem in problems:
+        output.problem(problem)
+        output.line()
+    errors = errors_in(problems)
+    if errors:
+        wrong = {problem.location.file for problem in errors}
+        output.line(Styled(f"{_count(errors, 'mistake')} in {_count(wrong, 'file')}", Style.BAD))
+    elif rule_files.files:
+        checked = f"{_count(rule_files.files, 'rule file')}, {_count(rule_files.resources, 'resource')}"
+        output.line(f"{checked}: ", Styled("no mistakes", Style.GOOD))
+    else:
+        output.line(f"no rule files in {', '.join(rule_files.places)}")
+
+
+def errors_in(problems: Sequence[Problem]) -> list[Problem]:
+    """Those that keep a file from being used."""
+    return [problem for problem in problems if problem.severity == "error"]
+
+
+def _count(things: Sized, word: str) -> str:
+    return f"{len(things)} {word}" if len(things) == 1 else f"{len(things)} {word}s"
+
+
+def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, object]:
+    """What was found, for programs. Keys are only ever added."""
+    return {
+        "files": [file.path for file in rule_files.files],
+        "resources": [resource.name for resource in rule_files.resources],
+        "problems": [
+            {
+                "file": problem.location.file,
+                "line": problem.location.line,
+                "column": problem.location.column,
+                "length": problem.location.length,
+                "severity": problem.severity,
+                "message": problem.message,
+                "hint": problem.hint,
+            }
+            for problem in problems
+        ],
+    }

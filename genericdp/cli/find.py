@@ -1,0 +1,87 @@
+"""Which udev device somebody means: by its device node, a link to it, its sys path or kernel name."""
+
+import os
+import stat
+from collections.abc import Iterable, Mapping, Sequence
+
+from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.hostile import for_terminal
+from genericdp.core.identity import natural
+from genericdp.errors import GenericdpError
+
+
+def find(word: str, devices: Mapping[str, UdevDevice], link_dir: str) -> UdevDevice:
+    """The udev device that `word` names. Raises GenericdpError.
+
+    `word` is a path below /dev (a device node or any link to one), a path below /sys, or a kernel
+    name such as `ttyUSB0`.
+    """
+    if word.startswith("/sys/"):
+        return _by_sys_path(word, devices)
+    path = word if word.startswith("/") else f"/dev/{word}"
+    for candidates in (
+        [device for device in devices.values() if device.device_node == path],
+        [device for device in devices.values() if path in device.devlinks],
+        _by_number(path, devices.values()),
+        [device for device in devices.values() if "/" not in word and device.sys_name == word],
+    ):
+        if candidates:
+            return candidates[0]
+    raise _not_found(word, path, link_dir)
+
+
+def _by_sys_path(word: str, devices: Mapping[str, UdevDevice]) -> UdevDevice:
+    path = os.path.realpath(word)
+    device = devices.get(path)
+    if device is not None:
+        return device
+    said = for_terminal(word)
+    if not os.path.exists(path):
+        raise GenericdpError(f"there is no '{said}'", hint="the device may be unplugged")
+    below = nodes_below(path, devices.values())
+    if below:
+        raise GenericdpError(f"'{said}' is no udev device", hint=f"below it are {', '.join(below)}")
+    raise GenericdpError(
+        f"'{said}' has no device node, nor has anything below it", hint="only device nodes can be offered"
+    )
+
+
+def _by_number(path: str, devices: Iterable[UdevDevice]) -> Sequence[UdevDevice]:
+    """The device that the node behind `path` stands for, whatever links lead there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    if not (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+        return ()
+    kind = "c" if stat.S_ISCHR(status.st_mode) else "b"
+    number = DeviceNumber(kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+    return [device for device in devices if device.number == number]
+
+
+def _not_found(word: str, path: str, link_dir: str) -> GenericdpError:
+    said = for_terminal(word)
+    if os.path.dirname(path) == link_dir and os.path.islink(path):
+        return GenericdpError(
+            f"'{said}' is the stable link of a device that is not there",
+            hint="'genericdp list' shows what is known of it",
+        )
+    if os.path.islink(path) and not os.path.exists(path):
+        return GenericdpError(f"'{said}' is a link to nothing", hint="the device may be unplugged")
+    if os.path.exists(path):
+        return GenericdpError(
+            f"'{said}' is no device of this machine", hint="'genericdp list --all' shows the device nodes"
+        )
+    return GenericdpError(
+        f"there is no '{said}'", hint="'genericdp list --all' shows the device nodes of this machine"
+    )
+
+
+def nodes_below(sys_path: str, devices: Iterable[UdevDevice]) -> list[str]:
+    """The device nodes of what hangs off a udev device."""
+    nodes = [
+        each.device_node
+        for each in devices
+        if each.device_node is not None and each.sys_path.startswith(f"{sys_path}/")
+    ]
+    return sorted(nodes, key=natural)

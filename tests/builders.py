@@ -1,4 +1,6 @@
-"""udev devices as a machine has them, by their chains of parents: what most tests begin with.
+"""udev devices as a machine has them, by their chains of parents, and rules from their text.
+
+What most tests begin with.
 
 The values are those of real units, shortened to what rules, ids and health look at.
 """
@@ -6,6 +8,8 @@ The values are those of real units, shortened to what rules, ids and health look
 from collections.abc import Iterable, Mapping
 
 from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.parse import parse_rules
+from genericdp.core.rules import Resource
 
 #: The host controller that every USB device of these builders hangs off.
 CONTROLLER = "/sys/devices/pci0000:00/0000:00:14.0"
@@ -199,3 +203,10 @@ def a_modem(port: str = "4", *, serial: str | None = "EC25-17", first: int = 1) 
 def by_sys_path(*devices: UdevDevice) -> dict[str, UdevDevice]:
     """The devices and all their parents as a snapshot of udev holds them: sys path -> device."""
     return {each.sys_path: each for device in devices for each in device.self_and_ancestors()}
+
+
+def resources_of(text: str, *, domain: str = "example.com") -> tuple[Resource, ...]:
+    """The resources of the text of a rule file without a mistake."""
+    resources, problems = parse_rules("50-test.toml", text, domain)
+    assert not problems, "\n".join(problem.render() for problem in problems)
+    return resources

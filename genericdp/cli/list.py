@@ -46,9 +46,10 @@ def show(machine: Machine, output: Output, *, everything: bool = False) -> None:
     rows = [row for offer in inventory.offers.values() for row in _offer(offer)]
     if rows:
         output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
+    if any(offer.devices for offer in inventory.offers.values()):
         output.line()
         output.line(f"Stable links: {machine.settings.link_dir}/DEVICE, with what LINK says behind it.")
-    else:
+    if not rows:
         output.line("no resources: no rule file names one")
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)

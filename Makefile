@@ -9,12 +9,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 # What `make demo` shows; `make demo DEMO="--rules my.toml"` shows something else.
-DEMO ?= --rules examples
+DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
 
 ##@ Use
 .PHONY: demo
 demo: .venv/ready  ## this machine's own devices at an embedded kubelet
-	@$(BIN)/genericdp simulate $(DEMO)
+	@$(BIN)/python examples/demo.py $(DEMO)
 
 ##@ Test
 .PHONY: test

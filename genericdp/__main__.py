@@ -5,6 +5,7 @@ The rules of this file:
 * Nothing is imported before it is known which verb is asked for: a verb pays only for what it uses.
 """
 
+import os
 import sys
 
 #: The verbs that hold the daemon; only they stay, so only they have to be small.
@@ -15,6 +16,8 @@ def main() -> int:
     """Run the verb that the command line names; returns the exit status."""
     if sys.argv[1:2] and sys.argv[1] in _DAEMON:
         _leave_openssl_out()
+        # gRPC's C library reports each lost connection on stderr; what it means is in our own log.
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from genericdp.cli import main as cli  # noqa: PLC0415  (see the rules of this file)
 
     return cli.main(sys.argv[1:])

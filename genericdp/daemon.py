@@ -11,11 +11,12 @@ The rules of this file:
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from genericdp import log
 from genericdp.core.claims import Claims
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import Inventory, build, device_behind, diff, without_links
 from genericdp.core.memory import Memory, next_forgetting, remember
 from genericdp.core.news import news
@@ -54,6 +55,30 @@ class Rules(Protocol):
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]: ...
 
 
+class Devices(Protocol):
+    """The udev devices as they are now: `genericdp.udev.UdevDevices`, or made-up ones in a test."""
+
+    @property
+    def devices(self) -> Mapping[str, UdevDevice]: ...
+
+    def want(self, attributes: Iterable[str]) -> bool: ...
+
+    def resync(self) -> bool: ...
+
+    def apply(self, hint: Hint) -> bool: ...
+
+
+#: Begins to pass hints on; returns what ends it.
+Listen = Callable[[Callable[[Hint], None], float], Callable[[], None]]
+
+
+def listen_to_udev(sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
+    """Hints of the real monitor."""
+    monitor = Monitor(sink, rescan_s=rescan_s)
+    monitor.start()
+    return monitor.close
+
+
 class Daemon:
     """One daemon on one node. `run` it; `stop` and `reload` are for signals and tests."""
 
@@ -62,6 +87,8 @@ class Daemon:
         settings: Settings,
         rules: Rules,
         *,
+        devices: Devices | None = None,
+        listen: Listen = listen_to_udev,
         notify: Notify | None = None,
         now: Callable[[], float] = time.time,
         on_step: Callable[[Inventory], None] = lambda _: None,
@@ -82,7 +109,8 @@ class Daemon:
         self._on_step = on_step
         self._links = Links(settings.link_dir)
         self._state = StateFile(settings.state_dir)
-        self._devices = UdevDevices(attributes_of(rules.resources))
+        self._devices = devices or UdevDevices(attributes_of(rules.resources))
+        self._listen = listen
         self._hints: dict[tuple[str, str], Hint] = {}
         self._reload = False
         self._stopping = False
@@ -109,9 +137,7 @@ class Daemon:
         with contextlib.ExitStack() as stack:
             stack.callback(self._save)
             # Subscribed before enumerated: what happens in between is heard, not lost.
-            monitor = Monitor(self._hear, rescan_s=self.settings.rescan_s)
-            stack.callback(monitor.close)
-            monitor.start()
+            stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self.rules.watch(self.reload))
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 self._devices.resync()

@@ -1,0 +1,71 @@
+"""`make demo`: `genericdp simulate` on this machine, while a device comes and goes.
+
+The device is a virtual console: opening /dev/tty20 makes the kernel add vcs20, deallocating it
+takes vcs20 away. That needs root; as a user, sudo does just that part. On a terminal the simulation
+then goes on until Ctrl-C; without one it ends by itself.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+
+CONSOLE = 20
+PATIENCE_S = 20.0
+
+#: Run by whoever may: comes and goes as lines on stdin say.
+PLUG = """
+import fcntl, os, sys
+VT_DISALLOCATE = 0x5608  # <linux/vt.h>
+sys.stdin.readline()
+os.close(os.open("/dev/tty{0}", os.O_RDWR | os.O_NOCTTY))
+sys.stdin.readline()
+console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
+fcntl.ioctl(console, VT_DISALLOCATE, {0})
+"""
+
+
+def main() -> int:
+    """Run the demo; the exit status of the simulation."""
+    command = [sys.executable, "-m", "genericdp", "simulate", *sys.argv[1:]]
+    as_root = [] if os.geteuid() == 0 else ["sudo"]
+    plug = subprocess.Popen(
+        [*as_root, sys.executable, "-c", PLUG.format(CONSOLE)], stdin=subprocess.PIPE, text=True
+    )
+XX    try:
+        return follow(simulation, plug)
+    except KeyboardInterrupt:
+        return simulation.wait()
+    finally:
+        watchdog.cancel()
+        if plug.stdin is not None:
+            plug.stdin.close()
+        plug.wait()
+
+
+def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -> int:
+    """Pass on what the simulation prints, and let the console come and go at the right moments."""
+    assert simulation.stdout is not None
+    for line in simulation.stdout:
+        print(line, end="", flush=True)
+        if line.startswith("Plug something in"):
+            print(f"\n# opening /dev/tty{CONSOLE}: the kernel adds vcs{CONSOLE}", flush=True)
+            tell(plug, "come")
+        elif "screen: capacity" in line and plug.poll() is None:
+            print(f"\n# deallocating console {CONSOLE}: vcs{CONSOLE} goes", flush=True)
+            tell(plug, "go")
+            plug.wait()
+        elif "screen: capacity" in line and not sys.stdout.isatty():
+            simulation.terminate()
+    return simulation.wait()
+
+
+def tell(plug: "subprocess.Popen[str]", word: str) -> None:
+    """Let the process that may plug go on."""
+    assert plug.stdin is not None
+    plug.stdin.write(f"{word}\n")
+    plug.stdin.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -32,7 +32,11 @@ def main() -> int:
     plug = subprocess.Popen(
         [*as_root, sys.executable, "-c", PLUG.format(CONSOLE)], stdin=subprocess.PIPE, text=True
     )
-XX    try:
+    simulation = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    watchdog = threading.Timer(PATIENCE_S, simulation.terminate)
+    if not sys.stdout.isatty():
+        watchdog.start()
+    try:
         return follow(simulation, plug)
     except KeyboardInterrupt:
         return simulation.wait()

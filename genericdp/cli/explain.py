@@ -18,14 +18,14 @@ from genericdp.core.match import Verdict
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Explain a device: which resource it goes to and why the others do not take it, each\n"
-        "condition with what it wants and what is there, and what a container would get.\n"
+        "Explain a device: which resource it goes to and why the others do not take it, each "
+        "condition with what it wants and what is there, and what a container would get. "
         "Needs neither the daemon nor root. Status 1 when no resource offers it."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp explain /dev/ttyUSB0\n"
-        "  genericdp explain /dev/serial/by-id/usb-FTDI_FT232R_USB_UART_A50285BI-if00-port0\n"
+        "  genericdp explain /dev/serial/by-id/usb-FTDI_FT232R_A50285BI-if00-port0\n"
         "  genericdp explain /sys/bus/usb/devices/1-2\n"
         "  genericdp explain --rules my.toml ttyUSB0"
     )
@@ -86,10 +86,8 @@ def _why_not(explanation: Explanation, machine: Machine) -> str:
     if not subject.initialized:
         return "udev has not finished with it yet"
     if explanation.taken_by:
-        return f"{explanation.taken_by[0].name} takes it, but does not offer it: {explanation.refusal}"
-    return (
-        "no resource takes it" if explanation.opinions else "there are no resources: no rule file names one"
-    )
+        return f"{explanation.taken_by[0].name} takes it, but {explanation.refusal}"
+    return "no resource takes it" if explanation.opinions else "no rule file names a resource"
 
 
 def _facts(device: UdevDevice, access: Access | None) -> Iterator[Row]:
@@ -115,8 +113,8 @@ def _show_opinion(opinion: Opinion, explanation: Explanation, output: Output) ->
         text = f"{name} takes it"
     else:
         text = f"{name} would take it, but {first[0].name} comes first"
-    where = f"  {location.file}:{location.line}" if location.file else ""
-    output.line(Styled(text, Style.STRONG), Styled(where, Style.FAINT))
+    output.paragraph(Styled(text, Style.STRONG))
+    output.line(Styled(f"  {location.file}:{location.line}", Style.FAINT))
     _show_match(opinion.match, output, indent=2)
     for number, (table, judged) in enumerate(opinion.tables, start=1):
         output.line(f"  [[resource.node]] {number}, {table.container_paths[0].text}:")

@@ -14,7 +14,7 @@ from genericdp.core.inventory import Device, Node, Offer
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "List every device that a rule takes: the resource it goes to, its id and health, its\n"
+        "List every device that a rule takes: the resource it goes to, its id and health, its "
         "device nodes and the stable links to them. Needs neither the daemon nor root."
     )
     parser.epilog = (

@@ -58,7 +58,8 @@ examples:
   genericdp explain /dev/ttyUSB0        why, condition by condition
   genericdp simulate --rules my.toml    what kubelet and container would see
 
-Rule files: /etc/genericdp/rules.d/*.toml; settings: /etc/genericdp/genericdp.toml
+rule files:   /etc/genericdp/rules.d/*.toml
+settings:     /etc/genericdp/genericdp.toml
 """
 
 

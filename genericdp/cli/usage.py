@@ -4,6 +4,7 @@ import argparse
 import difflib
 import re
 import shutil
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
@@ -28,15 +29,17 @@ class Parser(argparse.ArgumentParser):
     """The options of one verb. Wrong ones raise UsageError in our words instead of printing a usage."""
 
     def __init__(self, verb: str) -> None:
-        width = min(80, shutil.get_terminal_size().columns)
+        self._width = min(80, shutil.get_terminal_size().columns)
         super().__init__(
             prog=f"genericdp {verb}",
             allow_abbrev=False,  # an abbreviation in a script breaks when an option is added
-            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=width),
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=self._width),
         )
 
     def options(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The options given. An unknown one is named with the one that was probably meant."""
+        # The epilog is laid out by hand, so argparse lays out neither.
+        self.description = textwrap.fill(self.description or "", self._width)
         options, unknown = self.parse_known_args(arguments)
         if not unknown:
             return options

@@ -51,6 +51,12 @@ def test_the_help_names_every_verb_and_fits_80_columns(capsys: pytest.CaptureFix
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
+@pytest.mark.parametrize("name", VERBS)
+def test_the_help_of_every_verb_fits_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+
+
 def test_without_a_verb_the_help_is_the_answer_and_the_status_that_of_a_usage_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -1,0 +1,92 @@
+"""`genericdp check`: what it prints, and its status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.main import main
+
+GOOD = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
+BAD = '[[resource]]\nname = "fuse"\nmatches = { DEVNAME = "/dev/fuse" }\n'
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """A directory in which only its owner may write: what rule files need."""
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o644)
+    return str(path)
+
+
+def test_files_without_a_mistake_are_counted(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(rules / "50-a.toml", GOOD)
+    assert main(["check", str(rules)]) == 0
+    assert capsys.readouterr() == ("1 rule file, 1 resource: no mistakes\n", "")
+
+
+def test_every_mistake_of_every_file_is_printed(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(rules / "50-a.toml", GOOD)
+    first = write(rules / "60-b.toml", BAD)
+    second = write(rules / "70-c.toml", '[[resource]]\n\tname = 7\nmatch = { ID_X = "a" }\n')
+    assert main(["check", str(rules)]) == 1
+    assert capsys.readouterr().out == (
+        f"{first}:3:1: error: unknown key 'matches' in [[resource]]\n"
+        '    3 | matches = { DEVNAME = "/dev/fuse" }\n'
+        "      | ^^^^^^^\n"
+        "  hint: did you mean 'match'?\n"
+        "\n"
+        f"{second}:2:9: error: 'name' must be a string, not the number 7\n"
+        "    2 | \tname = 7\n"
+        "      | \t       ^\n"
+        '  hint: write "7"\n'
+        "\n"
+        "2 mistakes in 2 files\n"
+    )
+
+
+def test_a_mistake_in_the_settings_does_not_hide_those_in_the_rules(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = write(rules / "genericdp.conf", 'domian = "example.com"\n')
+    bad = write(rules / "60-b.toml", BAD)
+    assert main(["check", "--config", settings, bad]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"{settings}:1:1: error: unknown key 'domian' in the settings\n")
+    assert f"{bad}:3:1: error: unknown key 'matches' in [[resource]]\n" in out
+    assert out.endswith("\n2 mistakes in 2 files\n")
+
+
+def test_no_rule_files_are_no_mistake(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(rules)]) == 0
+    assert capsys.readouterr().out == f"no rule files in {rules}\n"
+
+
+def test_a_place_that_is_not_there_is_an_error(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"{rules}/nothing"]) == 1
+    assert capsys.readouterr().err.startswith(f"genericdp: error: there is no '{rules}/nothing'\n")
+
+
+def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = write(rules / "60-b.toml", BAD)
+    assert main(["check", "--json", bad]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "files": [bad],
+        "resources": [],
+        "problems": [
+            {
+                "file": bad,
+                "line": 3,
+                "column": 1,
+                "length": 7,
+                "severity": "error",
+                "message": "unknown key 'matches' in [[resource]]",
+                "hint": "did you mean 'match'?",
+            }
+        ],
+    }

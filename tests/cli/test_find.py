@@ -1,0 +1,80 @@
+"""Which udev device somebody means."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.find import find, nodes_below
+from genericdp.errors import GenericdpError
+from tests.builders import a_device, a_modem, a_usb_serial, by_sys_path
+
+DONGLE = a_usb_serial(0)
+NULL = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")
+DEVICES = by_sys_path(DONGLE, NULL)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "/dev/ttyUSB0",
+        "ttyUSB0",
+        DONGLE.devlinks[0],
+        DONGLE.devlinks[0].removeprefix("/dev/"),
+        DONGLE.sys_path,
+    ],
+)
+def test_a_device_goes_by_its_node_its_devlinks_its_sys_path_and_its_kernel_name(word: str) -> None:
+    assert find(word, DEVICES, "/dev/genericdp") is DONGLE
+
+
+def test_a_device_without_a_node_goes_by_its_kernel_name() -> None:
+    assert find("1-2", DEVICES, "/dev/genericdp") is DONGLE.usb_device
+
+
+def test_any_link_to_a_device_node_will_do(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    assert find(str(tmp_path / "link"), DEVICES, "/dev/genericdp") is NULL
+
+
+def told(word: str, link_dir: str = "/dev/genericdp") -> str:
+    with pytest.raises(GenericdpError) as raised:
+        find(word, DEVICES, link_dir)
+    return f"{raised.value}; {raised.value.hint}"
+
+
+def test_what_is_not_there_is_said_with_where_to_look(tmp_path: Path) -> None:
+    assert told("/dev/nothing\n") == (
+        r"there is no '/dev/nothing\n'; 'genericdp list --all' shows the device nodes of this machine"
+    )
+    assert told("/sys/nothing") == "there is no '/sys/nothing'; the device may be unplugged"
+    assert told("/sys/devices/virtual/mem") == (
+        "'/sys/devices/virtual/mem' is no udev device; below it are /dev/null"
+    )
+    assert told("/sys/kernel") == (
+        "'/sys/kernel' has no device node, nor has anything below it; only device nodes can be offered"
+    )
+    assert told(str(tmp_path)) == (
+        f"'{tmp_path}' is no device of this machine; 'genericdp list --all' shows the device nodes"
+    )
+
+
+def test_the_link_of_an_unplugged_device_is_known_as_such(tmp_path: Path) -> None:
+    (tmp_path / "ftdi_A1").symlink_to("ftdi_A1")
+    assert told(f"{tmp_path}/ftdi_A1", str(tmp_path)) == (
+        f"'{tmp_path}/ftdi_A1' is the stable link of a device that is not there; "
+        "'genericdp list' shows what is known of it"
+    )
+    assert (
+        told(f"{tmp_path}/ftdi_A1")
+        == f"'{tmp_path}/ftdi_A1' is a link to nothing; the device may be unplugged"
+    )
+
+
+def test_nodes_below_are_in_the_order_of_their_numbers() -> None:
+    modem = a_modem(first=9)
+    assert nodes_below(modem[0].sys_path, modem) == [
+        "/dev/cdc-wdm0",
+        "/dev/ttyUSB9",
+        "/dev/ttyUSB10",
+        "/dev/ttyUSB11",
+    ]

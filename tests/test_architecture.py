@@ -23,7 +23,7 @@ DOORS = {
     "inotify_simple": {"genericdp.watch"},
     "grpc": {"genericdp.kubelet", "genericdp.simulator"},
     "google": {"genericdp.kubelet"},
-    "tomli": {"genericdp.core.source"},
+    "tomli": {"genericdp.core.positions", "genericdp.core.source"},
 }
 
 #: Names that say nothing about what a module is for.

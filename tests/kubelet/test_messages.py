@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import google.protobuf
 import grpc.aio
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -218,5 +219,5 @@ def test_the_other_protobuf_generation_reads_and_writes_the_same_bytes() -> None
     )
     assert done.stderr == ""
     version, seen = done.stdout.split()
-    assert version == "4.21.12"
+    assert version != google.protobuf.__version__, "that is the same protobuf"
     assert seen == data

@@ -1,0 +1,58 @@
+"""What may go wrong around a plugin, on purpose.
+
+The rules of this file:
+
+* Everything here can happen to a real kubelet: by an operator's hand, a full disk, a bug, a race.
+* Races are put in order by `hold`, never by sleeping.
+"""
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from genericdp.simulator.gates import Gate, Gates, Point
+from genericdp.simulator.plugins import Plugins
+
+
+class Faults:
+    """The faults of one simulated kubelet; they survive its restarts."""
+
+    def __init__(self, directory: Path, gates: Gates, plugins: Callable[[], Plugins]) -> None:
+        self.refusal: str | None = None
+        self._directory = directory
+        self._gates = gates
+        self._plugins = plugins
+
+    def refuse_registrations(self, text: str | None) -> None:
+        """Answer every Register with this error from now on; None: no more."""
+        self.refusal = text
+
+    def hold(self, point: Point) -> AbstractContextManager[Gate]:
+        """`with faults.hold(Point.DIAL) as gate:` makes the kubelet wait there until `gate.open()`."""
+        return self._gates.hold(point)
+
+    def end_streams(self, resource: str) -> None:
+        """Break the streams of a resource from the kubelet's side, as a bug or a race in it does."""
+        self._plugins().end_streams(resource)
+
+    def remove_socket(self) -> None:
+        """Delete kubelet.sock, which the kubelet does not notice; nobody can register until it restarts."""
+        (self._directory / "kubelet.sock").unlink()
+
+    def remove_directory(self) -> None:
+        """Delete the device plugin directory with everything in it."""
+        shutil.rmtree(self._directory)
+
+    def make_directory(self) -> None:
+        """Make the device plugin directory again, empty."""
+        self._directory.mkdir(mode=0o750)
+
+
+def empty(directory: Path) -> None:
+    """Remove what is in a directory, as a restart of the machine does with a tmpfs."""
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

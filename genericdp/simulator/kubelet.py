@@ -1,0 +1,356 @@
+"""A kubelet to hold in the hand: start it, look at the node, run pods, make it fail.
+
+The rules of this file:
+
+* Everything a user of the simulator calls is here or is a value; nothing here decides anything.
+* A panic is recorded and raised again at the end of the `async with`, so no test can miss it.
+"""
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from genericdp.kubelet import deviceplugin
+from genericdp.simulator.changes import Changes
+from genericdp.simulator.clients import Generation
+from genericdp.simulator.clock import Clock, WallClock
+from genericdp.simulator.devices import Device
+from genericdp.simulator.errors import KubeletPanicError, SimulatorError
+from genericdp.simulator.faults import Faults, empty
+from genericdp.simulator.gates import Gates
+from genericdp.simulator.node_status import NodeStatusHistory
+from genericdp.simulator.pods import ContainerStatus, Phase, Pod, PodStatus
+from genericdp.simulator.process import Configuration, Directories, Process
+from genericdp.simulator.registration import Attempt
+from genericdp.simulator.runtime import CONTAINERD, Runtime
+from genericdp.simulator.topology import Policy
+from genericdp.simulator.workload import Node
+
+AnyPath = str | os.PathLike[str]
+
+_Result = TypeVar("_Result")
+
+
+class Kubelet:
+    """A simulated kubelet with its node, its pods and its container runtime.
+
+    root             its --root-dir; the directories of its sockets are made below
+    generation       how it keeps plugins apart
+    runtime          CONTAINERD, CRIO, or a Runtime of your own
+    clock            a ManualClock lets grace, deadlines and back-off pass when told
+    seed             of everything that the real one does in random order
+    policy           of the topology manager, with the NUMA nodes of the machine
+    status_period_s  publish the node status by itself, and try waiting containers again; None: `tick()`
+    watchdog_s       how long a plugin may take to answer what a kubelet would wait for for ever
+    """
+
+    def __init__(
+        self,
+        root: AnyPath,
+        *,
+        generation: Generation = Generation.LEGACY,
+        runtime: Runtime = CONTAINERD,
+        clock: Clock | None = None,
+        seed: int = 0,
+        policy: Policy = Policy.NONE,
+        numa_nodes: tuple[int, ...] = (0,),
+        status_period_s: float | None = None,
+        watchdog_s: float = 30.0,
+    ) -> None:
+        self.clock: Clock = clock or WallClock()
+        self.node_status = NodeStatusHistory()
+        self.registrations: list[Attempt] = []
+        self.health_pushes: list[str] = []
+        self.panics: list[KubeletPanicError] = []
+        self._gates = Gates()
+        self._configuration = Configuration(
+            Directories(Path(root)),
+            generation,
+            runtime,
+            self.clock,
+            self._gates,
+            policy,
+            numa_nodes,
+            watchdog_s,
+        )
+        self.faults = Faults(self.directory, self._gates, lambda: self._running.plugins)
+        self._rng = random.Random(seed)  # noqa: S311  # for orders that anybody may guess
+        self._node = Node()
+        self._changes = Changes()
+        self._process: Process | None = None
+        self._status_period_s = status_period_s
+        self._timers: list[asyncio.Task[None]] = []
+        self._failures: list[BaseException] = []
+
+    # Where it is.
+
+    @property
+    def directory(self) -> Path:
+        """The device plugin directory."""
+        return self._configuration.directories.device_plugins
+
+    @property
+    def socket(self) -> Path:
+        """kubelet.sock"""
+        return self.directory / deviceplugin.KUBELET_SOCKET
+
+    @property
+    def pod_resources_socket(self) -> Path:
+        """The socket of the PodResources API."""
+        return self._configuration.directories.pod_resources / "kubelet.sock"
+
+    @property
+    def plugins_registry(self) -> Path:
+        """The directory of the plugin watcher."""
+        return self._configuration.directories.plugins_registry
+
+    # Its life.
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.running:
+            await self.stop()
+        problems = [*self.panics, *self._failures]
+        if problems and error is None:
+            raise problems[0]
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    async def start(self, *, readmit: bool = True) -> None:
+        """Start a process. Pods that the node has already are admitted again, or wait for `readmit()`."""
+        if self._process is not None:
+            raise SimulatorError("the kubelet runs already")
+        process = Process(
+            self._configuration,
+            self._node,
+            rng=self._rng,
+            attempts=self.registrations,
+            refusal=lambda: self.faults.refusal,
+            on_change=self._changes.notify,
+            on_news=self._push_health,
+            on_failure=self._failures.append,
+        )
+        self._process = process
+        if not process.had_checkpoint:
+            self.node_status.reset(self.clock.now())
+        await process.start()
+        if readmit:
+            await self.readmit()
+        if self._status_period_s is not None:
+            self._timers.append(asyncio.create_task(self._run_timer(self._status_period_s)))
+        self._changes.notify()
+
+    async def stop(self) -> None:
+        """End the process. kubelet.sock stays where it is, containers go on running."""
+        process = self._running
+        self._process = None
+        for timer in self._timers:
+            timer.cancel()
+        await asyncio.gather(*self._timers, return_exceptions=True)
+        self._timers.clear()
+        await process.stop()
+        self._changes.notify()
+
+    async def crash(self) -> None:
+        """End the process in the middle of writing its checkpoint."""
+        await self.stop()
+        with contextlib.suppress(FileNotFoundError):
+            (self.directory / f".{secrets.randbelow(10**9)}").write_text("{")
+
+    async def restart(self, *, readmit: bool = True) -> None:
+        """`systemctl restart kubelet`."""
+        await self.stop()
+        await self.start(readmit=readmit)
+
+    async def reboot(self, *, wipe: Iterable[AnyPath] = (), readmit: bool = True) -> None:
+        """The machine restarts: nothing runs any more, and what is below `wipe` was on a tmpfs."""
+        if self.running:
+            await self.stop()
+        for pod in self._node.active():
+            pod.stop_containers()
+        for directory in wipe:
+            empty(Path(directory))
+        await self.start(readmit=readmit)
+
+    async def readmit(self, *, sources_ready: bool = False) -> None:
+        """Admit the node's pods again and start what does not run, as a kubelet does after its start.
+
+        `sources_ready`: it happens late, when the kubelet believes to know all pods.
+        """
+        process = self._running
+        if sources_ready:
+            process.sources_ready = True
+        for pod in self._node.active():
+            await self._take(pod)
+        process.sources_ready = True
+        self._changes.notify()
+
+    # The node.
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """What the next node status would say; published only at a tick."""
+        return self._running.ledger.counts().capacity
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """Healthy devices of each resource right now; published only at a tick."""
+        return self._running.ledger.counts().allocatable
+
+    def tick(self) -> bool:
+        """The node status loop, which the kubelet runs every 10 s. Whether anything was published."""
+        ledger = self._running.ledger
+        removed = ledger.remove_expired(self.clock.now())
+        if removed:
+            self._running.save()
+        counts = ledger.counts()
+        changed = self.node_status.publish(self.clock.now(), counts.capacity, counts.allocatable, removed)
+        self._changes.notify()
+        return changed
+
+    async def reconcile(self) -> None:
+        """One round of the plugin watcher, which the kubelet runs every second."""
+        await self._running.watcher.reconcile()
+
+    @property
+    def watcher_errors(self) -> list[str]:
+        """What the plugin watcher complained about."""
+        return self._running.watcher.errors
+
+    def devices(self, resource: str) -> Mapping[str, Device]:
+        """The devices of the last list of a resource, by id."""
+        return dict(self._running.ledger.of(resource).listed)
+
+    def allocated(self, resource: str) -> set[str]:
+        """Ids that count as allocated, leaked ones included."""
+        return set(self._running.ledger.allocated.get(resource, ()))
+
+    def streams(self, resource: str) -> int:
+        """How many ListAndWatch streams of a resource are open."""
+        return 0 if self._process is None else self._process.plugins.streams(resource)
+
+    def connections(self, resource: str) -> int:
+        """How many connections to plugins of a resource are open."""
+        return 0 if self._process is None else self._process.plugins.connections(resource)
+
+    def messages(self, resource: str) -> int:
+        """How many lists of a resource this process has received."""
+        return 0 if self._process is None else self._process.plugins.messages.get(resource, 0)
+
+    async def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 10.0) -> None:
+        """Return once `predicate()` is true; it is asked after every change. Raises TimeoutError."""
+        await self._changes.wait_until(predicate, timeout_s=timeout_s, describe=self.describe)
+
+    def describe(self) -> str:
+        """The state in one line, for messages of failing tests."""
+        if self._process is None:
+            return "the kubelet is stopped"
+        answers = [
+            f"{one.resource}: {'pending' if one.answer is None else one.answer or 'accepted'}"
+            for one in self.registrations[-5:]
+        ]
+        return (
+            f"capacity {self.capacity}, allocatable {self.allocatable}, last registrations {answers}, "
+            f"pods {[f'{pod.name}: {pod.phase}' for pod in self.pods]}"
+        )
+
+    # Pods.
+
+    @property
+    def pods(self) -> tuple[PodStatus, ...]:
+        """The pods of the node, terminal ones included until they are deleted."""
+        return tuple(self._node.pods.values())
+
+    async def admit(self, spec: Pod) -> PodStatus:
+        """A pod was bound to this node: admit it and start it. KubeletPanicError as the real one crashes."""
+        if not self.running:
+            raise SimulatorError("the kubelet does not run")
+        pod = self._node.new(spec)
+        await self._take(pod)
+        return pod
+
+    async def sync(self, pod: PodStatus) -> None:
+        """Try again whatever of a pod waits; a kubelet does so by itself after a back-off."""
+        await self._guarded(self._running.workload.sync(pod))
+
+    async def restart_container(self, pod: PodStatus, name: str) -> ContainerStatus:
+        """The process of a container has ended and it is created again, from the cached answer."""
+        workload = self._running.workload
+        status = pod.container(name)
+        await self._guarded(workload.restart(pod, name))
+        return status
+
+    def finish(self, pod: PodStatus) -> None:
+        """All containers of a pod have ended well; its devices are free at the next look."""
+        pod.stop_containers()
+        pod.phase = Phase.SUCCEEDED
+        self._changes.notify()
+
+    def delete(self, pod: PodStatus) -> None:
+        """The pod is gone; its devices are free at the next look, and no plugin is told."""
+        pod.stop_containers()
+        self._node.pods.pop(pod.uid, None)
+        self._changes.notify()
+
+    def resource_health(self, pod: PodStatus, name: str) -> Mapping[str, Mapping[str, str]]:
+        """What `allocatedResourcesStatus` of a container would say now: resource -> id -> health."""
+        return self._running.ledger.health(pod.uid, name)
+
+    # Inside.
+
+    @property
+    def _running(self) -> Process:
+        if self._process is None:
+            raise SimulatorError("the kubelet does not run")
+        return self._process
+
+    async def _take(self, pod: PodStatus) -> None:
+        """Admit a pod, and start it if it may."""
+        process = self._running
+        published = self.node_status.now.allocatable
+        admitted = process.workload.admit(pod, published, sources_ready=process.sources_ready)
+        if await self._guarded(admitted):
+            await self._guarded(process.workload.sync(pod))
+
+    async def _guarded(self, work: Coroutine[Any, Any, _Result]) -> _Result:
+        """Do something that may crash the kubelet."""
+        try:
+            return await work
+        except KubeletPanicError as panic:
+            self.panics.append(panic)
+            if self.running:
+                await self.crash()
+            raise
+        finally:
+            self._changes.notify()
+
+    def _push_health(self, uids: set[str]) -> None:
+        """The status of these pods is published at once, not at the next sync."""
+        for uid in sorted(uids):
+            pod = self._node.pods.get(uid)
+            if pod is not None:
+                self.health_pushes.append(pod.name)
+                self._running.workload.publish_health(pod)
+
+    async def _run_timer(self, period_s: float) -> None:
+        """What a kubelet does by itself, for those who only look on."""
+        while True:
+            await self.clock.sleep(period_s)
+            self.tick()
+            await self.reconcile()
+            for pod in self._node.active():
+                await self.sync(pod)

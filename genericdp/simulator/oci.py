@@ -1,0 +1,28 @@
+"""A device of an OCI runtime spec: what the runtime hands to runc."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class OciDevice:
+    """`linux.devices` and its rule in `linux.resources.devices` in one value.
+
+    kind            "c", "b" or "p"
+    source          the host's node, links resolved
+    from_directory  whether the request named a directory above it
+    """
+
+    path: str
+    kind: str
+    major: int
+    minor: int
+    mode: int
+    uid: int
+    gid: int
+    permissions: str
+    source: str
+    from_directory: bool = False
+
+    def owned_by(self, uid: int, gid: int) -> "OciDevice":
+        """The same with another owner."""
+        return replace(self, uid=uid, gid=gid)

@@ -1,0 +1,179 @@
+"""One process of the kubelet, from its start to its end: servers, books, plugins.
+
+The rules of this file:
+
+* Whatever a restart loses lives here; what outlives it (pods, the directory, what the API server
+  was told) is handed in.
+* The order of the start is the kubelet's: checkpoint, directory, cleanup, and only then kubelet.sock.
+"""
+
+import os
+import random
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from genericdp.kubelet import deviceplugin, podresources
+from genericdp.simulator import checkpoint
+from genericdp.simulator.admission import Admission
+from genericdp.simulator.clients import Generation
+from genericdp.simulator.clock import Clock
+from genericdp.simulator.gates import Gates, Point
+from genericdp.simulator.ledger import Ledger
+from genericdp.simulator.listening import ListeningServer
+from genericdp.simulator.plugins import Plugins
+from genericdp.simulator.pod_resources import PodResourcesLister
+from genericdp.simulator.registration import Attempt, Registrations
+from genericdp.simulator.runtime import Runtime
+from genericdp.simulator.topology import Policy
+from genericdp.simulator.watcher import Watcher
+from genericdp.simulator.workload import Node, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Directories:
+    """Where a kubelet keeps its sockets, below its root directory."""
+
+    root: Path
+
+    @property
+    def device_plugins(self) -> Path:
+        return self.root / "device-plugins"
+
+    @property
+    def pod_resources(self) -> Path:
+        return self.root / "pod-resources"
+
+    @property
+    def plugins_registry(self) -> Path:
+        return self.root / "plugins_registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """How a kubelet is set up; the same for each of its processes."""
+
+    directories: Directories
+    generation: Generation
+    runtime: Runtime
+    clock: Clock
+    gates: Gates
+    policy: Policy
+    numa_nodes: tuple[int, ...]
+    watchdog_s: float
+
+
+class Process:
+    """A kubelet that runs from `start` to `stop`."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        node: Node,
+        *,
+        rng: random.Random,
+        attempts: list[Attempt],
+        refusal: Callable[[], str | None],
+        on_change: Callable[[], None],
+        on_news: Callable[[set[str]], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self.sources_ready = not node.active()
+        self._configuration = configuration
+        self._node = node
+        self._on_news = on_news
+        directories = configuration.directories
+        found = checkpoint.read(directories.device_plugins)
+        self.had_checkpoint = found is not None
+        self.ledger = Ledger.from_checkpoint(found or checkpoint.Checkpoint(), configuration.clock.now())
+        self.plugins = Plugins(
+            self.ledger,
+            generation=configuration.generation,
+            clock=configuration.clock,
+            gates=configuration.gates,
+            watchdog_s=configuration.watchdog_s,
+            on_change=on_change,
+            on_list=self._listed,
+            on_failure=on_failure,
+        )
+        admission = Admission(self.ledger, rng=rng, free=self.free, save=self.save)
+        self.workload = Workload(
+            node,
+            self.ledger,
+            admission,
+            runtime=configuration.runtime,
+            policy=configuration.policy,
+            numa_nodes=configuration.numa_nodes,
+        )
+        self.watcher = Watcher(directories.plugins_registry, self.plugins, configuration.clock)
+        self.pod_resources = PodResourcesLister(node, self.ledger, configuration.clock, self.free)
+        self._registrations = Registrations(
+            str(directories.device_plugins),
+            self.plugins,
+            attempts=attempts,
+            refusal=refusal,
+            on_change=on_change,
+        )
+        self._servers: list[ListeningServer] = []
+
+    async def start(self) -> None:
+        """Clean up and listen."""
+        directories = self._configuration.directories
+        for directory in (
+            directories.device_plugins,
+            directories.pod_resources,
+            directories.plugins_registry,
+        ):
+            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        remove_sockets(directories.device_plugins)
+        await self._configuration.gates.passes(Point.LISTEN)
+        await self._serve(
+            ListeningServer(deviceplugin.registration_handler(self._registrations)),
+            directories.device_plugins / deviceplugin.KUBELET_SOCKET,
+        )
+        await self._serve(
+            ListeningServer(podresources.pod_resources_lister_handler(self.pod_resources)),
+            directories.pod_resources / "kubelet.sock",
+            rename_from="kubelet.sock.new",
+        )
+
+    async def stop(self) -> None:
+        """End as a killed process does: connections break, files stay, nobody is told."""
+        for server in self._servers:
+            await server.stop()
+        self._servers.clear()
+        await self.plugins.close()
+
+    def free(self) -> None:
+        """Take back what pods held that are no longer active; not before all pods are known."""
+        if self.sources_ready:
+            self.ledger.free({pod.uid for pod in self._node.active()})
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        checkpoint.write(self._configuration.directories.device_plugins, self.ledger.checkpoint())
+
+    def _listed(self, resource: str, pods: set[str]) -> None:
+        del resource
+        self.save()
+        if pods:
+            self._on_news(pods)
+
+    async def _serve(self, server: ListeningServer, path: Path, *, rename_from: str = "") -> None:
+        self._servers.append(server)
+        await server.start(path, rename_from=rename_from)
+
+
+def remove_sockets(directory: Path) -> None:
+    """`CleanupPluginDirectory`: every socket goes, also one behind a link; all else stays."""
+    for name in os.listdir(directory):
+        path = directory / name
+        if name == checkpoint.NAME:
+            continue
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        if stat.S_ISSOCK(mode):
+            path.unlink()

@@ -1,0 +1,134 @@
+"""A container runtime creates a container: what its process would find, or why it is not created.
+
+The rules of this file:
+
+* The values and the order of the steps; each runtime's own way is in containerd.py, crio.py, runc.py
+  and cdi.py.
+* Nothing is really created: the answer says what would be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Personality(Enum):
+    """The runtime that the kubelet talks to."""
+
+    CONTAINERD = "containerd"
+    CRIO = "cri-o"
+
+
+class LowLevel(Enum):
+    """The runtime that makes the nodes; they differ in user namespaces."""
+
+    RUNC = "runc"
+    CRUN = "crun"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A container runtime and the settings that matter to devices.
+
+    device_ownership  `device_ownership_from_security_context`
+    cgroup            version of the device cgroup, 1 or 2
+    cdi               whether CDI is on
+    cdi_dirs          where CDI specs are, later ones win
+    """
+
+    personality: Personality = Personality.CONTAINERD
+    low_level: LowLevel = LowLevel.RUNC
+    device_ownership: bool = False
+    cgroup: int = 2
+    cdi: bool = True
+    cdi_dirs: tuple[str, ...] = ("/etc/cdi", "/var/run/cdi")
+
+
+#: containerd 2.x with its defaults.
+CONTAINERD = Runtime()
+#: CRI-O with its defaults, except for runc instead of crun, which is the stricter one.
+CRIO = Runtime(Personality.CRIO)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedDevice:
+    """`runtime.v1.Device`: what the plugin said, verbatim."""
+
+    host_path: str
+    container_path: str
+    permissions: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedMount:
+    """`runtime.v1.Mount`."""
+
+    host_path: str
+    container_path: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerConfig:
+    """What the kubelet asks the runtime for, as far as devices are concerned."""
+
+    devices: tuple[RequestedDevice, ...] = ()
+    mounts: tuple[RequestedMount, ...] = ()
+    envs: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    cdi_devices: tuple[str, ...] = ()
+    privileged: bool = False
+    user_namespace: bool = False
+    run_as_user: int = 0
+    run_as_group: int = 0
+    image_files: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNode:
+    """A device node that a process in the container finds.
+
+    kind         "c" or "b"
+    mode         permission bits of the node; uid, gid as seen in the container
+    permissions  what the device cgroup allows, "" when nothing
+    source       the host's node that it is, links resolved
+    """
+
+    container_path: str
+    kind: str
+    major: int
+    minor: int
+    mode: int
+    uid: int
+    gid: int
+    permissions: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedMount:
+    """A bind mount. `made_directory`: the source was missing, so the runtime makes an empty directory."""
+
+    host_path: str
+    container_path: str
+    read_only: bool
+    made_directory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedContainer:
+    """What a process in the container finds."""
+
+    nodes: tuple[DeviceNode, ...] = ()
+    mounts: tuple[CreatedMount, ...] = ()
+    envs: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    cdi_devices: tuple[str, ...] = ()
+
+    def node(self, container_path: str) -> DeviceNode | None:
+        """The device node at a path, or None."""
+        return next((node for node in self.nodes if node.container_path == container_path), None)
+
+
+class CreateContainerError(Exception):
+    """The runtime refuses to create the container; the text that the kubelet shows."""

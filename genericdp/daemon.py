@@ -115,6 +115,7 @@ class Daemon:
         self._reload = False
         self._stopping = False
         self._awake = asyncio.Event()
+        self._stepped = asyncio.Event()
         self._link_timer: asyncio.TimerHandle | None = None
         self._save_timer: asyncio.TimerHandle | None = None
 
@@ -178,6 +179,8 @@ class Daemon:
         if changes:
             self.plugins.apply(inventory, changes)
             self._notify.status(self.status_line())
+        stepped, self._stepped = self._stepped, asyncio.Event()
+        stepped.set()
         self._on_step(inventory)
 
     def status_line(self) -> str:
@@ -254,18 +257,18 @@ class Daemon:
     async def _forget(self) -> None:
         """Let go of absent devices once their grace has passed and nobody holds them."""
         while True:
+            stepped = self._stepped
             due = next_forgetting(self.memory, self.inventory)
-            wait = ASK_AGAIN_S if due is None else max(0.0, due - self._now())
-            await asyncio.sleep(min(wait, ASK_AGAIN_S))
-            due = next_forgetting(self.memory, self.inventory)
-            if due is None or due > self._now():
+            wait = None if due is None else due - self._now()
+            if wait is None or wait > 0:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await stepped.wait()
                 continue
             holdings = await holders.ask(self.settings.pod_resources_socket)
             if holdings is not None:
                 self.step(self._held(holdings))
-            due = next_forgetting(self.memory, self.inventory)
-            if due is not None and due <= self._now():
-                await asyncio.sleep(ASK_AGAIN_S)
+            await asyncio.sleep(ASK_AGAIN_S)
 
     def _held(self, holdings: holders.Holdings) -> frozenset[str]:
         offers = self.inventory.offers

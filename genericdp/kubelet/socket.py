@@ -56,7 +56,7 @@ class KubeletSocket:
                     await self._event.wait()
         finally:
             watch.close()
-            await self._take(None)
+            await self._close_channel()
 
     async def wait_until_there(self) -> Incarnation:
         """Return once a kubelet listens; which one."""
@@ -110,12 +110,15 @@ class KubeletSocket:
         return None
 
     async def _take(self, incarnation: Incarnation | None) -> None:
-        channel, self._channel = self._channel, None
         was, self.incarnation = self.incarnation, incarnation
         if was != incarnation:
             event, self._changed = self._changed, asyncio.Event()
             event.set()
             self._on_change(incarnation is not None)
+        await self._close_channel()
+
+    async def _close_channel(self) -> None:
+        channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
 

@@ -1,0 +1,133 @@
+"""When udev counts as not heard, by numbers and times alone."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.udev.hearing import Hearing
+
+PATIENCE_S = 8.0
+
+
+def test_silence_of_both_is_no_deafness() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    assert hearing.deadline is None
+    assert not hearing.is_deaf(1e9)
+
+
+def test_an_event_of_the_kernel_that_udev_does_not_follow_is_deafness_when_patience_ends() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(100, 50.0)
+
+    assert hearing.deadline == 58.0
+    assert not hearing.is_deaf(57.9)
+    assert hearing.is_deaf(58.0)
+
+
+def test_an_answered_event_is_not_waited_for() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(100, 50.0)
+    hearing.udev(100, 50.1)
+
+    assert hearing.deadline is None
+
+
+def test_an_answer_to_a_later_event_answers_the_earlier_ones() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(100, 50.0)
+    hearing.kernel(101, 54.0)
+    hearing.udev(101, 54.1)
+
+    assert hearing.deadline is None
+
+
+def test_the_answer_to_an_earlier_event_leaves_the_later_one_waiting() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(100, 50.0)
+    hearing.kernel(101, 54.0)
+    hearing.udev(100, 54.1)
+
+    assert hearing.deadline == 54.1 + PATIENCE_S
+
+
+def test_a_long_queue_is_no_deafness_as_long_as_udev_works_on_it() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    for number in range(1000):
+        hearing.kernel(number + 1, number / 1000)
+    for number in range(40):
+        now = 1.0 + 7.0 * number
+        assert not hearing.is_deaf(now)
+        hearing.udev(number + 1, now)
+
+    assert hearing.is_deaf(1.0 + 7.0 * 39 + PATIENCE_S)
+
+
+def test_a_message_without_number_is_not_waited_for() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(0, 50.0)
+
+    assert hearing.deadline is None
+
+
+def test_lost_events_are_not_waited_for() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(100, 50.0)
+    hearing.forget()
+
+    assert not hearing.is_deaf(1e9)
+
+
+def test_a_storm_takes_no_memory() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    for number in range(100_000):
+        hearing.kernel(number + 1, number / 10_000)
+
+    assert len(hearing._unanswered) <= 11
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.floats(min_value=0.0, max_value=3.0), st.floats(0.0, 1.0)), max_size=60
+    )
+)
+def test_udev_that_answers_everything_in_time_is_never_deaf(
+    steps: list[tuple[bool, float, float]],
+) -> None:
+    """Whatever the order of the answers: each at most 3 s after the last of its event or an answer."""
+    hearing = Hearing(PATIENCE_S)
+    now, number = 0.0, 0
+    waiting: list[int] = []
+    for answers, pause, which in steps:
+        if waiting and (answers or pause > 1.0):
+            now += pause
+            assert not hearing.is_deaf(now)
+            hearing.udev(waiting.pop(int(which * (len(waiting) - 1))), now)
+        else:
+            # Without an answer time stands still: everybody has something to wait for.
+            number += 1
+            hearing.kernel(number, now)
+            waiting.append(number)
+    for last in sorted(waiting):
+        assert not hearing.is_deaf(now)
+        hearing.udev(last, now)
+    assert hearing.deadline is None
+
+
+@given(st.lists(st.floats(min_value=0.0, max_value=20.0), min_size=1, max_size=50))
+def test_udev_that_says_nothing_is_deaf_at_the_latest_when_patience_with_the_first_event_ends(
+    pauses: list[float],
+) -> None:
+    hearing = Hearing(PATIENCE_S)
+    now = 0.0
+    for number, pause in enumerate(pauses):
+        hearing.kernel(number + 1, now)
+        now += pause
+    assert hearing.is_deaf(max(now, PATIENCE_S))

@@ -1,0 +1,41 @@
+"""A device node is looked at, with stat: it is one of the right kind and number, or it is not there."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.device import DeviceNumber
+from genericdp.udev import snapshot
+
+NULL = DeviceNumber("c", 1, 3)
+
+
+def test_a_node_of_the_right_kind_and_number_is_there() -> None:
+    assert snapshot._is_there("/dev/null", NULL)
+
+
+@pytest.mark.parametrize(
+    "number", [None, DeviceNumber("b", 1, 3), DeviceNumber("c", 1, 5), DeviceNumber("c", 3, 1)]
+)
+def test_a_node_of_another_kind_or_number_is_not(number: DeviceNumber | None) -> None:
+    assert not snapshot._is_there("/dev/null", number)
+
+
+def test_nothing_else_is_a_node(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = os.open(tmp_path, os.O_PATH)
+        listener.bind(f"/proc/self/fd/{here}/socket")
+        os.close(here)
+        names = [entry.name for entry in tmp_path.iterdir()]
+
+        assert len(names) == 6
+        assert [name for name in names if snapshot._is_there(str(tmp_path / name), NULL)] == []
+    assert not snapshot._is_there("", NULL)
+    assert not snapshot._is_there("/dev/\0", NULL)

@@ -102,17 +102,20 @@ class UdevDevice:
     @property
     def usb_device(self) -> "UdevDevice | None":
         """The physical USB device that this one is or hangs off, or None."""
-        for device in self.self_and_ancestors():
-            if device.subsystem == "usb" and device.devtype == "usb_device":
-                return device
-        return None
+        return self._nearest_usb("usb_device")
 
     @property
     def usb_interface(self) -> "UdevDevice | None":
         """The USB interface that this one is or hangs off, or None."""
-        for device in self.self_and_ancestors():
-            if device.subsystem == "usb" and device.devtype == "usb_interface":
+        return self._nearest_usb("usb_interface")
+
+    def _nearest_usb(self, devtype: str) -> "UdevDevice | None":
+        # A plain loop: every rule about USB asks this of every device.
+        device: UdevDevice | None = self
+        while device is not None:
+            if device.devtype == devtype and device.subsystem == "usb":
                 return device
+            device = device.parent
         return None
 
     def property(self, name: str) -> str | None:

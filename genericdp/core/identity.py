@@ -17,6 +17,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_id
@@ -185,6 +186,7 @@ def _qualified(resource: str, identity: Identity, domain: str, port: str, rank: 
     return device_id(resource, at_port, domain, qualifier=qualifier)
 
 
+@lru_cache(maxsize=8192)  # the same names are sorted after every event
 def natural(text: str) -> tuple[tuple[int, str], ...]:
     """A sort key that puts `ttyUSB10` behind `ttyUSB9`."""
     parts = (part for part in re.split(r"([0-9]+)", text) if part)

@@ -50,9 +50,14 @@ class Match:
     alternatives: tuple[Alternative, ...] = ()
 
     def matches(self, device: UdevDevice) -> bool:
-        if not self.alternatives:
-            return True
-        return any(_all_hold(alternative, device) for alternative in self.alternatives)
+        # Plain loops: any() and all() would cost two generators for every device and rule.
+        for alternative in self.alternatives:
+            for condition in alternative:
+                if not condition.holds(device):
+                    break
+            else:
+                return True
+        return not self.alternatives
 
     def judge(self, device: UdevDevice) -> tuple[tuple[Verdict, ...], ...]:
         """The verdicts of every condition, an entry for each alternative."""
@@ -60,13 +65,6 @@ class Match:
             tuple(verdict for condition in alternative for verdict in condition.judge(device))
             for alternative in self.alternatives
         )
-
-
-def _all_hold(alternative: Alternative, device: UdevDevice) -> bool:
-    for condition in alternative:  # noqa: SIM110  (all() costs a generator for every device and rule)
-        if not condition.holds(device):
-            return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,12 @@ class ParentCondition:
     match: Match
 
     def holds(self, device: UdevDevice) -> bool:
-        return any(self.match.matches(ancestor) for ancestor in device.ancestors())
+        ancestor = device.parent
+        while ancestor is not None:
+            if self.match.matches(ancestor):
+                return True
+            ancestor = ancestor.parent
+        return False
 
     def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
         """The verdicts for the ancestor that satisfies it, or for the one that comes nearest."""

@@ -29,6 +29,9 @@ DEVICES = "/sys/devices/"
 _VALUE_LIMIT = 4096
 _PROPERTIES_LIMIT = 1024
 
+#: Properties that hold a set: how it is written, and what stands between its members.
+_SETS = (("DEVLINKS", "{}", " "), ("TAGS", ":{}:", ":"), ("CURRENT_TAGS", ":{}:", ":"))
+
 #: Properties of an event, not of the device that had it.
 _OF_THE_EVENT = frozenset({"ACTION", "SEQNUM", "DEVPATH_OLD", "INTERFACE_OLD", "USEC_INITIALIZED"})
 
@@ -158,9 +161,16 @@ def _word(device: pyudev.Device, name: str) -> str:
 def _properties(device: pyudev.Device) -> dict[str, str]:
     # pyudev's own mapping decodes strictly, so one bad byte (a Bluetooth name that the kernel cut
     # in the middle of a character) would hide the whole device; it also looks each value up anew.
-    return {
+    properties = {
         sys.intern(_text(name)): _text(value) for name, value in islice(_entries(device), _PROPERTIES_LIMIT)
     }
+    # libudev keeps these in sets and lists them in another order each time.
+    for name, form, separator in _SETS:
+        value = properties.get(name)
+        if value is not None:
+            members = sorted(value.strip(separator).split(separator))
+            properties[name] = form.format(separator.join(members))
+    return properties
 
 
 def _entries(device: pyudev.Device) -> Iterator[tuple[bytes, bytes]]:

@@ -47,7 +47,7 @@ def test_a_serial_dongle_is_read_with_everything_it_hangs_off(bed: Testbed) -> N
     assert tty.number == DeviceNumber("c", 188, 0)
     assert tty.node_is_there
     assert tty.initialized
-    assert tty.devlinks == entry.devlinks
+    assert tty.devlinks == tuple(sorted(entry.devlinks))
     assert tty.properties["ID_SERIAL_SHORT"] == "A50285BI"
     assert tty.properties["DEVNAME"] == "/dev/ttyUSB0"
     assert [(each.subsystem, each.devtype, each.driver) for each in tty.ancestors()] == [
@@ -132,6 +132,25 @@ def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:
 
     assert all(devices.devices[sys_path] is device for sys_path, device in before.items())
     assert len(devices.devices) == len(before)
+
+
+def test_links_and_tags_are_in_the_same_order_however_often_they_are_read(bed: Testbed) -> None:
+    """libudev lists sets in another order each time, and that is no change."""
+    links = tuple(f"/dev/link/{n}" for n in range(9))
+    tags = tuple("abcdefgh")
+    entry = replace(gadgets.gpiochip()[1], devlinks=links, tags=tags)
+    bed.plug((entry,))
+    devices = UdevDevices()
+    devices.resync()
+
+    for _ in range(20):
+        assert not devices.refresh(entry.sys_path)
+
+    device = by_node(devices)["/dev/gpiochip0"]
+    assert device.devlinks == links
+    assert device.properties["DEVLINKS"] == " ".join(links)
+    assert device.properties["TAGS"] == ":a:b:c:d:e:f:g:h:"
+    assert device.tags == set(tags)
 
 
 def test_a_new_device_leaves_the_others_as_they_are(bed: Testbed) -> None:

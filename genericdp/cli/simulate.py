@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  genericdp simulate --rules my.toml\n"
-        "  genericdp simulate --rules my.toml --allocate ftdi=2    what a container would get\n"
+        "  genericdp simulate --rules my.toml --allocate ftdi=2    and what a pod gets\n"
         "  genericdp simulate --rules my.toml --for 5              end after five seconds"
     )
     parser.add_argument(

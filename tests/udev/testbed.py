@@ -10,10 +10,11 @@ In a test marked `testbed` (tests/udev/machine.py):
     with Testbed() as bed:
         bed.plug(gadgets.serial_dongle())
 
-A child process sees the same devices: the variable is in the environment. Three things differ from
-a real machine: a message goes to the sockets of both sources (kernel and udev hear the same);
+A child process sees the same devices: the variable is in the environment. Some things differ from a
+real machine: a message goes to the sockets of both sources (kernel and udev hear the same);
 symlinks *into* /dev lead nowhere for os.stat, because the node is seen only under its own name; and
 what is made in /dev (mkdir, symlink) is made in the real one, so links belong into another folder.
+Each open of a real node (subprocess.DEVNULL!) inside `with` leaves a socket behind in this process.
 """
 
 import os
@@ -25,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from genericdp.udev.snapshot import context
 from tests.udev.gadgets import Entry, Gadget
 
 #: Where the udev database is: private to a machine of its own.
@@ -49,6 +51,8 @@ class Testbed:
             (self.root / folder).mkdir(parents=True)
         (RUN / "data").mkdir(parents=True, exist_ok=True)
         (RUN / "control").touch()
+        # Loading libudev opens /dev/null; inside, the preload library never closes what it opens with it.
+        context()
         os.environ["UMOCKDEV_DIR"] = str(self.root)
         return self
 
@@ -118,7 +122,10 @@ class Testbed:
         header = struct.pack("=8s8I", b"libudev\0", socket.htonl(0xFEEDCAFE), *sizes, 0, 0, 0, 0)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             for listener in self.root.glob("event*"):
-                sender.sendto(header + payload, socket.MSG_DONTWAIT, str(listener))
+                try:
+                    sender.sendto(header + payload, socket.MSG_DONTWAIT, str(listener))
+                except ConnectionRefusedError:
+                    listener.unlink()  # whoever listened there has gone
 
     # What a test may tamper with
 

@@ -11,8 +11,8 @@ import json
 import os
 from typing import Any
 
-from genericdp.core.inventory import Device, Health
 from genericdp.core.memory import Memory, Remembered
+from genericdp.core.offer import Device, Health
 from genericdp.errors import GenericdpError
 
 _VERSION = 1

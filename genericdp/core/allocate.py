@@ -12,11 +12,12 @@ The rules of this file:
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.identity import natural
-from genericdp.core.inventory import Device, Node, Offer
+from genericdp.core.offer import Device, Node, Offer
 from genericdp.core.rules import Resource
 from genericdp.core.template import Template
 
@@ -76,13 +77,12 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     devices = _devices(offer, ids)
     resource = offer.resource
     specs: dict[str, DeviceSpec] = {}
-    announced: list[str] = []
+    announced: dict[str, None] = {}
     for index, (id_, device) in enumerate(devices):
         for node in device.nodes:
-            paths = _container_paths(node, index, id_, link_dir)
-            host_path = f"{link_dir}/{node.link}"
-            placed = [_place(specs, path, host_path, node.table.permissions) for path in paths]
-            announced += [placed[0]] if placed[0] not in announced else []
+            names = _container_paths(node, index, id_, link_dir)
+            paths = [_place(specs, _spec(node, name, link_dir)) for name in names]
+            announced[paths[0]] = None
     values = [
         {**device.values, **_own_values(device, index, id_, link_dir)}
         for index, (id_, device) in enumerate(devices)
@@ -92,7 +92,7 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
         f"{env_prefix(resource.name)}_IDS": ",".join(id_ for id_, _ in devices),
     }
     if resource.kubevirt:
-        numbers = [f"{device.usb[0]}:{device.usb[1]}" for _, device in devices if device.usb]
+        numbers = dict.fromkeys(f"{device.usb[0]}:{device.usb[1]}" for _, device in devices if device.usb)
         envs[kubevirt_env(resource.name)] = ",".join(numbers)
     envs.update({name: _joined(template, values) for name, template in resource.env})
     return Allocation(
@@ -137,19 +137,8 @@ def _container_paths(node: Node, index: int, id_: str, link_dir: str) -> list[st
     return list(dict.fromkeys((*paths, *node.devlinks)))
 
 
-def _place(specs: dict[str, DeviceSpec], path: str, host_path: str, permissions: str) -> str:
-    """Enter a node under `path`, or under the next free name when another node has it."""
-    number, free = 0, path
-    while free in specs and specs[free].host_path != host_path:
-        number += 1
-        free = f"{path}-{number}"
-    specs[free] = DeviceSpec(free, host_path, permissions)
-    return free
-
-
-def _joined(template: Template, values: list[dict[str, str]]) -> str:
-    """The template for each device; one text when they all say the same."""
-    return ",".join(dict.fromkeys(template.expand(each, for_value) for each in values))
+def _spec(node: Node, container_path: str, link_dir: str) -> DeviceSpec:
+    return DeviceSpec(container_path, f"{link_dir}/{node.link}", node.table.permissions)
 
 
 def _mounts(resource: Resource, values: list[dict[str, str]]) -> tuple[MountSpec, ...]:
@@ -157,6 +146,25 @@ def _mounts(resource: Resource, values: list[dict[str, str]]) -> tuple[MountSpec
     for mount in resource.mounts:
         for each in values:
             inside = mount.container_path.expand(each, for_path)
-            outside = mount.host_path.expand(each, for_path)
-            mounts.setdefault(inside, MountSpec(inside, outside, mount.read_only))
+            _place(mounts, MountSpec(inside, mount.host_path.expand(each, for_path), mount.read_only))
     return tuple(mounts.values())
+
+
+Spec = TypeVar("Spec", DeviceSpec, MountSpec)
+
+
+def _place(specs: dict[str, Spec], wanted: Spec) -> str:
+    """Enter something of the host under its container path, or under the next free one when
+    something else is there. Returns the path.
+    """
+    number, path = 0, wanted.container_path
+    while path in specs and specs[path].host_path != wanted.host_path:
+        number += 1
+        path = f"{wanted.container_path}-{number}"
+    specs.setdefault(path, replace(wanted, container_path=path))
+    return path
+
+
+def _joined(template: Template, values: list[dict[str, str]]) -> str:
+    """The template for each device; one text when they all say the same."""
+    return ",".join(dict.fromkeys(template.expand(each, for_value) for each in values))

@@ -96,8 +96,10 @@ class UdevDevice:
 
     def self_and_ancestors(self) -> Iterator["UdevDevice"]:
         """The device, then its parents, nearest first."""
-        yield self
-        yield from self.ancestors()
+        device: UdevDevice | None = self
+        while device is not None:
+            yield device
+            device = device.parent
 
     @property
     def usb_device(self) -> "UdevDevice | None":

@@ -1,7 +1,7 @@
 """Device ids: readable, at most 63 characters, unique on the node, a function of identity alone.
 
 The form of an id:  NAME _ KEY [. PLACE]            ftdi_A50285BI     camera_7F3A.index1
-             or:    NAME _ SHORTENED _ HASH         modem_port-1.4_q3kd7hvxza
+             or:    NAME _ SHORTENED _ HASH         modem_port-1-4_q3kd7hvxza
 
 The second form is taken when the first would be too long, would have to leave characters out, or
 could be read in two ways. `_` never occurs inside a part of the first form and the hash covers the
@@ -15,26 +15,26 @@ unit with that serial number has its port in its id.
 import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_id
-from genericdp.core.place import Port, place_of, port_of, serial_of, unit_of
+from genericdp.core.place import Place, Port
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
 ID_LIMIT = 63
 
-#: What ties twins: the plain id of a unit -> the exact port of the unit that has it.
-Ties = Mapping[str, str]
-
 #: Room for the number of a replica: a dot and five digits.
 REPLICA_ROOM = 6
 
+#: What ties twins: the plain id of a unit -> the exact port of the unit that has it.
+Ties = Mapping[str, str]
+
 _HASH_LENGTH = 10
+_NAME_LENGTH = 20
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
-_PLAIN_PART = re.compile(r"[A-Za-z0-9-]+")
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Identity:
     readable  the same for people; equal to `key` when nothing had to be left out
     place     the place within the unit, "" for all of it
     port      where the unit is connected
-    order     only for siblings that nothing else tells apart
+    order     the sys path, only for siblings that nothing else tells apart
     """
 
     basis: str
@@ -54,7 +54,7 @@ class Identity:
     readable: str
     place: str
     port: Port
-    order: str = field(compare=False, default="")
+    order: str
 
 
 class UnidentifiedError(LookupError):
@@ -65,65 +65,35 @@ class UnidentifiedError(LookupError):
         self.name = name
 
 
-def identify(subject: UdevDevice, wanted: str | tuple[str, ...], properties: Mapping[str, str]) -> Identity:
-    """The identity of the device that `subject` stands for: a node, a USB device or a parent.
+def identify(
+    place: Place,
+    within: str,
+    order: str,
+    wanted: str | tuple[str, ...],
+    property_of: Callable[[str], str | None],
+) -> Identity:
+    """The identity of a device at a place of a unit.
 
-    `wanted` is the rule's identity; `properties` are those that a list of names is looked up in.
+    `wanted` is the rule's identity; `property_of` looks up a list of names.
     Raises UnidentifiedError when one of them is missing.
     """
-    unit = unit_of(subject)
-    port = port_of(unit)
-    place = place_of(subject)
+    port = place.port
     if isinstance(wanted, tuple):
-        values = [_property(properties, name) for name in wanted]
-        key = values[0] if len(values) == 1 else "\0".join(values)
-        return Identity("property", key, "-".join(values), "", port, subject.sys_path)
-    serial = serial_of(subject) if wanted == "serial" else None
-    if serial is not None:
-        return Identity("serial", serial, serial, place, port, subject.sys_path)
-    basis = "name" if port.exact == unit.sys_name else "port"
-    return Identity(basis, port.exact, port.readable, place, port, subject.sys_path)
+        values = [_required(property_of, name) for name in wanted]
+        key = values[0] if len(values) == 1 else ascii(values)
+        return Identity("property", key, "-".join(values), within, port, order)
+    if wanted == "serial" and place.serial is not None:
+        return Identity("serial", place.serial, place.serial, within, port, order)
+    if port.readable == place.unit.sys_name:
+        return Identity("name", port.readable, port.readable, within, port, order)
+    return Identity("port", port.exact, port.readable, within, port, order)
 
 
-def identity_of_group(value: str, subject: UdevDevice) -> Identity:
-    """The identity of a group that a property's value holds together: the value."""
-    return Identity("property", value, value, "", port_of(unit_of(subject)), subject.sys_path)
-
-
-def _property(properties: Mapping[str, str], name: str) -> str:
-    value = properties.get(name)
+def _required(property_of: Callable[[str], str | None], name: str) -> str:
+    value = property_of(name)
     if not value:
         raise UnidentifiedError(name)
     return value
-
-
-def device_id(resource: str, identity: Identity, domain: str, *, qualifier: str = "") -> str:
-    """The id of a device of a resource (full name). `qualifier` tells twins or siblings apart.
-
-    At most ID_LIMIT - REPLICA_ROOM characters of `[A-Za-z0-9._-]`. Names below `domain`, the one
-    that goes without saying, may stand in an id as they are.
-    """
-    prefix, _, short = resource.partition("/")
-    place = for_id(identity.place)
-    readable = for_id(identity.readable)
-    plain = (
-        prefix == domain
-        and not qualifier
-        and place == identity.place
-        and readable == identity.key
-        and _PLAIN_NAME.fullmatch(short) is not None
-        and _PLAIN_PART.fullmatch(readable) is not None
-    )
-    text = f"{short}_{readable}" + (f".{place}" if place else "")
-    if plain and len(text) <= ID_LIMIT - REPLICA_ROOM:
-        return text
-    whole = f"{resource}\0{identity.basis}\0{identity.key}\0{identity.place}\0{qualifier}"
-    digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).digest()
-    mark = base64.b32encode(digest).decode("ascii").lower()[:_HASH_LENGTH]
-    name = for_id(short.replace("_", "-"))[:20].rstrip("-.")
-    room = ID_LIMIT - REPLICA_ROOM - len(name) - len(mark) - 2
-    shown = "-".join(part for part in (readable, place) if part).replace(".", "-")
-    return f"{name}_{shown[:room].strip('-')}_{mark}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +117,13 @@ def assign(
 ) -> Assignment:
     """Give each identity of one resource its id. Pure: the order of `identities` does not matter.
 
+    domain       the one that goes without saying: names below it may stand in an id as they are
     ties         as an earlier Assignment gave them
     known_ports  unit -> exact port where it was last seen, so that "the first" of twins is known
     """
-    units = tuple(device_id(resource, replace(each, place=""), domain) for each in identities)
-    new_ties = dict(ties)
-    for unit, ports in _ports_of(units, identities).items():
-        if len(ports) > 1 and unit not in new_ties:
-            known = known_ports.get(unit)
-            new_ties[unit] = known if known in ports else min(ports)
+    spell = Speller(resource, domain)
+    units = tuple(spell.unit(identity) for identity in identities)
+    new_ties = _tie(units, identities, ties, known_ports)
     siblings: dict[tuple[str, str, str], list[int]] = {}
     for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
@@ -163,31 +131,79 @@ def assign(
     unsure: list[str] = []
     for (unit, _, port), indexes in siblings.items():
         is_twin = new_ties.get(unit, port) != port
-        ordered = sorted(indexes, key=lambda index: natural(identities[index].order))
-        for rank, index in enumerate(ordered):
-            ids[index] = _qualified(resource, identities[index], domain, port if is_twin else "", rank)
-        if len(ordered) > 1:
-            unsure += [ids[index] for index in ordered]
+        if len(indexes) > 1:
+            indexes.sort(key=lambda index: natural(identities[index].order))
+        for rank, index in enumerate(indexes):
+            ids[index] = spell.device(identities[index], at_port=is_twin, rank=rank)
+        if len(indexes) > 1:
+            unsure += [ids[index] for index in indexes]
     return Assignment(tuple(ids), units, new_ties, tuple(sorted(unsure)))
 
 
-def _ports_of(units: Sequence[str], identities: Sequence[Identity]) -> dict[str, set[str]]:
+def _tie(units: Sequence[str], identities: Sequence[Identity], ties: Ties, known_ports: Ties) -> Ties:
+    """The ties, with new ones for twins that were never seen together before."""
     ports: dict[str, set[str]] = {}
     for unit, identity in zip(units, identities, strict=True):
         ports.setdefault(unit, set()).add(identity.port.exact)
-    return ports
+    new = {}
+    for unit, rivals in ports.items():
+        if len(rivals) > 1 and unit not in ties:
+            known = known_ports.get(unit)
+            new[unit] = known if known in rivals else min(rivals)
+    return {**ties, **new} if new else ties
 
 
-def _qualified(resource: str, identity: Identity, domain: str, port: str, rank: int) -> str:
-    qualifier = "\0".join(part for part in (port, str(rank) if rank else "") if part)
-    if not port:
-        return device_id(resource, identity, domain, qualifier=qualifier)
-    at_port = replace(identity, readable=f"{identity.readable}-{identity.port.readable}")
-    return device_id(resource, at_port, domain, qualifier=qualifier)
+class Speller:
+    """Spells the ids of one resource: at most ID_LIMIT - REPLICA_ROOM characters of `[A-Za-z0-9._-]`."""
+
+    def __init__(self, resource: str, domain: str) -> None:
+        prefix, _, self._short = resource.partition("/")
+        self._resource = resource
+        self._may_be_plain = prefix == domain and _PLAIN_NAME.fullmatch(self._short) is not None
+        self._name = for_id(self._short.replace("_", "-"))[:_NAME_LENGTH].rstrip("-.")
+
+    def unit(self, identity: Identity) -> str:
+        """What all devices of the unit have in common, whichever port it is at."""
+        return self._spell(identity, "")
+
+    def device(self, identity: Identity, *, at_port: bool = False, rank: int = 0) -> str:
+        """The id of a device. A twin's says its port; siblings are numbered from 0."""
+        return self._spell(identity, identity.place, identity.port if at_port else None, rank)
+
+    def _spell(self, identity: Identity, place: str, port: Port | None = None, rank: int = 0) -> str:
+        key = identity.readable
+        if (
+            self._may_be_plain
+            and port is None
+            and not rank
+            and key == identity.key
+            and _PLAIN_KEY.fullmatch(key) is not None
+            and for_id(key) == key
+            and for_id(place) == place
+        ):
+            text = f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
+            if len(text) <= ID_LIMIT - REPLICA_ROOM:
+                return text
+        at_port = port.exact if port else ""
+        mark = hash_of(self._resource, identity.basis, identity.key, place, at_port, rank)[:_HASH_LENGTH]
+        room = ID_LIMIT - REPLICA_ROOM - len(self._name) - len(mark) - 2
+        words = (for_id(key), for_id(port.readable) if port else "", for_id(place))
+        shown = "-".join(filter(None, words)).replace(".", "-")
+        return f"{self._name}_{shown[:room].strip('-')}_{mark}"
 
 
-@lru_cache(maxsize=8192)  # the same names are sorted after every event
-def natural(text: str) -> tuple[tuple[int, str], ...]:
-    """A sort key that puts `ttyUSB10` behind `ttyUSB9`."""
-    parts = (part for part in re.split(r"([0-9]+)", text) if part)
-    return tuple((int(part), "") if part[0] in "0123456789" else (-1, part) for part in parts)
+def hash_of(*parts: str | int) -> str:
+    """SHA-256 of all parts in lower-case letters and digits, for names: shorten it as you need."""
+    # ascii() tells apart what a separator would not, and is the same in every Python.
+    digest = hashlib.sha256(ascii(parts).encode("ascii")).digest()
+    return base64.b32encode(digest).decode("ascii").lower()
+
+
+def natural(text: str) -> tuple[tuple[str, ...], str]:
+    """A sort key that puts `ttyUSB10` behind `ttyUSB9`. Different texts never have the same key."""
+    parts = _DIGITS.split(text)
+    for index in range(1, len(parts), 2):
+        digits = parts[index].lstrip("0")
+        # The longer number is the greater one; int() would refuse what a device can make up.
+        parts[index] = chr(len(digits)) + digits
+    return tuple(parts), text

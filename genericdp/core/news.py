@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from genericdp.core.inventory import Device, Inventory, Offer
+from genericdp.core.inventory import Inventory
+from genericdp.core.offer import Device, Offer
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,26 +14,68 @@ from dataclasses import dataclass
 from genericdp.core.device import UdevDevice
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
-_ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw"})
+_ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio"})
 
-#: Attributes that tell the nodes of one interface apart, with the value that goes without saying.
-_ORDINALS = (("index", "index"), ("port_number", "port"), ("line", "line"))
+#: Attributes that tell the nodes of one interface apart: a camera's nodes, a serial adapter's ports.
+_ORDINALS = (("index", "index"), ("port_number", "port"))
 
-#: Kernel names that need not be said: a tty at an interface is what one expects there.
-_UNSAID_STEMS = frozenset({"ttyUSB", "ttyACM", "ttyS", "ttyAMA", "ttyGS", "video"})
+#: The platform device of the PC's serial ports: there, and only there, `line` is a fixed address.
+_LEGACY_SERIAL = "serial8250"
+_LINE = (("line", "line"),)
 
+#: A kernel name in three parts: the driver's word for it, the number of arrival, the rest.
+_KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
 _SOUND_CARD = re.compile(r"C\d+")
-_FIRST_NUMBER = re.compile(r"([A-Za-z][A-Za-z_-]*?)-?\d+(.*)")
-_USB_ROOT = re.compile(r"usb\d+")
-_USB_DEVICE = re.compile(r"\d+-[\d.]+")
+
+#: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
+_USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
+
+#: Platform devices that drivers make are numbered in the order of arrival: `xhci-hcd.1.auto`.
+_AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Where a unit is connected. `exact` tells any two ports of the node apart; `readable` need not."""
+    """Where a unit is connected.
+
+    exact     tells any two ports of the node apart
+    readable  need not, and is for people
+    hub       tells hubs apart; "" when it is not USB
+    """
 
     exact: str
     readable: str
+    hub: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a udev device sits.
+
+    unit    the physical thing that it belongs to
+    port    where that is connected
+    serial  the serial number of the unit, None when it has none
+    within  the place within the unit: "" is the unit itself, or the one node that one expects there
+    said    the same, leaving nothing out (`if00` where `within` is ""): names of members need one each
+    """
+
+    unit: UdevDevice
+    port: Port
+    serial: str | None
+    within: str
+    said: str
+
+    @property
+    def usb(self) -> UdevDevice | None:
+        """The unit, if it is a USB device."""
+        return self.unit if self.unit.subsystem == "usb" else None
+
+
+def locate(device: UdevDevice) -> Place:
+    """The place of a udev device. `within` and `said` may hold what a device says about itself."""
+    unit = unit_of(device)
+    within, said = _within(device, unit)
+    return Place(unit, port_of(unit), _serial_of(device, unit), within, said)
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
@@ -51,88 +93,127 @@ def unit_of(device: UdevDevice) -> UdevDevice:
     return top
 
 
-def serial_of(device: UdevDevice) -> str | None:
-    """The serial number of the unit, as its own sysfs attribute says; None when it has none."""
-    usb = device.usb_device
-    candidates = (usb,) if usb is not None else tuple(device.self_and_ancestors())
-    for candidate in candidates:
-        serial = candidate.attributes.get("serial", "").strip()
-        if serial:
-            return serial
-    return None
-
-
 def port_of(unit: UdevDevice) -> Port:
     """Where a unit (as `unit_of` gives it) is connected."""
     if unit.subsystem == "usb":
         return _usb_port(unit)
     if unit.subsystem in _ADDRESSED:
-        return Port(unit.sys_path, f"port-{unit.sys_name}")
-    return Port(unit.sys_name, unit.sys_name)
+        path = _AUTO_NUMBER.sub(".auto", unit.sys_path)
+        return Port(path, f"port-{path.rpartition('/')[2]}")
+    return Port(unit.sys_path, unit.sys_name)
 
 
 def _usb_port(unit: UdevDevice) -> Port:
     """Controller, USB generation of the root hub, chain of ports: what ID_PATH says, without bus
     numbers (they follow the order in which controllers were found).
     """
-    controller: list[str] = []
-    for component in unit.sys_path.split("/"):
-        if _USB_ROOT.fullmatch(component) or _USB_DEVICE.fullmatch(component):
-            break
-        controller.append(component)
-    generation = ""
-    for hub in unit.self_and_ancestors():
-        if _USB_ROOT.fullmatch(hub.sys_name):
-            generation = hub.attributes.get("version", "").strip()
+    found = _USB_PATH.fullmatch(unit.sys_path)
+    controller = _AUTO_NUMBER.sub(".auto", found.group(1)) if found else unit.sys_path.rpartition("/")[0]
+    root = unit
+    for hub in unit.ancestors():
+        if hub.subsystem == "usb":
+            root = hub
+    # Only the major version: kernels differ about the minor one of the same root hub.
+    generation = root.attributes.get("version", "").strip().partition(".")[0]
     chain = unit.sys_name.partition("-")[2] or "0"
-    return Port(f"{'/'.join(controller)} usb{generation} {chain}", f"port-{chain}")
+    return Port(
+        exact=f"{controller} usb{generation} {chain}",
+        readable=f"port-{chain}",
+        hub=f"{controller} usb{generation} {chain.rpartition('.')[0]}",
+    )
 
 
-def place_of(device: UdevDevice, *, said: bool = False) -> str:
-    """The place of a device within its unit, made of `[A-Za-z0-9-]` and device-given names.
+def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
+    """The serial number of the unit, as sysfs says; of a USB device only its own counts."""
+    for candidate in (unit,) if unit.subsystem == "usb" else device.self_and_ancestors():
+        serial = candidate.attributes.get("serial", "").strip()
+        if serial:
+            return serial
+        if candidate is unit:
+            break
+    return None
 
-    "" is the unit itself or its one obvious node. With `said`, nothing that goes without saying is
-    left out (`if00` where the short form is ""): for names of members, which need one each.
-    """
-    unit = unit_of(device)
+
+def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
+    """The place within the unit, in the short form and in the one that leaves nothing out."""
     if device is unit:
-        return "usb" if said and device.subsystem == "usb" else ("node" if said else "")
-    parts: list[str] = []
+        return "", "usb" if unit.subsystem == "usb" else "node"
     interface = device.usb_interface
-    if interface is not None:
-        number = interface.attributes.get("bInterfaceNumber", "").strip()
-        if number and (said or number != "00"):
-            parts.append(f"if{number}")
-        if device is interface:
-            return "-".join(parts) or ("if" if said else "")
+    number = interface.attributes.get("bInterfaceNumber", "").strip() if interface is not None else ""
+    said = [f"if{number}"] if number else []
+    within = said if number != "00" else []
+    if device is not interface:
+        parts = _below_interface(device, unit, interface)
+        said = [*said, *parts]
+        within = [*within, *parts]
+    return "-".join(within), "-".join(said) or "node"
+
+
+def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:
+    own = [device]
+    for each in device.ancestors():
+        if each is unit or each is interface:
+            break
+        own.append(each)
     stem = _stem(device)
-    if stem not in _UNSAID_STEMS:
-        parts.append(stem)
-    for attribute, word in _ORDINALS:
-        value = device.attributes.get(attribute, "").strip()
-        if value.isascii() and value.isdigit() and int(value) != 0:
-            parts.append(f"{word}{int(value)}")
-    parts += _input_name(device)
-    return "-".join(parts) or ("node" if said else "")
+    # A tty or a camera's picture is what one expects at an interface; anything else is named.
+    parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
+    for attribute, word in _LINE if unit.sys_name == _LEGACY_SERIAL else _ORDINALS:
+        parts += _ordinal(own, attribute, word)
+    for subsystem, told in _TOLD_BY.items():
+        chain = [each for each in own if each.subsystem == subsystem]
+        parts += told(chain) if chain else []
+    return parts
+
+
+def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
+    """The number that the nearest device with the attribute has (usb-serial keeps it on a parent)."""
+    for each in own:
+        value = each.attributes.get(attribute)
+        if value is not None:
+            number = value.strip().lstrip("0")
+            return [word + number] if number.isascii() and number.isdigit() else []
+    return []
+
+
+def _scsi_address(chain: list[UdevDevice]) -> list[str]:
+    """The slots of a card reader are the logical units of one interface (host:channel:target:lun)."""
+    addresses = [each.sys_name.partition(":")[2] for each in chain if each.devtype == "scsi_device"]
+    return [f"lun{address.replace(':', '-')}" for address in addresses[:1] if address != "0:0:0"]
+
+
+def _paired_hid(chain: list[UdevDevice]) -> list[str]:
+    """A receiver has one interface for all that is paired with it: bus:vendor:product.number."""
+    if len(chain) < 2:
+        return []
+    return [chain[0].sys_name.partition(":")[2].rpartition(".")[0].replace(":", "-")]
+
+
+def _input_name(chain: list[UdevDevice]) -> list[str]:
+    """Several input devices may share an interface (keyboard and its media keys); names differ."""
+    names = [each.attributes.get("name", "").strip() for each in chain]
+    return [name for name in names if name][:1]
+
+
+#: What tells the nodes of one interface apart, from those of their ancestors that are of a subsystem.
+_TOLD_BY = {"scsi": _scsi_address, "hid": _paired_hid, "input": _input_name}
 
 
 def _stem(device: UdevDevice) -> str:
     """The kernel name without the numbers that it owes to the order of arrival."""
-    if device.subsystem == "block":
-        partition = device.properties.get("PARTN", "")
-        return f"part{partition}" if device.devtype == "partition" else "disk"
     name = device.sys_name
-    if device.subsystem == "sound":
-        return _SOUND_CARD.sub("", name)
-    found = _FIRST_NUMBER.fullmatch(name)
-    return found.group(1) + found.group(2) if found else name
-
-
-def _input_name(device: UdevDevice) -> list[str]:
-    """Several input devices may share an interface (keyboard and its media keys); names differ."""
-    for ancestor in device.self_and_ancestors():
-        if ancestor.subsystem == "input":
-            name = ancestor.attributes.get("name", "").strip()
-            if name:
-                return [name]
-    return []
+    match device.subsystem:
+        case "block" if device.devtype == "partition":
+            name = f"part{device.properties.get('PARTN', '')}"
+        case "block":
+            name = "disk"
+        case "sound":
+            name = _SOUND_CARD.sub("", name)
+        case "hid":
+            name = name.rpartition(".")[0]
+        case "bsg":
+            name = "bsg"
+        case _:
+            found = _KERNEL_NAME.fullmatch(name)
+            name = found.group(1) + found.group(2) if found else name
+    return re.sub(r"[^A-Za-z0-9.-]", "-", name)

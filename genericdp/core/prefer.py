@@ -5,72 +5,75 @@ The rules of this file:
 * The answer is exactly `size` ids, holds every id that must be included and only available ones,
   and depends on nothing but the arguments: an error or a short answer would fail the pod or leave
   the choice to chance.
+* Whatever the policy leaves open, the order of the ids decides.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from genericdp.core.identity import natural
-from genericdp.core.inventory import Device, Offer
+from genericdp.core.offer import Device, Offer
 from genericdp.core.rules import Prefer
-
-#: Orders the candidates, given the devices chosen so far; the smallest is taken.
-Rank = Callable[[str, Sequence[str]], tuple[object, ...]]
 
 
 def prefer(
     offer: Offer,
-    available: Sequence[str],
-    must_include: Sequence[str],
+    available: Iterable[str],
+    must_include: Iterable[str],
     size: int,
     last_used: Mapping[str, int],
 ) -> tuple[str, ...]:
     """The ids to take. `last_used` counts up with each allocation of an id (0 or absent: never)."""
-    chosen = list(dict.fromkeys(must_include))[: max(size, 0)]
-    candidates = [id_ for id_ in dict.fromkeys(available) if id_ not in chosen]
-    rank = _rank(offer, available, last_used)
-    while len(chosen) < size and candidates:
-        best = min(candidates, key=lambda id_: (*rank(id_, chosen), natural(id_)))
-        candidates.remove(best)
-        chosen.append(best)
-    return tuple(chosen)
+    must = sorted(set(must_include), key=natural)[: max(size, 0)]
+    free = sorted(set(available).difference(must), key=natural)
+    missing = max(size, 0) - len(must)
+    return (*must, *_ordered(offer, must, free, missing, last_used)[:missing])
 
 
-def _rank(offer: Offer, available: Sequence[str], last_used: Mapping[str, int]) -> Rank:
-    ids = offer.ids
+def _ordered(
+    offer: Offer, must: Sequence[str], free: Sequence[str], count: int, last_used: Mapping[str, int]
+) -> Sequence[str]:
+    """The free ids as the policy wants them, at least `count` of them if there are so many."""
     match offer.resource.prefer:
-        case Prefer.FIRST:
-            return lambda _id, _chosen: ()
         case Prefer.LEAST_RECENTLY_USED:
-            return lambda id_, _chosen: (last_used.get(id_, 0),)
+            return sorted(free, key=lambda id_: last_used.get(id_, 0))
         case Prefer.NUMA:
-            return _together(ids, available, lambda device: str(device.numa))
+            return _together(must, free, _property(offer, lambda device: str(device.numa)))
         case Prefer.SAME_HUB:
-            return _together(ids, available, lambda device: device.hub)
+            return _together(must, free, _property(offer, lambda device: device.hub))
         case Prefer.SPREAD:
-            return _apart(ids, lambda device: device.hub)
+            ports = _property(offer, lambda device: device.port)
+            hubs = _property(offer, lambda device: device.hub)
+            return _apart(must, free, count, ports, hubs)
+        case _:
+            return free
 
 
-def _together(ids: Mapping[str, Device], available: Sequence[str], group: Callable[[Device], str]) -> Rank:
-    """Stay in the groups of those chosen; begin in the group with most to give."""
-    groups = {id_: group(ids[id_]) for id_ in ids}
-    sizes = Counter(groups.get(id_, "") for id_ in available)
-
-    def rank(id_: str, chosen: Sequence[str]) -> tuple[object, ...]:
-        mine = groups.get(id_, "")
-        return (-sum(groups.get(other, "") == mine for other in chosen), -sizes[mine], mine)
-
-    return rank
+#: Something of the device behind an id; "" when the id was never offered.
+Property = Callable[[str], str]
 
 
-def _apart(ids: Mapping[str, Device], group: Callable[[Device], str]) -> Rank:
-    """Take the unit and the group that were chosen least."""
-    groups = {id_: group(device) for id_, device in ids.items()}
-    ports = {id_: device.port for id_, device in ids.items()}
+def _property(offer: Offer, of: Callable[[Device], str]) -> Property:
+    known = {id_: of(device) for id_, device in offer.ids.items()}
+    return lambda id_: known.get(id_, "")
 
-    def rank(id_: str, chosen: Sequence[str]) -> tuple[object, ...]:
-        same_unit = sum(ports.get(other) == ports.get(id_) for other in chosen)
-        same_group = sum(groups.get(other) == groups.get(id_) for other in chosen)
-        return (same_unit, same_group)
 
-    return rank
+def _together(must: Sequence[str], free: Sequence[str], group: Property) -> list[str]:
+    """Stay in the groups of those that must be; go on in the group that has most to give."""
+    begun = Counter(group(id_) for id_ in must)
+    sizes = Counter(group(id_) for id_ in free)
+    return sorted(free, key=lambda id_: (-begun[group(id_)], -sizes[group(id_)], group(id_)))
+
+
+def _apart(must: Sequence[str], free: Sequence[str], count: int, port: Property, hub: Property) -> list[str]:
+    """Take from the unit, then from the hub, that was taken from least."""
+    units = Counter(port(id_) for id_ in must)
+    hubs = Counter(hub(id_) for id_ in must)
+    left, chosen = list(free), list[str]()
+    while left and len(chosen) < count:
+        best = min(left, key=lambda id_: (units[port(id_)], hubs[hub(id_)]))
+        left.remove(best)
+        chosen.append(best)
+        units[port(best)] += 1
+        hubs[hub(best)] += 1
+    return chosen

@@ -70,7 +70,7 @@ example.com/ftdi: 3 devices, 1 Unhealthy
   ftdi_A50285BI             Healthy    /dev/ttyUSB0
   ftdi_B7                   Unhealthy  -
     it is unplugged
-  ftdi_port-3-1_vx7znr5sl5  Healthy    /dev/ttyUSB7
+  ftdi_port-3-1_go2q7mdnrh  Healthy    /dev/ttyUSB7
 example.com/lte-modem: 1 device
   lte-modem_EC25-17         Healthy    /dev/ttyUSB1          @if00
                                        /dev/ttyUSB2          @if01

@@ -57,7 +57,8 @@ class Plugins:
                 yield
             finally:
                 for task in self._tasks.values():
-                    task.cancel()
+                    if not task.cancelling():
+                        task.cancel()
                 await asyncio.gather(*self._tasks.values(), return_exceptions=True)
                 follower.cancel()
                 self._tasks.clear()

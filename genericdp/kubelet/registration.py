@@ -137,11 +137,20 @@ class Registration:
             await server.start()
             yield endpoint
         finally:
-            # Streams end here, and only then may the next registration begin.
-            await server.stop(grace=None)
-            await self.plugin.wait_for_streams(lambda streams: streams == 0)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)
+            # Streams end here, and only then may the next registration begin. A cancellation that
+            # comes meanwhile must not leave half a server behind.
+            closing = asyncio.ensure_future(self._close(server, path))
+            try:
+                await asyncio.shield(closing)
+            except asyncio.CancelledError:
+                await closing
+                raise
+
+    async def _close(self, server: grpc.aio.Server, path: str) -> None:
+        await server.stop(grace=None)
+        await self.plugin.wait_for_streams(lambda streams: streams == 0)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
     async def _register(self, endpoint: str) -> None:
         request = api.RegisterRequest(

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 
 from genericdp.core.hostile import for_terminal
 
-#: How long a full socket may hold us up, in seconds.
+#: How long a full socket may hold us up when a state changes, in seconds. What is said often is
+#: rather lost than waited for.
 _PATIENCE_S = 1.0
 
 
@@ -30,6 +31,7 @@ class Notify:
         # An abstract socket is written with '@' and lives behind a NUL byte.
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._clock = clock
+        self._status = ""
         #: How often `watchdog` should be called, in seconds; None when nobody waits for it.
         self.watchdog_interval_s = watchdog_interval_s
 
@@ -40,30 +42,33 @@ class Notify:
 
     def ready(self, status: str = "") -> None:
         """Started, or done with reloading."""
-        self._send("READY=1", *_status(status))
+        self._send("READY=1", *_status(status), patience_s=_PATIENCE_S)
 
     def reloading(self) -> None:
         """Reading the rules again; `ready` must follow. Type=notify-reload wants CLOCK_MONOTONIC."""
-        self._send("RELOADING=1", f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}")
+        now = f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}"
+        self._send("RELOADING=1", now, patience_s=_PATIENCE_S)
 
     def stopping(self, status: str = "") -> None:
         """About to end."""
-        self._send("STOPPING=1", *_status(status))
+        self._send("STOPPING=1", *_status(status), patience_s=_PATIENCE_S)
 
     def status(self, text: str) -> None:
         """The line that `systemctl status` shows."""
-        self._send(*_status(text))
+        if text != self._status:
+            self._status = text
+            self._send(*_status(text))
 
     def watchdog(self) -> None:
         """Still alive."""
         self._send("WATCHDOG=1")
 
-    def _send(self, *assignments: str) -> None:
+    def _send(self, *assignments: str, patience_s: float = 0.0) -> None:
         if not self._address or not assignments:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-                sock.settimeout(_PATIENCE_S)
+                sock.settimeout(patience_s)
                 sock.sendto("\n".join(assignments).encode(), self._address)
         except OSError:
             return

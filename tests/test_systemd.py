@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,6 +54,31 @@ def test_a_status_cannot_smuggle_in_another_assignment(short_dir: Path) -> None:
     with a_service_manager(address) as manager:
         Notify(address).status("serial 1\nMAINPID=1")
         assert manager.recv(4096) == rb"STATUS=serial 1\nMAINPID=1"
+
+
+def test_a_status_is_told_once(short_dir: Path) -> None:
+    address = str(short_dir / "notify")
+    with a_service_manager(address) as manager:
+        notify = Notify(address)
+        for text in ("a", "a", "b", "a"):
+            notify.status(text)
+        notify.watchdog()
+        assert [manager.recv(4096) for _ in range(4)] == [
+            b"STATUS=a",
+            b"STATUS=b",
+            b"STATUS=a",
+            b"WATCHDOG=1",
+        ]
+
+
+def test_a_service_manager_that_does_not_listen_does_not_hold_us_up(short_dir: Path) -> None:
+    address = str(short_dir / "notify")
+    with a_service_manager(address):
+        notify = Notify(address)
+        started = time.monotonic()
+        for number in range(2000):  # more than any queue holds
+            notify.status(str(number))
+        assert time.monotonic() - started < 1.0
 
 
 def test_without_a_service_manager_nothing_happens() -> None:

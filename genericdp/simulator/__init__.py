@@ -15,7 +15,7 @@ The files, from decisions to effects:
 * values and decisions: names, clients, devices, ledger, topology, checkpoint, pods, node_status, merge,
   limiter, filesystem, runc, containerd, crio, cdi
 * effects: clock, gates, connection, plugins, listening, registration, admission, workload,
-  pod_resources, watcher, faults
+  pod_resources, watcher, relay, process, faults
 * what a user holds in the hand: kubelet
 """
 

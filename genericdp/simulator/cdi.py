@@ -106,6 +106,7 @@ def _device(node: Mapping[str, Any]) -> OciDevice:
         node.get("gid", found.gid),
         node.get("permissions", "rwm"),
         found.path,
+        path,
     )
 
 

@@ -69,4 +69,5 @@ def _device(node: HostNode, requested: RequestedDevice, container_path: str) -> 
         node.gid,
         requested.permissions,
         node.path,
+        requested.host_path,
     )

@@ -10,6 +10,7 @@ class Point(StrEnum):
     """Where the kubelet can be held."""
 
     LISTEN = "before kubelet.sock is bound"
+    ACCEPT = "between bind and listen, when kubelet.sock refuses connections"
     DIAL = "before the plugin's socket is dialled"
     OPTIONS = "before GetDevicePluginOptions"
     ANSWER = "before Register is answered"
@@ -57,6 +58,10 @@ class Gates:
             if self._held.get(point) is gate:
                 del self._held[point]
             gate.open()
+
+    def holds(self, point: Point) -> bool:
+        """Whether somebody who came there now would have to wait."""
+        return point in self._held
 
     async def passes(self, point: Point) -> None:
         """Wait while the point is held."""

@@ -342,9 +342,9 @@ class Kubelet:
         """The status of these pods is published at once, not at the next sync."""
         for uid in sorted(uids):
             pod = self._node.pods.get(uid)
-            if pod is not None:
+            if pod is not None and self._process is not None:
                 self.health_pushes.append(pod.name)
-                self._running.workload.publish_health(pod)
+                self._process.workload.publish_health(pod)
 
     async def _run_timer(self, period_s: float) -> None:
         """What a kubelet does by itself, for those who only look on."""

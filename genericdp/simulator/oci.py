@@ -9,6 +9,7 @@ class OciDevice:
 
     kind            "c", "b" or "p"
     source          the host's node, links resolved
+    host_path       what was asked for, verbatim
     from_directory  whether the request named a directory above it
     """
 
@@ -21,6 +22,7 @@ class OciDevice:
     gid: int
     permissions: str
     source: str
+    host_path: str
     from_directory: bool = False
 
     def owned_by(self, uid: int, gid: int) -> "OciDevice":

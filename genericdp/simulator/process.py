@@ -25,10 +25,14 @@ from genericdp.simulator.listening import ListeningServer
 from genericdp.simulator.plugins import Plugins
 from genericdp.simulator.pod_resources import PodResourcesLister
 from genericdp.simulator.registration import Attempt, Registrations
+from genericdp.simulator.relay import Relay
 from genericdp.simulator.runtime import Runtime
 from genericdp.simulator.topology import Policy
 from genericdp.simulator.watcher import Watcher
 from genericdp.simulator.workload import Node, Workload
+
+#: Where the server really is while a relay stands at kubelet.sock.
+BEHIND_RELAY = "behind-relay.sock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,7 @@ class Process:
             refusal=refusal,
             on_change=on_change,
         )
-        self._servers: list[ListeningServer] = []
+        self._servers: list[ListeningServer | Relay] = []
 
     async def start(self) -> None:
         """Clean up and listen."""
@@ -127,11 +131,9 @@ class Process:
         ):
             directory.mkdir(mode=0o750, parents=True, exist_ok=True)
         remove_sockets(directories.device_plugins)
+        (directories.root / BEHIND_RELAY).unlink(missing_ok=True)
         await self._configuration.gates.passes(Point.LISTEN)
-        await self._serve(
-            ListeningServer(deviceplugin.registration_handler(self._registrations)),
-            directories.device_plugins / deviceplugin.KUBELET_SOCKET,
-        )
+        await self._serve_registration(directories)
         await self._serve(
             ListeningServer(podresources.pod_resources_lister_handler(self.pod_resources)),
             directories.pod_resources / "kubelet.sock",
@@ -159,6 +161,20 @@ class Process:
         self.save()
         if pods:
             self._on_news(pods)
+
+    async def _serve_registration(self, directories: Directories) -> None:
+        path = directories.device_plugins / deviceplugin.KUBELET_SOCKET
+        server = ListeningServer(deviceplugin.registration_handler(self._registrations))
+        if not self._configuration.gates.holds(Point.ACCEPT):
+            await self._serve(server, path)
+            return
+        hidden = directories.root / BEHIND_RELAY
+        relay = Relay(path, str(hidden))
+        self._servers += [relay, server]
+        relay.bind()
+        await self._configuration.gates.passes(Point.ACCEPT)
+        await server.start(hidden)
+        relay.listen()
 
     async def _serve(self, server: ListeningServer, path: Path, *, rename_from: str = "") -> None:
         self._servers.append(server)

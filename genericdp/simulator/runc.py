@@ -77,6 +77,7 @@ def _made(path: str, device: OciDevice) -> DeviceNode:
         device.gid,
         allowed(device.permissions),
         device.source,
+        device.host_path,
     )
 
 
@@ -100,4 +101,5 @@ def _bound(path: str, device: OciDevice) -> DeviceNode:
         # The rule names another device than the one that is found there.
         allowed(device.permissions) if same else "",
         host.path,
+        device.host_path,
     )

@@ -92,6 +92,7 @@ class DeviceNode:
     mode         permission bits of the node; uid, gid as seen in the container
     permissions  what the device cgroup allows, "" when nothing
     source       the host's node that it is, links resolved
+    host_path    what the plugin (or a CDI spec) named
     """
 
     container_path: str
@@ -103,6 +104,7 @@ class DeviceNode:
     gid: int
     permissions: str
     source: str
+    host_path: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """Containers, kubelets and machines that start again: what is asked anew and what comes from the cache."""
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from inotify_simple import INotify, flags
 
 from genericdp.kubelet import deviceplugin as api
 from genericdp.simulator import (
@@ -376,6 +378,31 @@ def test_a_late_kubelet_socket_can_be_played(run_async: RunAsync, short_dir: Pat
                 gate.open()
                 await starting
             assert kubelet.socket.exists()
+
+    run_async(main())
+
+
+def test_a_bound_socket_refuses_until_the_kubelet_listens_and_no_event_tells(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    async def main() -> None:
+        async with Kubelet(short_dir) as kubelet:
+            await kubelet.stop()
+            with kubelet.faults.hold(Point.ACCEPT) as gate:
+                starting = asyncio.create_task(kubelet.start())
+                await gate.reached()
+                with socket.socket(socket.AF_UNIX) as probe, pytest.raises(ConnectionRefusedError):
+                    probe.connect(str(kubelet.socket))
+                with INotify() as inotify:
+                    inotify.add_watch(str(kubelet.directory), flags.CREATE | flags.DELETE | flags.MOVED_TO)
+                    gate.open()
+                    await starting
+                    assert inotify.read(timeout=0) == []
+            plugin = await SmallPlugin("a").join(kubelet)
+            await kubelet.restart()
+            again = await SmallPlugin("a").join(kubelet, "again.sock")
+            await plugin.stop()
+            await again.stop()
 
     run_async(main())
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from genericdp import VERSION
-from genericdp.cli.output import Output
 from genericdp.cli.usage import Parser, UsageError, did_you_mean
 from genericdp.core.hostile import for_terminal
 from genericdp.errors import ConfigError, GenericdpError
@@ -79,8 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _complain(error, error.hint, USAGE)
     except ConfigError as error:
-        for problem in error.problems:
-            Output(sys.stderr).problem(problem)
+        _print_problems(error)
         return NOT_FINE
     except GenericdpError as error:
         return _complain(error, error.hint, NOT_FINE)
@@ -133,6 +131,13 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     except SystemExit:  # --help has printed the help
         return FINE
     return module.run(**vars(options))
+
+
+def _print_problems(error: ConfigError) -> None:
+    from genericdp.cli.output import Output  # noqa: PLC0415  (the daemon prints nothing)
+
+    for problem in error.problems:
+        Output(sys.stderr).problem(problem)
 
 
 def _complain(error: Exception, hint: str, status: int) -> int:

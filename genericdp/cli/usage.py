@@ -1,14 +1,15 @@
 """How a command line is read, and how it is said that it makes no sense."""
 
 import argparse
-import difflib
 import re
-import shutil
-import textwrap
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from genericdp.core.hostile import for_terminal
+
+
+#: Help is laid out for this width: any terminal has it, and wider lines are hard to read.
+WIDTH = 80
 
 
 class UsageError(Exception):
@@ -21,6 +22,8 @@ class UsageError(Exception):
 
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """`did you mean '…'?` with the closest of the words, or "" when none is close."""
+    import difflib  # noqa: PLC0415  (only for mistakes; the daemon is to stay small)
+
     close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'?" if close else ""
 
@@ -29,17 +32,19 @@ class Parser(argparse.ArgumentParser):
     """The options of one verb. Wrong ones raise UsageError in our words instead of printing a usage."""
 
     def __init__(self, verb: str) -> None:
-        self._width = min(80, shutil.get_terminal_size().columns)
         super().__init__(
             prog=f"genericdp {verb}",
             allow_abbrev=False,  # an abbreviation in a script breaks when an option is added
-            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=self._width),
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=WIDTH),
         )
 
     def options(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The options given. An unknown one is named with the one that was probably meant."""
         # The epilog is laid out by hand, so argparse lays out neither.
-        self.description = textwrap.fill(self.description or "", self._width)
+        if {"-h", "--help"} & {*arguments}:
+            import textwrap  # noqa: PLC0415  (as for difflib)
+
+            self.description = textwrap.fill(self.description or "", WIDTH)
         options, unknown = self.parse_known_args(arguments)
         if not unknown:
             return options

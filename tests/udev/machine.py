@@ -77,6 +77,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     if key not in stash:
         together = [each for each in item.session.items if (_kind(each), each.path) == key]
         stash[key] = _run(kind, item.config, together)
+    # What the test before left set up for its neighbours (a module, say) is over: this one sets up none.
+    item.session._setupstate.teardown_exact(None)
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in stash[key][item.nodeid]:
         item.ihook.pytest_runtest_logreport(report=report)

@@ -7,7 +7,6 @@ from typing import NoReturn
 
 from genericdp.core.hostile import for_terminal
 
-
 #: Help is laid out for this width: any terminal has it, and wider lines are hard to read.
 WIDTH = 80
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 
 from genericdp.errors import GenericdpError
 
+#: Where a link is made before it takes its name. Ids do not begin with a dot, so no link is called so.
 _NEW = ".new"
 
 
@@ -35,31 +36,31 @@ class Links:
         failed: dict[str, str] = {}
         with self._open() as directory:
             present = _links_in(directory)
-            for name, path in wanted.items():
-                target = path if path is not None else name
-                if present.get(name) != target:
-                    try:
+            for name in sorted({*wanted, *present}):
+                target = wanted.get(name) or name
+                try:
+                    if name not in wanted and name in self._ours:
+                        _remove(directory, name)
+                    elif present.get(name) != target:
                         _point(directory, name, target)
-                    except OSError as error:
-                        failed[name] = f"cannot make the link '{self.directory}/{name}': {error.strerror}"
-            for name in present.keys() - wanted.keys():
-                if name in self._ours:
-                    os.unlink(name, dir_fd=directory)
-                elif present[name] != name:
-                    _point(directory, name, name)
+                except OSError as error:
+                    failed[name] = f"cannot make the link '{self.directory}/{name}': {error.strerror}"
         self._ours = set(wanted)
         return failed
 
     @contextmanager
     def _open(self) -> Iterator[int]:
         """The directory as a file descriptor, so that nobody can exchange it under our hands."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            os.makedirs(self.directory, mode=0o755, exist_ok=True)
-            descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with suppress(FileExistsError):  # what it is, opening it tells more plainly
+                os.makedirs(self.directory, mode=0o755)
+            descriptor = os.open(self.directory, flags)
         except OSError as error:
             raise GenericdpError(
                 f"cannot use the link directory '{self.directory}': {error.strerror}",
-                hint="it must be a directory that genericdp can write to; see 'link_dir' in genericdp.toml",
+                hint="it must be a directory of its own, no link to one, that genericdp can write to; "
+                "see 'link_dir' in genericdp.toml",
             ) from error
         try:
             yield descriptor
@@ -70,15 +71,26 @@ class Links:
 def _links_in(directory: int) -> dict[str, str]:
     """The links that are there: name -> target. What is no link is not ours and left alone."""
     with os.scandir(directory) as entries:
-        return {
-            entry.name: os.readlink(entry.name, dir_fd=directory)
-            for entry in entries
-            if entry.is_symlink() and not entry.name.endswith(_NEW)
-        }
+        names = [entry.name for entry in entries if entry.is_symlink()]
+    targets: dict[str, str] = {}
+    for name in names:
+        if name == _NEW:
+            _remove(directory, name)
+        else:
+            with suppress(FileNotFoundError):
+                targets[name] = os.readlink(name, dir_fd=directory)
+    return targets
 
 
 def _point(directory: int, name: str, target: str) -> None:
+    os.symlink(target, _NEW, dir_fd=directory)
+    try:
+        os.rename(_NEW, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except OSError:
+        _remove(directory, _NEW)
+        raise
+
+
+def _remove(directory: int, name: str) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(name + _NEW, dir_fd=directory)
-    os.symlink(target, name + _NEW, dir_fd=directory)
-    os.rename(name + _NEW, name, src_dir_fd=directory, dst_dir_fd=directory)
+        os.unlink(name, dir_fd=directory)

@@ -9,6 +9,7 @@ The rules of this file:
 
 import json
 import os
+from contextlib import suppress
 from typing import Any
 
 from genericdp.core.memory import Memory, Remembered
@@ -16,6 +17,8 @@ from genericdp.core.offer import Device, Health
 from genericdp.errors import GenericdpError
 
 _VERSION = 1
+
+_WITHOUT_IT = "without it, ids of twins and of absent devices do not outlive a reboot"
 
 
 class StateFile:
@@ -33,12 +36,12 @@ class StateFile:
         try:
             with open(self.path, encoding="utf-8") as file:
                 text = file.read()
+            memory = _parse(json.loads(text))
         except FileNotFoundError:
             return Memory()
-        except (OSError, UnicodeDecodeError) as error:
-            raise GenericdpError(f"cannot read '{self.path}': {error}") from error
-        try:
-            memory = _parse(json.loads(text))
+        except OSError as error:
+            self._broken = True
+            raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             self._broken = True
             raise GenericdpError(
@@ -60,13 +63,14 @@ class StateFile:
                 file.flush()
                 os.fsync(file.fileno())
             if self._broken:
-                os.replace(self.path, f"{self.path}.broken")
+                with suppress(FileNotFoundError):
+                    os.replace(self.path, f"{self.path}.broken")
                 self._broken = False
             os.replace(f"{self.path}.new", self.path)
         except OSError as error:
             raise GenericdpError(
                 f"cannot save '{self.path}': {error.strerror}",
-                hint="without it, ids of twins and of absent devices do not outlive a reboot",
+                hint=_WITHOUT_IT,
             ) from error
         self._saved = text
 
@@ -121,6 +125,6 @@ def _text(value: Any) -> str:
 
 def _link(value: Any) -> str:
     name = _text(value)
-    if "/" in name or name in ("", ".", ".."):
+    if "/" in name or name.startswith(".") or not name:
         raise ValueError(f"{name!r} is no link name")
     return name

@@ -16,7 +16,7 @@ The files, from decisions to effects:
   limiter, filesystem, runc, containerd, crio, cdi
 * effects: clock, gates, connection, plugins, listening, registration, admission, workload,
   pod_resources, watcher, relay, process, faults
-* what a user holds in the hand: kubelet
+* what a user holds in the hand: view, kubelet
 """
 
 from genericdp.simulator.clients import Generation

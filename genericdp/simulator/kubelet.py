@@ -11,7 +11,7 @@ import contextlib
 import os
 import random
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,24 +20,22 @@ from genericdp.kubelet import deviceplugin
 from genericdp.simulator.changes import Changes
 from genericdp.simulator.clients import Generation
 from genericdp.simulator.clock import Clock, WallClock
-from genericdp.simulator.devices import Device
 from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.faults import Faults, empty
 from genericdp.simulator.gates import Gates
 from genericdp.simulator.node_status import NodeStatusHistory
 from genericdp.simulator.pods import ContainerStatus, Phase, Pod, PodStatus
 from genericdp.simulator.process import Configuration, Directories, Process
-from genericdp.simulator.registration import Attempt
 from genericdp.simulator.runtime import CONTAINERD, Runtime
 from genericdp.simulator.topology import Policy
-from genericdp.simulator.workload import Node
+from genericdp.simulator.view import View
 
 AnyPath = str | os.PathLike[str]
 
 _Result = TypeVar("_Result")
 
 
-class Kubelet:
+class Kubelet(View):
     """A simulated kubelet with its node, its pods and its container runtime.
 
     root             its --root-dir; the directories of its sockets are made below
@@ -63,9 +61,9 @@ class Kubelet:
         status_period_s: float | None = None,
         watchdog_s: float = 30.0,
     ) -> None:
+        super().__init__()
         self.clock: Clock = clock or WallClock()
         self.node_status = NodeStatusHistory()
-        self.registrations: list[Attempt] = []
         self.health_pushes: list[str] = []
         self.panics: list[KubeletPanicError] = []
         self._gates = Gates()
@@ -81,9 +79,7 @@ class Kubelet:
         )
         self.faults = Faults(self.directory, self._gates, lambda: self._running.plugins)
         self._rng = random.Random(seed)  # noqa: S311  # for orders that anybody may guess
-        self._node = Node()
         self._changes = Changes()
-        self._process: Process | None = None
         self._status_period_s = status_period_s
         self._timers: list[asyncio.Task[None]] = []
         self._failures: list[BaseException] = []
@@ -125,11 +121,6 @@ class Kubelet:
         if problems and error is None:
             raise problems[0]
 
-    @property
-    def running(self) -> bool:
-        """Whether there is a process."""
-        return self._process is not None
-
     async def start(self, *, readmit: bool = True) -> None:
         """Start a process. Pods that the node has already are admitted again, or wait for `readmit()`."""
         if self._process is not None:
@@ -158,10 +149,12 @@ class Kubelet:
         """End the process. kubelet.sock stays where it is, containers go on running."""
         process = self._running
         self._process = None
-        for timer in self._timers:
-            timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
+        # A panic may come out of the timer itself, which cannot wait for its own end.
+        timers = [timer for timer in self._timers if timer is not asyncio.current_task()]
         self._timers.clear()
+        for timer in timers:
+            timer.cancel()
+        await asyncio.gather(*timers, return_exceptions=True)
         await process.stop()
         self._changes.notify()
 
@@ -199,17 +192,7 @@ class Kubelet:
         process.sources_ready = True
         self._changes.notify()
 
-    # The node.
-
-    @property
-    def capacity(self) -> dict[str, int]:
-        """What the next node status would say; published only at a tick."""
-        return self._running.ledger.counts().capacity
-
-    @property
-    def allocatable(self) -> dict[str, int]:
-        """Healthy devices of each resource right now; published only at a tick."""
-        return self._running.ledger.counts().allocatable
+    # Its loops.
 
     def tick(self) -> bool:
         """The node status loop, which the kubelet runs every 10 s. Whether anything was published."""
@@ -226,54 +209,11 @@ class Kubelet:
         """One round of the plugin watcher, which the kubelet runs every second."""
         await self._running.watcher.reconcile()
 
-    @property
-    def watcher_errors(self) -> list[str]:
-        """What the plugin watcher complained about."""
-        return self._running.watcher.errors
-
-    def devices(self, resource: str) -> Mapping[str, Device]:
-        """The devices of the last list of a resource, by id."""
-        return dict(self._running.ledger.of(resource).listed)
-
-    def allocated(self, resource: str) -> set[str]:
-        """Ids that count as allocated, leaked ones included."""
-        return set(self._running.ledger.allocated.get(resource, ()))
-
-    def streams(self, resource: str) -> int:
-        """How many ListAndWatch streams of a resource are open."""
-        return 0 if self._process is None else self._process.plugins.streams(resource)
-
-    def connections(self, resource: str) -> int:
-        """How many connections to plugins of a resource are open."""
-        return 0 if self._process is None else self._process.plugins.connections(resource)
-
-    def messages(self, resource: str) -> int:
-        """How many lists of a resource this process has received."""
-        return 0 if self._process is None else self._process.plugins.messages.get(resource, 0)
-
     async def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 10.0) -> None:
         """Return once `predicate()` is true; it is asked after every change. Raises TimeoutError."""
         await self._changes.wait_until(predicate, timeout_s=timeout_s, describe=self.describe)
 
-    def describe(self) -> str:
-        """The state in one line, for messages of failing tests."""
-        if self._process is None:
-            return "the kubelet is stopped"
-        answers = [
-            f"{one.resource}: {'pending' if one.answer is None else one.answer or 'accepted'}"
-            for one in self.registrations[-5:]
-        ]
-        return (
-            f"capacity {self.capacity}, allocatable {self.allocatable}, last registrations {answers}, "
-            f"pods {[f'{pod.name}: {pod.phase}' for pod in self.pods]}"
-        )
-
     # Pods.
-
-    @property
-    def pods(self) -> tuple[PodStatus, ...]:
-        """The pods of the node, terminal ones included until they are deleted."""
-        return tuple(self._node.pods.values())
 
     async def admit(self, spec: Pod) -> PodStatus:
         """A pod was bound to this node: admit it and start it. KubeletPanicError as the real one crashes."""
@@ -306,17 +246,7 @@ class Kubelet:
         self._node.pods.pop(pod.uid, None)
         self._changes.notify()
 
-    def resource_health(self, pod: PodStatus, name: str) -> Mapping[str, Mapping[str, str]]:
-        """What `allocatedResourcesStatus` of a container would say now: resource -> id -> health."""
-        return self._running.ledger.health(pod.uid, name)
-
     # Inside.
-
-    @property
-    def _running(self) -> Process:
-        if self._process is None:
-            raise SimulatorError("the kubelet does not run")
-        return self._process
 
     async def _take(self, pod: PodStatus) -> None:
         """Admit a pod, and start it if it may."""
@@ -347,10 +277,15 @@ class Kubelet:
                 self._process.workload.publish_health(pod)
 
     async def _run_timer(self, period_s: float) -> None:
-        """What a kubelet does by itself, for those who only look on."""
-        while True:
-            await self.clock.sleep(period_s)
-            self.tick()
-            await self.reconcile()
-            for pod in self._node.active():
-                await self.sync(pod)
+        """What a kubelet does by itself, for those who only look on. Ends with the process."""
+        process = self._process
+        try:
+            while self._process is process:
+                await self.clock.sleep(period_s)
+                self.tick()
+                await self.reconcile()
+                for pod in self._node.active():
+                    await self.sync(pod)
+        except Exception as error:  # noqa: BLE001  # nobody awaits a timer; close raises it
+            if error not in self.panics:
+                self._failures.append(error)

@@ -258,3 +258,20 @@ def test_devices_of_a_forgotten_plugin_are_offered_and_cannot_be_had(
             )
 
     run_async(main())
+
+
+def test_what_goes_wrong_in_the_timer_is_raised_at_the_end(run_async: RunAsync, short_dir: Path) -> None:
+    async def main() -> None:
+        clock = ManualClock()
+        async with Kubelet(short_dir, clock=clock, status_period_s=10, watchdog_s=0.02) as kubelet:
+            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+            pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
+            assert pod.phase is Phase.RUNNING
+            pod.containers["c"].become(ContainerState.WAITING)
+            pod.spec = Pod("p", [Container("other")])
+            clock.advance(10)
+            await kubelet.wait_until(lambda: kubelet.node_status.now.capacity == {RESOURCE: 1})
+            await plugin.stop()
+
+    with pytest.raises(KeyError, match="other"):
+        run_async(main())

@@ -1,0 +1,92 @@
+"""What can be seen of a simulated kubelet, without doing anything to it.
+
+The rules of this file:
+
+* Everything is a copy or a number; looking changes nothing.
+"""
+
+from collections.abc import Mapping
+
+from genericdp.simulator.devices import Device
+from genericdp.simulator.errors import SimulatorError
+from genericdp.simulator.pods import PodStatus
+from genericdp.simulator.process import Process
+from genericdp.simulator.registration import Attempt
+from genericdp.simulator.workload import Node
+
+
+class View:
+    """The looking half of a Kubelet. `registrations` holds every call of Register, over all processes."""
+
+    def __init__(self) -> None:
+        self.registrations: list[Attempt] = []
+        self._node = Node()
+        self._process: Process | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
+
+    @property
+    def capacity(self) -> dict[str, int]:
+        """What the next node status would say; published only at a tick."""
+        return {} if self._process is None else self._process.ledger.counts().capacity
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        """Healthy devices of each resource right now; published only at a tick."""
+        return {} if self._process is None else self._process.ledger.counts().allocatable
+
+    @property
+    def pods(self) -> tuple[PodStatus, ...]:
+        """The pods of the node, terminal ones included until they are deleted."""
+        return tuple(self._node.pods.values())
+
+    @property
+    def watcher_errors(self) -> list[str]:
+        """What the plugin watcher complained about."""
+        return self._running.watcher.errors
+
+    def devices(self, resource: str) -> Mapping[str, Device]:
+        """The devices of the last list of a resource, by id."""
+        return dict(self._running.ledger.of(resource).listed)
+
+    def allocated(self, resource: str) -> set[str]:
+        """Ids that count as allocated, leaked ones included."""
+        return set(self._running.ledger.allocated.get(resource, ()))
+
+    def streams(self, resource: str) -> int:
+        """How many ListAndWatch streams of a resource are open."""
+        return 0 if self._process is None else self._process.plugins.streams(resource)
+
+    def connections(self, resource: str) -> int:
+        """How many connections to plugins of a resource are open."""
+        return 0 if self._process is None else self._process.plugins.connections(resource)
+
+    def messages(self, resource: str) -> int:
+        """How many lists of a resource this process has received."""
+        return 0 if self._process is None else self._process.plugins.messages.get(resource, 0)
+
+    def resource_health(self, pod: PodStatus, name: str) -> Mapping[str, Mapping[str, str]]:
+        """What `allocatedResourcesStatus` of a container would say now: resource -> id -> health."""
+        return self._running.ledger.health(pod.uid, name)
+
+    def describe(self) -> str:
+        """The state in one line, for messages of failing tests."""
+        if self._process is None:
+            return "the kubelet is stopped"
+        answers = [
+            f"{one.resource}: {'pending' if one.answer is None else one.answer or 'accepted'}"
+            for one in self.registrations[-5:]
+        ]
+        return (
+            f"capacity {self.capacity}, allocatable {self.allocatable}, last registrations {answers}, "
+            f"pods {[f'{pod.name}: {pod.phase}' for pod in self.pods]}"
+        )
+
+    @property
+    def _running(self) -> Process:
+        if self._process is None:
+            raise SimulatorError("the kubelet does not run")
+        return self._process

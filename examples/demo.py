@@ -17,11 +17,14 @@ PATIENCE_S = 20.0
 PLUG = """
 import fcntl, os, sys
 VT_DISALLOCATE = 0x5608  # <linux/vt.h>
+def go():
+    console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
+    fcntl.ioctl(console, VT_DISALLOCATE, {0})
+go()  # an earlier demo may have been killed in between
 sys.stdin.readline()
 os.close(os.open("/dev/tty{0}", os.O_RDWR | os.O_NOCTTY))
 sys.stdin.readline()
-console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
-fcntl.ioctl(console, VT_DISALLOCATE, {0})
+go()
 """
 
 
@@ -67,8 +70,11 @@ def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -
 def tell(plug: "subprocess.Popen[str]", word: str) -> None:
     """Let the process that may plug go on."""
     assert plug.stdin is not None
-    plug.stdin.write(f"{word}\n")
-    plug.stdin.flush()
+    try:
+        plug.stdin.write(f"{word}\n")
+        plug.stdin.flush()
+    except BrokenPipeError:
+        print("# this machine has no virtual consoles to plug; try a USB stick", flush=True)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines an
 	@$(BIN)/coverage report
 	@$(BIN)/coverage report --include='genericdp/core/*' --fail-under=100
 
+.PHONY: bench
+bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
+	@.ci/python-as-root -m tests.bench
+
 ##@ Set up
 .PHONY: venv
 venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries) and .venv-floor (Debian 12's), as every target does

@@ -1,0 +1,177 @@
+"""What the daemon costs as a process: start, memory, registering, a plug, and doing nothing."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import site
+import socket
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from genericdp.simulator import Kubelet
+from tests.bench.row import Row
+
+#: The real consoles whose screens (/dev/vcs50) come and go for the measurement of a plug.
+CONSOLE = 50
+PLUGS = 20
+IDLE_S = 10.0
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+_VT_DISALLOCATE = 0x5608  # <linux/vt.h>
+
+
+async def rows() -> AsyncIterator[Row]:
+    """All measurements of the daemon."""
+    started = [await _start_to_ready() for _ in range(3)]
+    yield Row("start to READY", f"{min(started):.0f} ms", "< 400 ms")
+    yield Row(
+        "50 resources registered after kubelet.sock accepts", f"{await _registering(50):.0f} ms", "< 300 ms"
+    )
+    for count, promised in ((10, "<= 32 MiB"), (100, "< 38 MiB")):
+        yield Row(f"resident memory with {count} resources", f"{await _memory(count):.1f} MiB", promised)
+    messages, wakeups = await _idle()
+    yield Row(f"messages to the kubelet in {IDLE_S:.0f} s of idleness", str(messages), "0")
+    yield Row(f"wake-ups of the daemon's own thread in {IDLE_S:.0f} s of idleness", str(wakeups), "0")
+    if os.geteuid() != 0:
+        yield Row("plug to the kubelet's stream", "-", "(needs root)")
+        return
+    plugs = sorted(await _plugs())
+    yield Row(
+        f"plug to the kubelet's stream, median of {PLUGS}", f"{statistics.median(plugs):.1f} ms", "< 5 ms"
+    )
+    yield Row("  the slowest of them", f"{plugs[-1]:.1f} ms")
+
+
+class Running:
+    """A daemon as a process of its own, below a directory of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process, ready_ms: float) -> None:
+        self.process = process
+        self.ready_ms = ready_ms
+
+    def status(self, key: str) -> int:
+        """A number of /proc/PID/status: kB of memory or switches of the main thread."""
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(text.partition(f"{key}:")[2].split()[0])
+
+
+@contextlib.asynccontextmanager
+async def daemon(root: Path, rules: str) -> AsyncIterator[Running]:
+    """`genericdp run` with these rules, READY."""
+    (root / "rules.toml").write_text(rules)
+    (root / "rules.toml").chmod(0o644)
+    (root / "genericdp.toml").write_text(
+        f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
+        f'pod_resources_socket = "{root}/pod-resources/kubelet.sock"\nlog_level = "error"\ncoalesce = "0s"\n'
+        # A machine without udevd is looked at now and then; that is not the idleness measured here.
+        'rescan = "1h"\n'
+    )
+    (root / "genericdp.toml").chmod(0o644)
+    command = [
+        "-m",
+        "genericdp",
+        "run",
+        "--config",
+        f"{root}/genericdp.toml",
+        "--rules",
+        f"{root}/rules.toml",
+    ]
+    path = os.pathsep.join([str(CHECKOUT), *site.getsitepackages()])
+    environment = {**os.environ, "NOTIFY_SOCKET": f"{root}/notify", "PYTHONPATH": path}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(f"{root}/notify")
+        manager.setblocking(False)
+        started = time.perf_counter()
+        process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
+        try:
+            async with asyncio.timeout(30):
+                while b"READY=1" not in await asyncio.get_running_loop().sock_recv(manager, 4096):
+                    pass
+            yield Running(process, (time.perf_counter() - started) * 1000)
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+@contextlib.contextmanager
+def a_root() -> Iterator[Path]:
+    """A directory for everything, with a short name (unix sockets)."""
+    root = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
+    root.chmod(0o755)
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root)
+
+
+def consoles(count: int) -> str:
+    """Rules of so many resources; the first 60 of them have a device."""
+    tables = (
+        f'[[resource]]\nname = "console-{n}"\nmatch = {{ SUBSYSTEM = "tty", DEVNAME = "/dev/tty{n + 1}" }}\n'
+        for n in range(count)
+    )
+    return "".join(tables)
+
+
+async def _start_to_ready() -> float:
+    with a_root() as root:
+        async with daemon(root, consoles(10)) as running:
+            return running.ready_ms
+
+
+async def _registering(count: int) -> float:
+    with a_root() as root:
+        async with daemon(root, consoles(count)):
+            async with Kubelet(root) as kubelet:
+                started = time.perf_counter()
+                await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == count, timeout_s=30)
+                return (time.perf_counter() - started) * 1000
+
+
+async def _memory(count: int) -> float:
+    with a_root() as root:
+        async with Kubelet(root) as kubelet, daemon(root, consoles(count)) as running:
+            await kubelet.wait_until(lambda: len(kubelet.capacity) == count, timeout_s=30)
+            return running.status("VmRSS") / 1024
+
+
+async def _idle() -> tuple[int, int]:
+    with a_root() as root:
+        async with Kubelet(root) as kubelet, daemon(root, consoles(10)) as running:
+            await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 10, timeout_s=30)
+            await asyncio.sleep(3.0)  # what belongs to starting is over then; no event says so
+            names = tuple(kubelet.capacity)
+            messages = sum(kubelet.messages(name) for name in names)
+            switches = running.status("voluntary_ctxt_switches")
+            await asyncio.sleep(IDLE_S)
+            return (
+                sum(kubelet.messages(name) for name in names) - messages,
+                running.status("voluntary_ctxt_switches") - switches,
+            )
+
+
+async def _plugs() -> list[float]:
+    """From opening a console, which makes the kernel add /dev/vcs50, to the kubelet's new list."""
+    rules = f'[[resource]]\nname = "screen"\nmatch = {{ SUBSYSTEM = "vc", DEVNAME = "/dev/vcs{CONSOLE}" }}\n'
+    took = []
+    with a_root() as root:
+        async with Kubelet(root) as kubelet, daemon(root, rules):
+            await kubelet.wait_until(lambda: kubelet.capacity, timeout_s=30)
+            for _ in range(PLUGS):
+                started = time.perf_counter()
+                os.close(os.open(f"/dev/tty{CONSOLE}", os.O_RDWR | os.O_NOCTTY))
+                await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 1)
+                took.append((time.perf_counter() - started) * 1000)
+                console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
+                fcntl.ioctl(console, _VT_DISALLOCATE, CONSOLE)
+                os.close(console)
+                await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 0)
+    return took

@@ -1,25 +1,30 @@
 """`make demo`: `genericdp simulate` on this machine, while a device comes and goes.
 
-The device is a virtual console: opening /dev/tty20 makes the kernel add vcs20, deallocating it
-takes vcs20 away. That needs root; as a user, sudo does just that part. On a terminal the simulation
+The device is a virtual console: opening /dev/tty62 makes the kernel add vcs62, deallocating it
+takes vcs62 away. That needs root; as a user, sudo does just that part. On a terminal the simulation
 then goes on until Ctrl-C; without one it ends by itself.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import threading
 
-CONSOLE = 20
+CONSOLE = 62
 PATIENCE_S = 20.0
 
 #: Run by whoever may: comes and goes as lines on stdin say.
 PLUG = """
-import fcntl, os, sys
+import fcntl, os, sys, time
 VT_DISALLOCATE = 0x5608  # <linux/vt.h>
 def go():
     console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
-    fcntl.ioctl(console, VT_DISALLOCATE, {0})
+    for attempt in range(50):  # the kernel may still be closing it
+        try:
+            return fcntl.ioctl(console, VT_DISALLOCATE, {0})
+        except OSError:
+            time.sleep(0.05)
 go()  # an earlier demo may have been killed in between
 sys.stdin.readline()
 os.close(os.open("/dev/tty{0}", os.O_RDWR | os.O_NOCTTY))
@@ -45,9 +50,8 @@ def main() -> int:
         return simulation.wait()
     finally:
         watchdog.cancel()
-        if plug.stdin is not None:
-            plug.stdin.close()
-        plug.wait()
+        with contextlib.suppress(BrokenPipeError):
+            plug.communicate()
 
 
 def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -> int:

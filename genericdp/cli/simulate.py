@@ -14,18 +14,17 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp import log
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.usage import UsageError
-from genericdp.core.inventory import Inventory
 from genericdp.core.settings import LogFormat, Settings
 from genericdp.daemon import Daemon
 from genericdp.rulefiles import RuleFiles
-from genericdp.simulator import CONTAINERD, CRIO, Container, Kubelet, Phase, Pod, PodStatus
+from genericdp.simulator import CONTAINERD, CRIO, Container, DeviceNode, Kubelet, Phase, Pod, PodStatus
 
 _RUNTIMES = {"containerd": CONTAINERD, "cri-o": CRIO}
 
@@ -120,7 +119,6 @@ class Show:
     def __init__(self, output: Output, settings: Settings) -> None:
         self.output = output
         self.settings = settings
-        self._inventory = Inventory()
         self._shown: dict[str, tuple[int, int]] = {}
         self._ended = asyncio.Event()
 
@@ -133,7 +131,7 @@ class Show:
             loop.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self.settings.kubelet_dir)
         async with Kubelet(root, runtime=_RUNTIMES[runtime]) as kubelet:
-            daemon = Daemon(self.settings, rule_files, on_step=self._on_step)
+            daemon = Daemon(self.settings, rule_files)
             loop.add_signal_handler(signal.SIGHUP, daemon.reload)
             serving = asyncio.ensure_future(daemon.run())
             try:
@@ -180,11 +178,7 @@ class Show:
         created = status.containers["main"].created
         if created is not None:
             self.output.line()
-            rows: list[tuple[str, str]] = [
-                ("device", f"{node.container_path}  {node.kind} {node.major}:{node.minor} {node.permissions}")
-                for node in created.nodes
-            ]
-            rows += [("link", text) for text in self._links_of(wanted.resource, created.envs)]
+            rows = [row for node in created.nodes for row in _about(node)]
             rows += [
                 ("mount", f"{mount.container_path}  from {mount.host_path}{' (read-only)' * mount.read_only}")
                 for mount in created.mounts
@@ -195,15 +189,6 @@ class Show:
             self.output.table((), rows, indent=2)
         self.output.line()
         return fine
-
-    def _links_of(self, resource: str, envs: Mapping[str, str]) -> Iterator[str]:
-        """The links that the container's nodes were found by, and where they point."""
-        offer = self._inventory.offers.get(resource)
-        given = {id_ for key, value in envs.items() if key.endswith("_IDS") for id_ in value.split(",")}
-        devices = {device.id: device for id_, device in (offer.ids if offer else {}).items() if id_ in given}
-        for device in devices.values():
-            for node in device.nodes:
-                yield f"{self.settings.link_dir}/{node.link} -> {node.path}"
 
     async def _follow(self, kubelet: Kubelet, serving: "asyncio.Future[None]", seconds: float | None) -> None:
         end = "Ctrl-C ends it" if seconds is None else f"It ends after {seconds:g} s"
@@ -231,9 +216,6 @@ class Show:
                         f"{name}: capacity {_change(old[0], new[0])}, allocatable {_change(old[1], new[1])}"
                     )
 
-    def _on_step(self, inventory: Inventory) -> None:
-        self._inventory = inventory
-
 
 def _counts(kubelet: Kubelet) -> dict[str, tuple[int, int]]:
     return {name: (capacity, kubelet.allocatable.get(name, 0)) for name, capacity in kubelet.capacity.items()}
@@ -241,6 +223,11 @@ def _counts(kubelet: Kubelet) -> dict[str, tuple[int, int]]:
 
 def _change(old: int, new: int) -> str:
     return f"{new}" if old == new else f"{old} -> {new}"
+
+
+def _about(node: DeviceNode) -> Iterator[tuple[str, str]]:
+    yield "device", f"{node.container_path}  {node.kind} {node.major}:{node.minor} {node.permissions}"
+    yield "  from", f"{node.host_path} -> {node.source}"
 
 
 def _outcome(status: PodStatus) -> str:

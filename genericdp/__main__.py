@@ -6,7 +6,6 @@ The rules of this file:
 """
 
 import os
-import os
 import sys
 
 #: The verbs that hold the daemon; only they stay, so only they have to be small.
@@ -17,8 +16,6 @@ def main() -> int:
     """Run the verb that the command line names; returns the exit status."""
     if sys.argv[1:2] and sys.argv[1] in _DAEMON:
         _leave_openssl_out()
-        # gRPC's C-core would tell stderr about each connection that ends, in a form of its own.
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
         # gRPC's C library reports each lost connection on stderr; what it means is in our own log.
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from genericdp.cli import main as cli  # noqa: PLC0415  (see the rules of this file)

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
-#: How long C-core of grpc may take to close, on threads of its own, what a test has closed.
+#: How long grpc may take to end, in tasks and threads of its own, what a test has ended.
 _CLOSING_S = 2.0
 
 
@@ -41,10 +41,11 @@ def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = 10.0) -> T:
 async def _watched(coroutine: Coroutine[Any, Any, T], timeout_s: float) -> tuple[T, list[str]]:
     async with asyncio.timeout(timeout_s):
         result = await coroutine
-    # A task that was just cancelled, or set free by the last await, needs a round to end.
-    await asyncio.sleep(0)
-    pending = asyncio.all_tasks() - {asyncio.current_task()}
-    return result, sorted(repr(task.get_coro()) for task in pending)
+    # A task that was just cancelled, or the end of a call inside grpc, needs a few rounds to end.
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        _, left = await asyncio.wait(left, timeout=_CLOSING_S)
+    return result, sorted(repr(task.get_coro()) for task in left)
 
 
 def _open_files() -> dict[int, str]:

@@ -16,7 +16,9 @@ def test_the_result_of_the_coroutine_is_returned(run_async: RunAsync) -> None:
     assert run_async(answer()) == 42
 
 
-def test_a_task_left_behind_fails_the_test(run_async: RunAsync) -> None:
+def test_a_task_left_behind_fails_the_test(run_async: RunAsync, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.running._CLOSING_S", 0.01)
+
     async def leave_a_task() -> None:
         tasks.append(asyncio.create_task(asyncio.Event().wait()))
 

@@ -5,13 +5,15 @@ own and talks to that network namespace only, so the system's udevd, if any, is 
 devices are the kernel's, though, and visible outside for as long as they exist.
 """
 
+import errno
 import fcntl
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -92,16 +94,58 @@ def console(number: int) -> Iterator[str]:
     try:
         yield f"/dev/vcs{number}"
     finally:
-        disallocate(number)
+        _disallocate(number)
 
 
-def disallocate(number: int) -> None:
-    """Take a virtual console away, and its nodes with it."""
+def _disallocate(number: int) -> None:
+    deadline = time.monotonic() + 5.0
     tty0 = os.open("/dev/tty0", os.O_RDWR | os.O_NOCTTY)
     try:
-        fcntl.ioctl(tty0, _VT_DISALLOCATE, number)
+        while True:
+            try:
+                fcntl.ioctl(tty0, _VT_DISALLOCATE, number)
+            except OSError as error:
+                # The kernel finishes the closing of a terminal in a worker of its own.
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise
+                os.sched_yield()
+            else:
+                return
     finally:
         os.close(tty0)
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """A virtual console that this process has for itself, as long as it lives."""
+
+    number: int
+
+    @property
+    def node(self) -> str:
+        return f"/dev/vcs{self.number}"
+
+    @property
+    def sys_path(self) -> str:
+        return f"/sys/devices/virtual/vc/vcs{self.number}"
+
+    def plugged(self) -> AbstractContextManager[str]:
+        """While open, it exists."""
+        return console(self.number)
+
+
+def reserve_console() -> Console:
+    """A console that nobody uses, nor any other run of these tests: consoles are the whole machine's."""
+    for number in range(20, 63):
+        lock = os.open(f"/tmp/genericdp-test-console-{number}", os.O_CREAT | os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        if not os.path.exists(f"/dev/vcs{number}"):
+            return Console(number)
+    raise RuntimeError("all virtual consoles are in use")
 
 
 @contextmanager

@@ -1,0 +1,377 @@
+"""Real devices of the kernel that come and go, with a real systemd-udevd, without one, out of its reach."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from genericdp.udev import Deafness, Monitor, Resync, UdevDevices
+from genericdp.udev.namespace import hears_no_uevents
+from tests.running import RunAsync
+from tests.udev.elsewhere import Elsewhere
+from tests.udev.hotplug import CONTROL, NULL, Console, forget, macvtap, reserve_console, trigger, udevd
+from tests.udev.listening import Heard, by_node
+
+pytestmark = pytest.mark.hotplug
+
+NO_UDEV = "no udev is running ('/run/udev/control' is absent)"
+UNANSWERED = (
+    "the kernel's events are not followed by udev's: this is another network namespace than udev's,"
+    " or systemd-udevd hangs"
+)
+
+
+@pytest.fixture(scope="module")
+def vcs() -> Console:
+    """The console that comes and goes."""
+    return reserve_console()
+
+
+@pytest.fixture(scope="module")
+def other_vcs() -> Console:
+    return reserve_console()
+
+
+def test_a_console_comes_and_goes(run_async: RunAsync, vcs: Console) -> None:
+    async def main() -> None:
+        devices = UdevDevices()
+        heard = Heard(devices)
+        with udevd(), Monitor(heard) as monitor:
+            devices.resync()
+            assert vcs.node not in by_node(devices)
+            assert monitor.deaf == ""
+
+            with vcs.plugged():
+                event = await heard.event("add", vcs.sys_path)
+                device = by_node(devices)[vcs.node]
+                assert device.initialized
+                assert device.node_is_there
+                assert str(device.number) == f"c 7:{vcs.number}"
+                assert device.sys_path == vcs.sys_path
+                assert event.device is not None
+                assert event.device.device_node == vcs.node
+
+            await heard.event("remove", vcs.sys_path, "kernel")
+            assert vcs.node not in by_node(devices)
+            await heard.event("remove", vcs.sys_path)
+
+    run_async(main())
+
+
+def test_a_console_that_comes_back_is_another_incarnation(run_async: RunAsync, vcs: Console) -> None:
+    async def main() -> None:
+        devices = UdevDevices()
+        heard = Heard(devices)
+        incarnations = set()
+        with udevd(), Monitor(heard):
+            devices.resync()
+            for _ in range(5):
+                heard.hints.clear()
+                with vcs.plugged():
+                    await heard.event("add", vcs.sys_path)
+                    incarnations.add(by_node(devices)[vcs.node].incarnation)
+                await heard.event("remove", vcs.sys_path)
+        assert len(incarnations) == 5
+
+    run_async(main())
+
+
+def test_a_macvtap_has_its_network_interface_above_it(run_async: RunAsync) -> None:
+    async def main() -> None:
+        devices = UdevDevices(["address", "speed"])
+        heard = Heard(devices)
+        with udevd(), Monitor(heard):
+            devices.resync()
+            with macvtap("gdp0") as node:
+                await heard.until(lambda: node in by_node(devices) and by_node(devices)[node].initialized)
+                tap = by_node(devices)[node]
+                net = tap.parent
+                assert tap.subsystem == "macvtap"
+                assert tap.node_is_there
+                assert net is not None
+                assert (net.subsystem, net.sys_name) == ("net", "gdp0")
+                # `speed` of an interface that is down fails with EINVAL.
+                assert set(net.attributes) == {"address"}
+            await heard.until(lambda: node not in by_node(devices))
+            assert not devices.resync()
+
+    run_async(main())
+
+
+def test_what_the_kernel_shows_is_found_without_events_too(run_async: RunAsync, vcs: Console) -> None:
+    async def main() -> None:
+        devices = UdevDevices()
+        devices.resync()
+        with vcs.plugged():
+            assert devices.resync()
+            assert by_node(devices)[vcs.node].node_is_there
+            assert by_node(devices)["/dev/null"].properties["DEVMODE"] == "0666"
+        assert devices.resync()
+        assert vcs.node not in by_node(devices)
+
+    run_async(main())
+
+
+KERNEL_OVERFLOWED = "the socket for the events of kernel overflowed"
+UDEV_OVERFLOWED = "the socket for the events of udev overflowed"
+
+
+def test_a_storm_that_overflows_the_socket_is_followed_by_a_resync_and_later_events_arrive(
+    run_async: RunAsync, vcs: Console
+) -> None:
+    async def main() -> None:
+        heard = Heard()
+        with Monitor(heard, receive_buffer=16384):
+            trigger(times=20_000)
+            await heard.until(lambda: KERNEL_OVERFLOWED in heard.resyncs())
+            await _turns_while_nothing_happens()
+            with vcs.plugged():
+                await heard.event("add", vcs.sys_path, "kernel")
+            turns = await _turns_while_nothing_happens()
+
+        assert set(heard.resyncs()) == {NO_UDEV, KERNEL_OVERFLOWED}
+        assert len(heard.events("change", NULL, "kernel")) < 20_000
+        assert turns < 100, "the loop spins"
+
+    run_async(main(), timeout_s=30)
+
+
+def test_an_overflow_of_udevs_events_too_is_survived(run_async: RunAsync, vcs: Console) -> None:
+    async def main() -> None:
+        heard = Heard()
+        with udevd() as running, Monitor(heard, receive_buffer=16384):
+            trigger(times=200)
+            # The loop stands still meanwhile, and the socket runs over.
+            running.settle()
+            await heard.until(lambda: UDEV_OVERFLOWED in heard.resyncs())
+            await _turns_while_nothing_happens()
+            with vcs.plugged():
+                await heard.event("add", vcs.sys_path)
+            turns = await _turns_while_nothing_happens()
+
+        assert heard.deafness() == []
+        assert len(heard.events("change", NULL)) < 200
+        assert turns < 100, "the loop spins"
+
+    run_async(main(), timeout_s=30)
+
+
+async def _turns_while_nothing_happens() -> int:
+    """How often the loop wakes up in 0.2 s in which nothing is sent to it."""
+    loop = asyncio.get_running_loop()
+    selector = loop._selector  # type: ignore[attr-defined]  # what else could count them
+    select, turns = selector.select, 0
+
+    def counting(timeout: float | None = None) -> object:
+        nonlocal turns
+        turns += 1
+        return select(timeout)
+
+    selector.select = counting
+    await asyncio.sleep(0.2)
+    selector.select = select
+    return turns
+
+
+def test_an_idle_monitor_wakes_nobody_up(run_async: RunAsync) -> None:
+    async def main() -> None:
+        heard = Heard()
+        with udevd(), Monitor(heard):
+            trigger()
+            await heard.event("change", NULL)
+            turns = await _turns_while_nothing_happens()
+
+        assert turns <= 2, "one for the sleep, maybe one for the test itself"
+
+    run_async(main())
+
+
+def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
+    run_async: RunAsync, vcs: Console, other_vcs: Console
+) -> None:
+    async def main() -> None:
+        devices = UdevDevices()
+        heard = Heard(devices)
+        with udevd() as running, Monitor(heard, patience_s=0.3) as monitor:
+            devices.resync()
+            running.kill()
+            with vcs.plugged():
+                await heard.until(lambda: monitor.deaf)
+                assert monitor.deaf == UNANSWERED
+                assert heard.hints[-2:] == [Deafness(UNANSWERED), Resync(UNANSWERED)]
+                # udev has files here, so it may come back and deal with the device.
+                assert not by_node(devices)[vcs.node].initialized
+
+                with other_vcs.plugged():
+                    await heard.event("add", other_vcs.sys_path, "kernel")
+                    assert by_node(devices)[other_vcs.node].node_is_there
+
+                running.restart()
+                trigger(vcs.sys_path, "add")
+                await heard.until(lambda: not monitor.deaf)
+                await heard.event("add", vcs.sys_path)
+                assert heard.deafness() == [UNANSWERED, ""]
+                assert heard.resyncs()[-1] == f"heard again after: {UNANSWERED}"
+                assert by_node(devices)[vcs.node].initialized
+            await heard.until(lambda: vcs.node not in by_node(devices))
+
+    run_async(main())
+
+
+def test_a_slow_udevd_is_no_deafness(run_async: RunAsync) -> None:
+    async def main() -> None:
+        heard = Heard()
+        with udevd() as running, Monitor(heard, patience_s=5.0) as monitor:
+            running.pause()
+            trigger(times=100)
+            await asyncio.to_thread(subprocess.run, ["sleep", "0.2"], check=True)
+            running.resume()
+            await heard.until(lambda: len(heard.events("change", NULL)) == 100)
+
+            assert monitor.deaf == ""
+        assert heard.deafness() == []
+
+    run_async(main())
+
+
+def test_a_restarted_udevd_with_a_wiped_database_takes_nothing_back(
+    run_async: RunAsync, vcs: Console
+) -> None:
+    async def main() -> None:
+        devices = UdevDevices()
+        heard = Heard(devices)
+        with udevd() as running, Monitor(heard), vcs.plugged():
+            await heard.event("add", vcs.sys_path)
+            devices.resync()
+            before = by_node(devices)[vcs.node]
+            running.kill()
+            forget()
+            running.restart()
+            devices.resync()
+
+            assert by_node(devices)[vcs.node] is before
+
+    run_async(main())
+
+
+def test_without_any_udev_the_kernel_is_believed(run_async: RunAsync, vcs: Console) -> None:
+    async def main() -> None:
+        devices = UdevDevices()
+        heard = Heard(devices)
+        with Monitor(heard) as monitor:
+            devices.resync()
+            assert heard.hints == [Deafness(NO_UDEV), Resync(NO_UDEV)]
+            with vcs.plugged():
+                await heard.event("add", vcs.sys_path, "kernel")
+                device = by_node(devices)[vcs.node]
+                assert device.initialized
+                assert device.node_is_there
+            await heard.event("remove", vcs.sys_path, "kernel")
+
+            assert vcs.node not in by_node(devices)
+            assert monitor.deaf == NO_UDEV
+
+    run_async(main())
+
+
+def test_a_udevd_that_starts_later_is_noticed_without_an_event(run_async: RunAsync) -> None:
+    async def main() -> None:
+        heard = Heard()
+        with Monitor(heard, rescan_s=0.05) as monitor:
+            with udevd():
+                await heard.until(lambda: not monitor.deaf)
+                assert heard.deafness() == [NO_UDEV, ""]
+
+    run_async(main())
+
+
+def test_in_another_network_namespace_udev_is_not_heard_and_its_database_is_read_nevertheless(
+    run_async: RunAsync, vcs: Console
+) -> None:
+    async def main() -> None:
+        with udevd() as running:
+            async with Elsewhere("unshare", "--net") as there:
+                trigger()
+                await there.says(deaf=UNANSWERED)
+
+                running.pause()
+                with vcs.plugged():
+                    first = await there.says(action="add", sys_path=vcs.sys_path)
+                    assert (first["source"], first["initialized"]) == ("kernel", False)
+                    running.resume()
+                    again = await there.says(sys_path=vcs.sys_path, initialized=True)
+                    assert again["source"] == "kernel"
+                await there.says(action="remove", sys_path=vcs.sys_path)
+                await there.says(resync="rescan")
+
+    run_async(main(), timeout_s=20)
+
+
+def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and_that_is_known(
+    run_async: RunAsync, vcs: Console
+) -> None:
+    async def main() -> None:
+        with udevd():
+            async with Elsewhere("unshare", "--user", "--map-root-user", "--net") as there:
+                reason = "the kernel sends no events into the network namespace of a user namespace"
+                assert there.said[0] == {"deaf": reason}
+                with vcs.plugged():
+                    await there.says(resync="rescan")
+                assert not [said for said in there.said if "action" in said]
+
+    run_async(main())
+
+
+def test_a_user_namespace_on_the_hosts_network_hears_everything(run_async: RunAsync) -> None:
+    """As a service with PrivateUsers=yes has it."""
+
+    async def main() -> None:
+        with udevd():
+            async with Elsewhere("unshare", "--user", "--map-root-user") as there:
+                trigger()
+                assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
+                assert not [said for said in there.said if "deaf" in said]
+
+    run_async(main())
+
+
+#: What a container sees: a /dev of its own with the nodes it needs, and no /run/udev.
+_CONTAINER = """
+mount -t tmpfs tmpfs /dev
+for node in 'null c 1 3' 'urandom c 1 9'; do mknod /dev/$node; done
+exec "$@"
+"""
+
+
+def test_a_container_where_libudev_subscribes_to_nothing_hears_udev_once_it_is_there(
+    run_async: RunAsync,
+) -> None:
+    async def main() -> None:
+        async with Elsewhere("unshare", "--mount", "sh", "-euc", _CONTAINER, "sh") as there:
+            assert there.said[0] == {"deaf": NO_UDEV}
+            trigger()
+            assert (await there.says(action="change", sys_path=NULL))["source"] == "kernel"
+            with udevd():
+                await there.says(deaf="")
+                trigger()
+                assert (await there.says(action="change", sys_path=NULL, source="udev"))["initialized"]
+
+    run_async(main())
+
+
+def test_this_namespace_gets_uevents() -> None:
+    assert not hears_no_uevents()
+
+
+def test_an_unreadable_namespace_is_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert not hears_no_uevents(str(tmp_path / "absent"))
+    assert not hears_no_uevents(str(tmp_path / "file"))
+
+
+def test_a_machine_of_its_own_begins_without_udev() -> None:
+    assert not CONTROL.exists()
+    assert os.environ["GENERICDP_TEST_MACHINE"] == "hotplug"

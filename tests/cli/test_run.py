@@ -1,0 +1,95 @@
+"""`genericdp run` as a service manager sees it: a process, signals, sd_notify(3)."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+RULES = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
+PATIENCE_S = 20.0
+
+
+class Manager:
+    """A service manager: the notify socket, and the process behind it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(root / "notify"))
+        self.socket.settimeout(PATIENCE_S)
+        (root / "rules.d").mkdir(mode=0o755)
+        self.write(RULES)
+        (root / "genericdp.toml").write_text(
+            f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
+            f'pod_resources_socket = "{root}/pod-resources.sock"\n'
+        )
+        (root / "genericdp.toml").chmod(0o644)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "genericdp", "run", "--rules", f"{root}/rules.d"]
+            + ["--config", f"{root}/genericdp.toml"],
+            env={**os.environ, "NOTIFY_SOCKET": str(root / "notify")},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def write(self, text: str) -> None:
+        file = self.root / "rules.d" / "50-test.toml"
+        file.write_text(text)
+        file.chmod(0o644)
+
+    def told(self, word: str) -> str:
+        """The next message that has `word` in it."""
+        while True:
+            message = self.socket.recv(4096).decode()
+            if word in message:
+                return message
+
+
+@contextmanager
+def manager(root: Path) -> Iterator[Manager]:
+    it = Manager(root)
+    try:
+        yield it
+    finally:
+        it.process.kill()
+        it.process.communicate()
+        it.socket.close()
+
+
+def test_it_is_ready_without_a_kubelet_and_stops_on_sigterm(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        assert it.told("READY=1") == ("READY=1\nSTATUS=1 resources, 1 of 1 devices healthy; no kubelet")
+        it.process.send_signal(signal.SIGTERM)
+        assert it.told("STOPPING=1")
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 0, log
+        assert os.readlink(short_dir / "links" / "null_null") == "/dev/null"
+
+
+def test_sighup_reads_the_rules_again(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in it.told("RELOADING=1")
+        assert it.told("READY=1").startswith("READY=1\nSTATUS=1 resources")
+
+
+def test_a_bad_edit_is_in_the_status_and_changes_nothing(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        it.told("READY=1")
+        it.write("[[resource]\n")
+        assert it.told("problem") == (
+            "READY=1\nSTATUS=1 resources, 1 of 1 devices healthy; no kubelet; 1 problems in rule files"
+        )
+
+
+def test_a_second_start_finds_its_memory(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGINT)
+        it.process.communicate(timeout=PATIENCE_S)
+    assert '"null_null"' in (short_dir / "state" / "memory.json").read_text()

@@ -1,0 +1,117 @@
+"""The reset of a USB device: what an operator is told when it fails.
+
+The device nodes are the testbed's; libusb's part is played, because nothing here can be reset.
+"""
+
+import errno
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import usb.core
+import usb.util
+
+from genericdp.errors import GenericdpError
+from genericdp.usb import reset
+from tests.udev import gadgets
+from tests.udev.testbed import Testbed
+
+pytestmark = pytest.mark.testbed
+
+
+class Unit:
+    """A USB device of pyusb, as far as a reset goes."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+        self.resets = 0
+        self.disposed = False
+
+    def reset(self) -> None:
+        self.resets += 1
+        if self._error is not None:
+            raise self._error
+
+
+@pytest.fixture
+def plugged(bed: Testbed, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A dongle as bus 1, device 5; `unit` or `error` is what looking for it gives."""
+    bed.plug(gadgets.serial_dongle())
+    played = SimpleNamespace(unit=Unit(), error=None, asked=[])
+
+    def find(**numbers: int) -> Unit | None:
+        played.asked.append(numbers)
+        if played.error is not None:
+            raise played.error
+        found: Unit | None = played.unit
+        return found
+
+    monkeypatch.setattr(usb.core, "find", find)
+    monkeypatch.setattr(usb.util, "dispose_resources", lambda unit: setattr(unit, "disposed", True))
+    return played
+
+
+def told(busnum: int = 1, devnum: int = 5) -> tuple[str, str]:
+    with pytest.raises(GenericdpError) as caught:
+        reset(busnum, devnum)
+    return str(caught.value), caught.value.hint
+
+
+def test_the_device_of_these_numbers_is_reset_once_and_let_go(plugged: SimpleNamespace) -> None:
+    reset(1, 5)
+
+    assert plugged.asked == [{"bus": 1, "address": 5}]
+    assert plugged.unit.resets == 1
+    assert plugged.unit.disposed
+
+
+def test_a_device_that_is_absent_is_not_looked_for(plugged: SimpleNamespace) -> None:
+    assert told(1, 9) == ("no USB device '/dev/bus/usb/001/009' to reset", "")
+    assert plugged.asked == []
+
+
+def test_a_device_that_goes_meanwhile(plugged: SimpleNamespace) -> None:
+    plugged.unit = None
+
+    assert told() == ("USB device '/dev/bus/usb/001/005' is not reset: [Errno 19] No such device", "")
+
+
+def test_a_device_that_we_may_not_open(plugged: SimpleNamespace) -> None:
+    plugged.unit = Unit(usb.core.USBError("Access denied", -3, errno.EACCES))
+
+    assert told() == (
+        "USB device '/dev/bus/usb/001/005' is not reset: [Errno 13] Access denied",
+        "under systemd the service needs DeviceAllow=char-usb_device rw",
+    )
+    assert plugged.unit.disposed
+
+
+def test_a_device_that_does_not_come_back_at_its_place(plugged: SimpleNamespace) -> None:
+    plugged.unit = Unit(usb.core.USBError("Entity not found", -5, errno.ENOENT))
+
+    assert told() == ("USB device '/dev/bus/usb/001/005' is not reset: [Errno 2] Entity not found", "")
+
+
+def test_a_system_that_cannot_reset(plugged: SimpleNamespace) -> None:
+    plugged.unit = Unit(NotImplementedError("Operation not supported or unimplemented"))
+
+    assert told() == (
+        "USB device '/dev/bus/usb/001/005' is not reset: Operation not supported or unimplemented",
+        "",
+    )
+
+
+def test_a_machine_without_libusb(plugged: SimpleNamespace) -> None:
+    plugged.error = usb.core.NoBackendError("No backend available")
+
+    assert told() == (
+        "USB device '/dev/bus/usb/001/005' is not reset: libusb cannot be loaded",
+        "install it (Debian: libusb-1.0-0)",
+    )
+
+
+def test_importing_it_does_not_load_pyusb() -> None:
+    code = "import sys, genericdp.usb; assert not [n for n in sys.modules if n.split('.')[0] == 'usb']"
+
+    subprocess.run([sys.executable, "-c", code], check=True)

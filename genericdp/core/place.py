@@ -10,6 +10,7 @@ The rules of this file:
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 from genericdp.core.device import UdevDevice
 
@@ -125,13 +126,17 @@ def _usb_port(unit: UdevDevice) -> Port:
 
 def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
     """The serial number of the unit, as sysfs says; of a USB device only its own counts."""
-    for candidate in (unit,) if unit.subsystem == "usb" else device.self_and_ancestors():
+    for candidate in [unit] if unit.subsystem == "usb" else [*_below(unit, None, device), unit]:
         serial = candidate.attributes.get("serial", "").strip()
         if serial:
             return serial
-        if candidate is unit:
-            break
     return None
+
+
+def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -> list[UdevDevice]:
+    """The device and those of its ancestors that are below the unit and the interface, nearest first."""
+    line = device.self_and_ancestors()
+    return list(takewhile(lambda each: each is not unit and each is not interface, line))
 
 
 def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
@@ -150,11 +155,7 @@ def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
 
 
 def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:
-    own = [device]
-    for each in device.ancestors():
-        if each is unit or each is interface:
-            break
-        own.append(each)
+    own = _below(unit, interface, device)
     stem = _stem(device)
     # A tty or a camera's picture is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]

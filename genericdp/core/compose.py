@@ -123,9 +123,9 @@ def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:
     paths: set[str] = set()
     for devlink in device.devlinks:
         if devlink.startswith("/dev/") and any(pattern.holds(devlink) for pattern in table.devlinks):
-            parts = (for_path(part) for part in devlink.removeprefix("/dev/").split("/") if part)
+            parts = [for_path(part) for part in devlink.removeprefix("/dev/").split("/") if part]
             paths.add("/".join(("/dev", *parts)))
-    return tuple(sorted(paths))
+    return tuple(sorted(paths - {"/dev"}))
 
 
 def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:

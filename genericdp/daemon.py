@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from genericdp import log
+from genericdp import log, usb
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import Inventory, build, device_behind, diff, without_links
@@ -101,6 +101,7 @@ class Daemon:
             on_kubelet=self._say_kubelet,
             on_progress=self._say_progress,
             on_allocate=_say_allocated,
+            usb_reset=usb.reset,
         )
         self.rules = rules
         self._claims = Claims(rules.resources)
@@ -191,10 +192,11 @@ class Daemon:
         if self.plugins.kubelet.incarnation and self.plugins.registered < len(self.inventory.offers):
             kubelet = f"{self.plugins.registered} of them registered"
         line = (
-            f"{len(self.inventory.offers)} resources, {healthy} of {len(devices)} devices healthy; {kubelet}"
+            f"{_count(len(self.inventory.offers), 'resource')}, "
+            f"{healthy} of {_count(len(devices), 'device')} healthy; {kubelet}"
         )
         if self.rules.problems:
-            line += f"; {len(self.rules.problems)} problems in rule files"
+            line += f"; {_count(len(self.rules.problems), 'problem')} in rule files"
         return line
 
     def _hear(self, hint: Hint) -> None:
@@ -310,6 +312,10 @@ class Daemon:
             case Progress(phase=Phase.WAITING, error=error) if error:
                 _log.warning("resource is not registered", resource=progress.resource, why=error)
         self._notify.status(self.status_line())
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _say_allocated(allocated: Allocated) -> None:

@@ -13,7 +13,7 @@ The rules of this file:
 # ruff: noqa: N802  (the proto's spelling)
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -21,6 +21,7 @@ import grpc
 from genericdp.core.allocate import Allocation, UnknownDeviceError, allocate
 from genericdp.core.inventory import Device, Offer, device_behind
 from genericdp.core.prefer import prefer
+from genericdp.errors import GenericdpError
 from genericdp.kubelet import deviceplugin as api
 
 
@@ -43,6 +44,7 @@ class Plugin:
         link_dir: str,
         coalesce_s: float,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
+        usb_reset: Callable[[int, int], None] = lambda _bus, _device: None,
     ) -> None:
         self.offer = offer
         self.streams = 0
@@ -50,6 +52,7 @@ class Plugin:
         self._link_dir = link_dir
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
+        self._usb_reset = usb_reset
         self._list = list_of(offer)
         self._changed = asyncio.Event()
         self._streams_changed = asyncio.Event()
@@ -155,13 +158,28 @@ class Plugin:
         if prestart is not None:
             try:
                 async with asyncio.timeout(prestart.wait_s):
-                    while self._absent(request.devices_ids):
-                        await self._changed.wait()
+                    await self._until_present(request.devices_ids)
+                    if prestart.usb_reset:
+                        await self._reset_all(request.devices_ids)
+                        await self._until_present(request.devices_ids)
             except TimeoutError:
-                await context.abort(
-                    grpc.StatusCode.UNAVAILABLE, self._refusal(request.devices_ids, prestart.wait_s)
-                )
+                refusal = self._refusal(request.devices_ids, prestart.wait_s)
+                await context.abort(grpc.StatusCode.UNAVAILABLE, refusal)
+            except GenericdpError as error:
+                name = self.offer.resource.name
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name}: {error}; {error.hint}")
         return api.PreStartContainerResponse()
+
+    async def _until_present(self, ids: Sequence[str]) -> None:
+        while self._absent(ids):
+            await self._changed.wait()
+
+    async def _reset_all(self, ids: Sequence[str]) -> None:
+        """Reset the USB devices behind the ids, each once; libusb blocks, so beside the loop."""
+        known = self.offer.ids
+        for numbers in {known[id_].usb for id_ in ids} - {None}:
+            if numbers is not None:
+                await asyncio.to_thread(self._usb_reset, *numbers)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         known = self.offer.ids

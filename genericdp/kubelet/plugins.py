@@ -28,12 +28,14 @@ class Plugins:
         on_kubelet: Callable[[bool], None] = lambda _: None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
+        usb_reset: Callable[[int, int], None] = lambda _bus, _device: None,
     ) -> None:
         self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet)
         self.registrations: dict[str, Registration] = {}
         self._settings = settings
         self._on_progress = on_progress
         self._on_allocate = on_allocate
+        self._usb_reset = usb_reset
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -89,6 +91,7 @@ class Plugins:
             link_dir=self._settings.link_dir,
             coalesce_s=self._settings.coalesce_s,
             on_allocate=self._on_allocate,
+            usb_reset=self._usb_reset,
         )
         registration = Registration(plugin, self.kubelet, on_progress=self._on_progress)
         earlier = self._tasks.get(name)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 RULES = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
+GENERICDP = [sys.executable, "-m", "genericdp"]
 PATIENCE_S = 20.0
 
 
@@ -29,8 +30,7 @@ class Manager:
         )
         (root / "genericdp.toml").chmod(0o644)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "genericdp", "run", "--rules", f"{root}/rules.d"]
-            + ["--config", f"{root}/genericdp.toml"],
+            [*GENERICDP, "run", "--rules", f"{root}/rules.d", "--config", f"{root}/genericdp.toml"],
             env={**os.environ, "NOTIFY_SOCKET": str(root / "notify")},
             stderr=subprocess.PIPE,
             text=True,
@@ -62,7 +62,7 @@ def manager(root: Path) -> Iterator[Manager]:
 
 def test_it_is_ready_without_a_kubelet_and_stops_on_sigterm(short_dir: Path) -> None:
     with manager(short_dir) as it:
-        assert it.told("READY=1") == ("READY=1\nSTATUS=1 resources, 1 of 1 devices healthy; no kubelet")
+        assert it.told("READY=1") == ("READY=1\nSTATUS=1 resource, 1 of 1 device healthy; no kubelet")
         it.process.send_signal(signal.SIGTERM)
         assert it.told("STOPPING=1")
         _, log = it.process.communicate(timeout=PATIENCE_S)
@@ -75,7 +75,7 @@ def test_sighup_reads_the_rules_again(short_dir: Path) -> None:
         it.told("READY=1")
         it.process.send_signal(signal.SIGHUP)
         assert "MONOTONIC_USEC=" in it.told("RELOADING=1")
-        assert it.told("READY=1").startswith("READY=1\nSTATUS=1 resources")
+        assert it.told("READY=1").startswith("READY=1\nSTATUS=1 resource,")
 
 
 def test_a_bad_edit_is_in_the_status_and_changes_nothing(short_dir: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_bad_edit_is_in_the_status_and_changes_nothing(short_dir: Path) -> Non
         it.told("READY=1")
         it.write("[[resource]\n")
         assert it.told("problem") == (
-            "READY=1\nSTATUS=1 resources, 1 of 1 devices healthy; no kubelet; 1 problems in rule files"
+            "READY=1\nSTATUS=1 resource, 1 of 1 device healthy; no kubelet; 1 problem in rule files"
         )
 
 

@@ -11,6 +11,7 @@ import pytest
 from genericdp.cli.simulate import run
 from genericdp.cli.usage import UsageError
 
+SIMULATE = [sys.executable, "-m", "genericdp", "simulate"]
 RULES = """
 [[resource]]
 name = "null"
@@ -87,7 +88,7 @@ def test_a_bad_rule_file_is_shown_and_is_status_1(rules: Path) -> None:
 def test_it_leaves_nothing_behind(rules: Path, tmp_path: Path) -> None:
     temporary = tmp_path / "t"
     temporary.mkdir()
-    command = [sys.executable, "-m", "genericdp", "simulate", "--rules", str(rules), "--for", "0.1"]
+    command = [*SIMULATE, "--rules", str(rules), "--for", "0.1"]
     subprocess.run(command, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, check=True)
     assert list(temporary.iterdir()) == []
 

@@ -1,8 +1,9 @@
 """The DevicePlugin service, called over a real socket as a kubelet calls it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -12,6 +13,7 @@ import pytest
 from genericdp.core.inventory import Device, Health, Node, Offer
 from genericdp.core.match import Match
 from genericdp.core.rules import EVERY_NODE, PreStart, Resource
+from genericdp.errors import GenericdpError
 from genericdp.kubelet import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated, Plugin
 from tests.running import RunAsync
@@ -44,9 +46,25 @@ async def served(plugin: Plugin, directory: Path) -> AsyncIterator[api.DevicePlu
     await server.stop(grace=None)
 
 
-def a_plugin(offer: Offer, *, coalesce_s: float = 0.0, allocated: list[Allocated] | None = None) -> Plugin:
+def no_reset(bus: int, device: int) -> None:
+    raise AssertionError(f"nobody asked for a reset of {bus}:{device}")
+
+
+def a_plugin(
+    offer: Offer,
+    *,
+    coalesce_s: float = 0.0,
+    allocated: list[Allocated] | None = None,
+    usb_reset: Callable[[int, int], None] = no_reset,
+) -> Plugin:
     said = [] if allocated is None else allocated
-    return Plugin(offer, link_dir="/dev/genericdp", coalesce_s=coalesce_s, on_allocate=said.append)
+    return Plugin(
+        offer,
+        link_dir="/dev/genericdp",
+        coalesce_s=coalesce_s,
+        on_allocate=said.append,
+        usb_reset=usb_reset,
+    )
 
 
 def healths(message: api.ListAndWatchResponse) -> dict[str, str]:
@@ -271,5 +289,37 @@ def test_prestart_refuses_with_the_device_and_what_to_do(run_async: RunAsync, sh
                 "example.com/ftdi: waited 0.01 s for 'ftdi_A' (it is unplugged); "
                 "plug it in again, the container is started as soon as it is back"
             )
+
+    run_async(main())
+
+
+def test_prestart_resets_each_usb_device_once(run_async: RunAsync, short_dir: Path) -> None:
+    async def main() -> None:
+        resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
+        devices = [replace(a_ftdi(f"ftdi_{n}"), usb=(1, 4)) for n in range(2)]
+        resets: list[tuple[int, int]] = []
+        plugin = a_plugin(
+            an_offer(*devices, resource=resource), usb_reset=lambda bus, device: resets.append((bus, device))
+        )
+        async with served(plugin, short_dir) as stub:
+            await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_0", "ftdi_1"]))
+        assert resets == [(1, 4)]
+
+    run_async(main())
+
+
+def test_a_reset_that_is_not_permitted_refuses_the_start_with_what_to_do(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    def reset(bus: int, device: int) -> None:
+        raise GenericdpError(f"cannot reset {bus}:{device}", hint="allow it")
+
+    async def main() -> None:
+        resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
+        device = replace(a_ftdi(), usb=(1, 4))
+        async with served(a_plugin(an_offer(device, resource=resource), usb_reset=reset), short_dir) as stub:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
+            assert caught.value.details() == "example.com/ftdi: cannot reset 1:4; allow it"
 
     run_async(main())

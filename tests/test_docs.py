@@ -1,0 +1,76 @@
+"""What is written about the project is true: examples are good rule files, no key is left out."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.main import VERBS
+from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
+from genericdp.core.match import USB_ATTRIBUTES
+from genericdp.core.parse import parse_rules, parse_settings
+from genericdp.core.settings import DEFAULT_DOMAIN, Settings
+from genericdp.core.source import Key
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.name))
+def test_an_example_is_a_good_rule_file(path: Path) -> None:
+    resources, problems = parse_rules(str(path), path.read_text(encoding="utf-8"), DEFAULT_DOMAIN)
+    assert [problem.render() for problem in problems] == []
+    assert resources
+
+
+def test_the_rule_files_of_the_readme_are_good() -> None:
+    rules = [block for block in blocks("toml") if "[[resource]]" in block]
+    assert rules
+    for block in rules:
+        _, problems = parse_rules("README.md", block, DEFAULT_DOMAIN)
+        assert [problem.render() for problem in problems] == []
+
+
+def test_the_settings_of_the_readme_are_the_defaults() -> None:
+    (block,) = [block for block in blocks("toml") if "kubelet_dir" in block]
+    settings, problems = parse_settings("README.md", block)
+    assert [problem.render() for problem in problems] == []
+    assert settings == Settings()
+
+
+def test_the_readme_has_every_key() -> None:
+    missing = [name for name in all_names() if not re.search(rf"\b{name}\b", README)]
+    assert missing == []
+
+
+def all_names() -> Iterable[str]:
+    tables: tuple[tuple[Key, ...], ...] = (
+        RESOURCE_KEYS,
+        NODE_KEYS,
+        MOUNT_KEYS,
+        PRESTART_KEYS,
+        SETTINGS_KEYS,
+    )
+    yield from (key.name for table in tables for key in table)
+    yield from USB_ATTRIBUTES
+    yield from VERBS
+
+
+def test_every_key_says_what_it_is_for() -> None:
+    for table in (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS, SETTINGS_KEYS):
+        for key in table:
+            assert key.doc
+            assert key.schema
+
+
+def test_architecture_names_every_file_of_the_core() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    files = {path.name for path in (ROOT / "genericdp" / "core").glob("*.py")} - {"__init__.py"}
+    assert {name for name in files if f"`{name}`" not in text} == set()

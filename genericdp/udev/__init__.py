@@ -1,7 +1,9 @@
 """Everything that speaks to udev: which devices there are, and what happens to them.
 
-Read it in this order: `hint` (what the monitor tells), `snapshot` (one device, read), `devices`
-(all of them, kept current by hints), `hearing` (can udev be heard at all?), `monitor` (the sockets).
+Read it in this order: `hint` (what the monitor tells), `pending` (of many hints the one that
+matters), `snapshot` (one device, read), `devices` (all of them, kept current by hints), `hearing`
+(can udev be heard at all?), `subscription` (one socket), `namespace` (one reason for silence),
+`monitor` (tells).
 pyudev is imported here and nowhere else.
 
 Does not belong here: what a device is good for. That is decided in `core`.
@@ -10,5 +12,6 @@ Does not belong here: what a device is good for. That is decided in `core`.
 from genericdp.udev.devices import UdevDevices
 from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
 from genericdp.udev.monitor import Monitor
+from genericdp.udev.pending import Pending
 
-__all__ = ["Deafness", "Hint", "Monitor", "Resync", "UdevDevices", "Uevent"]
+__all__ = ["Deafness", "Hint", "Monitor", "Pending", "Resync", "UdevDevices", "Uevent"]

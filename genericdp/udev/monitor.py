@@ -71,6 +71,7 @@ class Monitor:
         run: str = RUN,
     ) -> None:
         self.deaf = ""
+        self._is_open = False
         self._sink = sink
         self._rescan_s = rescan_s
         self._receive_buffer = receive_buffer
@@ -88,6 +89,7 @@ class Monitor:
 
     def start(self) -> None:
         """Subscribe. Whatever happens from now on becomes a hint; look at everything after it."""
+        self._is_open = True
         for source in _SOURCES:
             self._open(source)
         if hears_no_uevents():
@@ -95,7 +97,8 @@ class Monitor:
         self._judge()
 
     def close(self) -> None:
-        """Stop: the sink is not called any more. May be called twice."""
+        """Stop: the sink is not called any more. May be called twice, and from the sink."""
+        self._is_open = False
         for source in tuple(self._subscriptions):
             self._shut(source)
         for timer in (self._patience, self._rescan, *self._look_again.values()):
@@ -189,7 +192,7 @@ class Monitor:
         pending = self._look_again.pop(uevent.sys_path, None)
         if pending is not None:
             pending.cancel()
-        if uevent.action == "remove" or times == len(_LOOK_AGAIN_S) or not self._subscriptions:
+        if uevent.action == "remove" or times == len(_LOOK_AGAIN_S) or not self._is_open:
             return
         if len(self._look_again) < _LOOK_AGAIN_LIMIT:
             self._look_again[uevent.sys_path] = self._loop.call_later(
@@ -201,8 +204,8 @@ class Monitor:
         self._look_again_at(uevent, times + 1)
 
     def _tell(self, hint: Hint) -> None:
-        # Without subscriptions we are closed (or as good as), unless that is what there is to tell.
-        if self._subscriptions or self._broken:
+        # The sink may have closed us while we had more to tell.
+        if self._is_open:
             self._sink(hint)
 
     # Deafness
@@ -225,6 +228,8 @@ class Monitor:
         return os.path.exists(self._control)
 
     def _judge(self) -> None:
+        if not self._is_open:
+            return
         broken = next(iter(self._broken.values()), "")
         no_udev = f"no udev is running ('{self._control}' is absent)"
         missing = "" if self._is_heard or self._is_running() else no_udev

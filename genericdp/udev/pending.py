@@ -37,7 +37,8 @@ class Pending:
 
     def take(self) -> list[Hint]:
         """What is to be followed, in this order; nothing is pending afterwards."""
-        hints = [*([self._resync] if self._resync else []), *self._uevents.values()]
+        hints: list[Hint] = [] if self._resync is None else [self._resync]
+        hints += self._uevents.values()
         self._resync = None
         self._uevents = {}
         return hints

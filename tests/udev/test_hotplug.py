@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import subprocess
 from pathlib import Path
 
@@ -286,6 +287,33 @@ def test_a_udevd_that_starts_later_is_noticed_without_an_event(run_async: RunAsy
             with udevd():
                 await heard.until(lambda: not monitor.deaf)
                 assert heard.deafness() == [NO_UDEV, ""]
+
+    run_async(main())
+
+
+def test_without_file_descriptors_there_is_no_socket_until_there_are_some_again(
+    run_async: RunAsync, vcs: Console
+) -> None:
+    no_socket = "no socket for the events of kernel: Could not create udev monitor"
+
+    async def main() -> None:
+        UdevDevices()
+        heard = Heard()
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with udevd():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), hard))
+            try:
+                monitor = Monitor(heard, rescan_s=0.05)
+                monitor.start()
+                assert monitor.deaf == no_socket
+                await heard.until(lambda: "rescan" in heard.resyncs())
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            await heard.until(lambda: not monitor.deaf)
+            with vcs.plugged():
+                await heard.event("add", vcs.sys_path)
+            monitor.close()
+        assert heard.deafness() == [no_socket, ""]
 
     run_async(main())
 

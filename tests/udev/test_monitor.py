@@ -102,6 +102,21 @@ def test_a_message_of_hostile_text_is_told_with_its_bytes(bed: Testbed, run_asyn
     run_async(main())
 
 
+def test_a_device_whose_name_is_no_text_is_not_told(bed: Testbed, run_async: RunAsync) -> None:
+    async def main() -> None:
+        odd = gadgets.Entry(b"/devices/virtual/misc/\xff".decode("utf-8", "surrogateescape"), "misc")
+        bed.plug(DONGLE)
+        heard = Heard()
+        with Monitor(heard):
+            bed.uevent(odd, "add")
+            bed.uevent(TTY, "change")
+            event = await heard.event("change", TTY.sys_path)
+
+        assert heard.hints == [event]
+
+    run_async(main())
+
+
 def test_many_devices_at_once_leave_the_loop_its_turns(bed: Testbed, run_async: RunAsync) -> None:
     async def main() -> None:
         bed.plug(DONGLE)

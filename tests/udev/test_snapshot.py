@@ -1,7 +1,9 @@
-"""A device node is looked at, with stat: it is one of the right kind and number, or it is not there."""
+"""What a snapshot rests on: the device node, looked at with stat and never opened; and libudev."""
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,23 @@ def test_nothing_else_is_a_node(tmp_path: Path) -> None:
         assert [name for name in names if snapshot._is_there(str(tmp_path / name), NULL)] == []
     assert not snapshot._is_there("", NULL)
     assert not snapshot._is_there("/dev/\0", NULL)
+
+
+_WITHOUT_LIBUDEV = """
+import ctypes.util
+ctypes.util.find_library = lambda name: None
+from genericdp.errors import GenericdpError
+from genericdp.udev import UdevDevices
+try:
+    UdevDevices()
+except GenericdpError as error:
+    print(error, error.hint, sep="; ")
+"""
+
+
+def test_a_machine_without_libudev_is_told_what_to_install() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_LIBUDEV], check=True, capture_output=True, text=True
+    ).stdout
+
+    assert said == "libudev cannot be loaded; install the library of udev (Debian: libudev1)\n"

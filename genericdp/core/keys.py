@@ -107,8 +107,8 @@ def _domain(at: At) -> str:
 
 
 MOUNT_KEYS = (
-    Key("host_path", values.mount_source, "what the container gets of the host", _TEXT, required=True),
-    Key("container_path", values.path_template, "where it gets it", _TEXT, required=True),
+    Key("host_path", values.mount_source, "what of the host the container gets", _TEXT, required=True),
+    Key("container_path", values.path_template, "where the container finds it", _TEXT, required=True),
     Key("read_only", values.boolean, "whether it may only read there", _FLAG, default=True),
 )
 

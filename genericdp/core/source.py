@@ -148,7 +148,11 @@ def read_list(at: At, read: Callable[[At], T | None]) -> tuple[T, ...]:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`did you mean …?`, or "" when nothing is near."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    known = list(known)
+    part = next((each for each in known if word in each.split("_")), None)
+    if part is not None:
+        return f"did you mean '{part}'?"
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean '{found[0]}'?" if found else ""
 
 
@@ -177,8 +181,9 @@ def kind_of(value: Any) -> str:
 
 _POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _UNQUOTED = re.compile(
-    r"[=\[,]\s*(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][0-9A-Za-z_.*-]*|[A-Za-z_][\w.*-]*)\s*(?:[,\]}#]|$)"
+    r"(?:=\s*\[?|,)\s*(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][\w.*-]*|[A-Za-z_][\w.*-]*)\s*(?:[,\]}#]|$)"
 )
+_TOML_WORDS = ("true", "false", "inf", "nan")
 
 
 def parse_toml(file: str, text: str) -> tuple[At | None, tuple[Problem, ...]]:
@@ -199,12 +204,13 @@ def _syntax_problem(file: str, text: str, message: str) -> Problem:
     else:
         line = max((number for number, each in enumerate(lines, 1) if each.strip()), default=1)
         column = len(lines[line - 1].rstrip()) + 1
-    words = _POSITION.sub("", message)
     source = line_of(text, line)
-    hint = ""
+    # What most often makes a line no TOML is an id without quotes; the reader's own words about it
+    # ("unclosed inline table") lead astray.
     for unquoted in _UNQUOTED.finditer(source):
         word = unquoted.group("word")
-        if word not in ("true", "false", "inf", "nan"):
-            hint = f'strings stand in quotes: "{word}"'
-            break
-    return Problem(Location(file, line, column), f"not TOML: {words[:1].lower()}{words[1:]}", hint, source)
+        if word not in _TOML_WORDS:
+            place = Location(file, line, unquoted.start("word") + 1, len(word))
+            return Problem(place, f"not TOML: '{word}' is not in quotes", f'write "{word}"', source)
+    words = _POSITION.sub("", message)
+    return Problem(Location(file, line, column), f"not TOML: {words[:1].lower()}{words[1:]}", "", source)

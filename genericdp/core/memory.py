@@ -26,6 +26,9 @@ from genericdp.core.rules import UNPLUG_GRACE_S, Resource
 ABSENT_LIMIT = 1000
 ABSENT_ID_LIMIT = 20_000
 
+#: How many ties of twins are remembered; beyond it, only those of units that are remembered, too.
+TIE_LIMIT = 10_000
+
 #: How many links of one device are remembered: a device may invent names of its nodes, too.
 LINK_LIMIT = 64
 
@@ -92,7 +95,7 @@ def remember(
         withdrawn += [link for known in absent.values() for link in known.device.links]
     return (
         replace(inventory, offers=offers, withdrawn=tuple(sorted(withdrawn))),
-        Memory(devices, inventory.ties),
+        Memory(devices, _ties_worth_keeping(inventory.ties, devices)),
     )
 
 
@@ -142,6 +145,13 @@ def _absent(
     )
     dropped = frozenset(others[limit:])
     return {id_: known for id_, known in absent.items() if id_ not in dropped}
+
+
+def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
+    if len(ties) <= TIE_LIMIT:
+        return ties
+    units = {known.device.unit for known in devices.values()}
+    return {unit: port for unit, port in ties.items() if unit in units}
 
 
 def _grace_s(resource: Resource | None) -> float:

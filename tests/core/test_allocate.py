@@ -1,0 +1,319 @@
+"""What a container gets: DeviceSpecs, mounts, environment, annotations, CDI names."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.allocate import (
+    Allocation,
+    DeviceSpec,
+    MountSpec,
+    UnknownDeviceError,
+    allocate,
+    env_prefix,
+    kubevirt_env,
+)
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory import Inventory
+from genericdp.core.memory import Memory, remember
+from genericdp.core.offer import Device, Offer
+from tests.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.inventories import inventory_of
+
+LINKS = "/dev/genericdp"
+FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 3\n'
+USB = '[[resource]]\nname = "usb"\nmatch = { SUBSYSTEM = "usb", DEVTYPE = "usb_device" }\n'
+A, B = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
+
+
+def the_offer(inventory: Inventory) -> Offer:
+    (offer,) = inventory.offers.values()
+    return offer
+
+
+def answer(rules: str, devices: list[UdevDevice], *ids: str) -> Allocation:
+    """The answer for these ids, or for all."""
+    offer = the_offer(inventory_of(rules, *devices))
+    return allocate(offer, ids or list(offer.ids), LINKS)
+
+
+def paths(allocation: Allocation) -> dict[str, str]:
+    return {spec.container_path: spec.host_path for spec in allocation.devices}
+
+
+# The whole
+
+
+def test_an_answer_without_any_key_in_the_rule() -> None:
+    assert answer(FTDI, [A]) == Allocation(
+        devices=(DeviceSpec("/dev/ttyUSB0", "/dev/genericdp/ftdi_A", "rw"),),
+        mounts=(),
+        envs={"GENERICDP_EXAMPLE_COM_FTDI": "/dev/ttyUSB0", "GENERICDP_EXAMPLE_COM_FTDI_IDS": "ftdi_A"},
+        annotations={},
+        cdi_devices=(),
+    )
+
+
+def test_an_answer_with_all_of_them() -> None:
+    rules = """
+    [[resource]]
+    name = "vendor.example/lte-modem_2"
+    match = { usb = { vendor = "2c7c" } }
+    group_by = "usb_device"
+    kubevirt = true
+    env = { MODEM = "{ID_SERIAL_SHORT}", LINK = "{link}", WHICH = "{index}:{id}:{devname}" }
+    mounts = [{ host_path = "/srv/{ID_SERIAL_SHORT}", container_path = "/cal", read_only = false }]
+    annotations = { "example.com/serial" = "{ID_SERIAL_SHORT}" }
+    cdi = ["vendor.example/modem={ID_SERIAL_SHORT}"]
+    [[resource.node]]
+    match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
+    container_path = ["/dev/modem-at", "/dev/{devname}"]
+    permissions = "mrw"
+    [[resource.node]]
+    match = { SUBSYSTEM = "usbmisc" }
+    container_path = "/dev/modem-qmi"
+    permissions = "r"
+    """
+    name = "GENERICDP_VENDOR_EXAMPLE_LTE_MODEM_2"
+    id_ = "lte-modem-2_E_rryqbir6me"
+    at, qmi = f"{LINKS}/{id_}@if02", f"{LINKS}/{id_}@if04-cdc-wdm"
+    assert answer(rules, list(a_modem(serial="E"))) == Allocation(
+        devices=(
+            DeviceSpec("/dev/modem-at", at, "rwm"),
+            DeviceSpec("/dev/ttyUSB3", at, "rwm"),
+            DeviceSpec("/dev/modem-qmi", qmi, "r"),
+        ),
+        mounts=(MountSpec("/cal", "/srv/E", read_only=False),),
+        envs={
+            name: "/dev/modem-at,/dev/modem-qmi",
+            f"{name}_IDS": id_,
+            "USB_RESOURCE_VENDOR_EXAMPLE_LTE-MODEM_2": "1:9",
+            "MODEM": "E",
+            "LINK": at,
+            "WHICH": f"0:{id_}:ttyUSB3",
+        },
+        annotations={"example.com/serial": "E"},
+        cdi_devices=("vendor.example/modem=E",),
+    )
+
+
+# Laws
+
+
+def test_the_same_ids_give_the_same_answer_however_often_and_in_whatever_order() -> None:
+    devices = [a_usb_serial(n, port=str(n + 1), serial=f"S{n}") for n in range(4)]
+    offer = the_offer(inventory_of(FTDI, *devices))
+    expected = allocate(offer, offer.ids, LINKS)
+    for order in itertools.permutations(offer.ids):
+        assert allocate(offer, order, LINKS) == expected
+        assert allocate(offer, (*order, *order), LINKS) == expected
+
+
+def test_host_path_is_the_link_whatever_node_the_device_has() -> None:
+    before = answer(FTDI + 'container_path = "/dev/gps"', [A])
+    after = answer(FTDI + 'container_path = "/dev/gps"', [a_usb_serial(7, port="9", serial="A")])
+    assert before == after
+
+
+def test_an_unhealthy_device_is_answered_for_as_before() -> None:
+    healthy, unhealthy = answer(FTDI, [A]), answer(FTDI, [replace(A, node_is_there=False)])
+    assert unhealthy == healthy
+
+
+def test_a_device_that_left_is_answered_for_as_before() -> None:
+    _, memory = remember(inventory_of(FTDI, A), Memory(), 0.0, None)
+    inventory, _ = remember(inventory_of(FTDI), memory, 1.0, None)
+    assert allocate(the_offer(inventory), ["ftdi_A"], LINKS) == answer(FTDI, [A])
+
+
+# Container paths
+
+
+def test_devices_of_one_container_path_are_told_apart() -> None:
+    allocation = answer(FTDI + 'container_path = "/dev/gps"', [A, B])
+    assert paths(allocation) == {"/dev/gps": f"{LINKS}/ftdi_A", "/dev/gps-1": f"{LINKS}/ftdi_B"}
+    assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/gps,/dev/gps-1"
+
+
+def test_a_number_that_tells_apart_is_nobody_elses_path() -> None:
+    names = {"1": "x", "2": "x", "3": "x-1", "4": "x"}
+    devices = [
+        a_usb_node(a_usb_device(port, serial=f"S{port}"), "tty", f"ttyUSB{port}", properties={"NAME": name})
+        for port, name in names.items()
+    ]
+    allocation = answer(FTDI + 'container_path = "/dev/{NAME}"', devices)
+    assert paths(allocation) == {
+        "/dev/x": f"{LINKS}/ftdi_S1",
+        "/dev/x-1": f"{LINKS}/ftdi_S2",
+        "/dev/x-1-1": f"{LINKS}/ftdi_S3",
+        "/dev/x-2": f"{LINKS}/ftdi_S4",
+    }
+
+
+def test_index_counts_the_devices_of_the_answer() -> None:
+    rules = FTDI + 'container_path = "/dev/gps{index}"'
+    assert list(paths(answer(rules, [A, B]))) == ["/dev/gps0", "/dev/gps1"]
+    assert list(paths(answer(rules, [A, B], "ftdi_B"))) == ["/dev/gps0"]
+
+
+def test_link_as_container_path_makes_it_equal_to_host_path() -> None:
+    allocation = answer(FTDI + 'container_path = "{link}"', [A, B])
+    assert all(spec.container_path == spec.host_path for spec in allocation.devices)
+    assert len(allocation.devices) == 2
+
+
+def test_devlinks_are_further_names_and_not_announced() -> None:
+    allocation = answer(FTDI + 'devlinks = ["/dev/serial/by-id/*"]', [A])
+    assert paths(allocation) == {
+        "/dev/ttyUSB0": f"{LINKS}/ftdi_A",
+        "/dev/serial/by-id/usb-0403_A-if00-port0": f"{LINKS}/ftdi_A",
+    }
+    assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/ttyUSB0"
+
+
+def test_a_path_that_is_said_twice_is_one() -> None:
+    assert len(answer(FTDI + 'container_path = ["/dev/x", "/dev/{NOT_THERE|x}"]', [A]).devices) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "..", "/etc/passwd", "a/../..", "\n", "\udcff", "x" * 9999]
+)
+def test_no_name_of_a_device_leads_out_of_the_directory_that_the_rule_names(name: str) -> None:
+    tty = a_usb_node(a_usb_device(serial="A"), "tty", "ttyUSB0", properties={"NAME": name})
+    rules = """
+    [[resource]]
+    name = "x"
+    match = { SUBSYSTEM = "tty" }
+    container_path = "/dev/serial/{NAME}"
+    mounts = [{ host_path = "/srv/{NAME}/cal", container_path = "/cal/{NAME}" }]
+    cdi = ["vendor.example/x={NAME}"]
+    """
+    allocation = answer(rules, [tty])
+    (spec,), (mount,), (cdi,) = allocation.devices, allocation.mounts, allocation.cdi_devices
+    for path, directory in (
+        (spec.container_path, "/dev/serial"),
+        (mount.container_path, "/cal"),
+        (mount.host_path.removesuffix("/cal"), "/srv"),
+        (cdi.replace("=", "=/"), "vendor.example/x="),
+    ):
+        head, _, last = path.rpartition("/")
+        assert head == directory
+        assert last.strip(".")
+        assert last.isprintable()
+        assert len(last) <= 128
+
+
+def test_no_value_of_a_device_makes_a_line_or_a_byte_of_its_own() -> None:
+    tty = a_usb_node(
+        a_usb_device(serial="A"), "tty", "ttyUSB0", properties={"NAME": "a\nLD_PRELOAD=x\0é\udcff"}
+    )
+    rules = FTDI + 'env = { NAME = "<{NAME}>" }\nannotations = { "example.com/n" = "{NAME}" }\n'
+    allocation = answer(rules, [tty])
+    assert allocation.envs["NAME"] == "<a_LD_PRELOAD=x___>"
+    assert allocation.annotations == {"example.com/n": "a_LD_PRELOAD=x___"}
+
+
+# Replicas
+
+
+def test_replicas_of_one_node_give_one_spec() -> None:
+    allocation = answer(FUSE, [a_fuse()], "fuse_fuse.0", "fuse_fuse.2")
+    assert allocation.devices == (DeviceSpec("/dev/fuse", f"{LINKS}/fuse_fuse", "rw"),)
+    assert allocation.envs == {
+        "GENERICDP_EXAMPLE_COM_FUSE": "/dev/fuse",
+        "GENERICDP_EXAMPLE_COM_FUSE_IDS": "fuse_fuse.0,fuse_fuse.2",
+    }
+
+
+# Environment, annotations, mounts, CDI names
+
+
+def test_the_name_of_the_environment_variable_is_the_full_name_of_the_resource() -> None:
+    assert env_prefix("example.com/ftdi") == "GENERICDP_EXAMPLE_COM_FTDI"
+    assert env_prefix("my-vendor.example/LTE.modem_2") == "GENERICDP_MY_VENDOR_EXAMPLE_LTE_MODEM_2"
+
+
+def test_kubevirt_spells_its_variable_in_its_own_way() -> None:
+    assert kubevirt_env("my-vendor.example/usb.stick") == "USB_RESOURCE_MY-VENDOR_EXAMPLE_USB_STICK"
+
+
+def test_ids_and_paths_are_in_the_order_of_the_devices() -> None:
+    devices = [a_usb_serial(n, port=str(n), serial=f"S{n}") for n in (10, 9, 2)]
+    envs = answer(FTDI, devices).envs
+    assert envs["GENERICDP_EXAMPLE_COM_FTDI_IDS"] == "ftdi_S2,ftdi_S9,ftdi_S10"
+    assert envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/ttyUSB2,/dev/ttyUSB9,/dev/ttyUSB10"
+
+
+def test_kubevirt_hears_the_numbers_of_each_usb_device_once() -> None:
+    sticks = [a_usb_device(str(n), serial=f"S{n}", devnum=n + 10) for n in (1, 2)]
+    envs = answer(USB + "kubevirt = true\nreplicas = 2\n", sticks).envs
+    assert envs["USB_RESOURCE_EXAMPLE_COM_USB"] == "1:11,1:12"
+    fuse = answer(FUSE + "kubevirt = true\n", [a_fuse()]).envs
+    assert fuse["USB_RESOURCE_EXAMPLE_COM_FUSE"] == ""
+
+
+def test_a_value_is_said_once_for_each_device_that_says_something_else() -> None:
+    rules = FTDI + 'env = { SERIALS = "{ID_SERIAL_SHORT}", VENDOR = "{ID_VENDOR_ID}", FIXED = "1" }\n'
+    envs = answer(rules, [A, B]).envs
+    assert (envs["SERIALS"], envs["VENDOR"], envs["FIXED"]) == ("A,B", "0403", "1")
+
+
+def test_a_rule_may_say_what_it_likes_in_our_variables() -> None:
+    envs = answer(FTDI + 'env = { GENERICDP_EXAMPLE_COM_FTDI = "mine" }', [A]).envs
+    assert envs["GENERICDP_EXAMPLE_COM_FTDI"] == "mine"
+
+
+def test_mounts_at_one_container_path_are_told_apart_and_the_same_one_is_one() -> None:
+    mounts = 'mounts = [{ host_path = "/srv/{ID_SERIAL_SHORT}", container_path = "/cal" }, '
+    mounts += '{ host_path = "/etc/fixed", container_path = "/fixed" }]'
+    assert answer(FTDI + mounts, [A, B]).mounts == (
+        MountSpec("/cal", "/srv/A", read_only=True),
+        MountSpec("/cal-1", "/srv/B", read_only=True),
+        MountSpec("/fixed", "/etc/fixed", read_only=True),
+    )
+
+
+def test_a_cdi_name_is_said_once() -> None:
+    cdi = 'cdi = ["vendor.example/x={ID_SERIAL_SHORT}", "vendor.example/x=all"]'
+    assert answer(FTDI + cdi, [A, B]).cdi_devices == (
+        "vendor.example/x=A", "vendor.example/x=B", "vendor.example/x=all"
+    )  # fmt: skip
+
+
+# What cannot be answered
+
+
+def test_an_id_that_was_never_offered_is_an_error_that_names_it() -> None:
+    with pytest.raises(UnknownDeviceError) as unknown:
+        answer(FTDI, [A], "ftdi_A", "ftdi_Z\n")
+    assert str(unknown.value) == "example.com/ftdi has no device 'ftdi_Z_'"
+
+
+def test_the_number_of_a_replica_belongs_to_the_id() -> None:
+    for id_ in ("fuse_fuse", "fuse_fuse.3", "fuse_fuse.00"):
+        with pytest.raises(UnknownDeviceError) as unknown:
+            answer(FUSE, [a_fuse()], id_)
+        assert str(unknown.value) == f"example.com/fuse has no device '{id_}'"
+
+
+def test_a_device_of_which_only_the_id_is_known_is_an_error_that_says_what_to_do() -> None:
+    offer = the_offer(inventory_of(FTDI, A))
+    restarted = replace(offer, devices=(Device("ftdi_A", links=("ftdi_A",)),))
+    with pytest.raises(UnknownDeviceError) as unknown:
+        allocate(restarted, ["ftdi_A"], LINKS)
+    assert str(unknown.value) == "device 'ftdi_A' of example.com/ftdi is unplugged; plug it in again"
+
+
+def test_no_id_is_an_empty_answer() -> None:
+    offer = the_offer(inventory_of(FTDI, A))
+    names = ("GENERICDP_EXAMPLE_COM_FTDI", "GENERICDP_EXAMPLE_COM_FTDI_IDS")
+    assert allocate(offer, [], LINKS) == Allocation((), (), dict.fromkeys(names, ""), {}, ())
+
+
+def test_a_hundred_of_a_thousand_are_answered_for_at_once() -> None:
+    devices = [a_usb_serial(n, port=f"{n % 9 + 1}.{n}", serial=f"S{n}") for n in range(200)]
+    allocation = answer(FTDI + 'container_path = "/dev/same"', devices)
+    assert len(paths(allocation)) == 200
+    assert len(set(paths(allocation).values())) == 200

@@ -36,7 +36,9 @@ types: .venv/ready  ## mypy, strict
 
 .PHONY: coverage
 coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines and branches they miss
+	@rm -f .cache/coverage*
 	@.ci/python-as-root -m coverage run -m pytest
+	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 	@$(BIN)/coverage report --include='genericdp/core/*' --fail-under=100
 

@@ -256,6 +256,14 @@ def test_who_is_not_root_is_told_how_to_open_the_device(access: Access, advice: 
     assert access.advice == advice
 
 
+def test_access_is_that_of_the_node_on_this_machine() -> None:
+    access = Access.of(a_device(node="/dev/null"))
+    assert access is not None
+    assert (str(access), access.advice) == ("crw-rw-rw-, group root (0)", "")
+    assert Access.of(a_device(node="/dev/nothing")) is None
+    assert Access.of(a_device()) is None
+
+
 def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     dongle = a_usb_serial(0)
     machine = a_machine(dongle)

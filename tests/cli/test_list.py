@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -184,3 +185,41 @@ def test_this_machine_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"node": "/dev/null", "subsystem": "mem", "sysPath": "/sys/devices/virtual/mem/null"} in document[
         "notTaken"
     ]
+
+
+def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "50-good.toml", tmp_path / "60-bad.toml"
+    good.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
+    bad.write_text('[[resource]]\nnmae = "x"\nmatch = { DEVNAME = "/dev/null" }\n')
+    for path in (tmp_path, good, bad):
+        path.chmod(0o755)
+    assert main(["list", "--rules", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == (
+        "  DEVICE     HEALTH   NODE       LINK\n"
+        "genericdp.io/null: 1 device\n"
+        "  null_null  Healthy  /dev/null\n"
+        "\n"
+        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
+    )
+    assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
+
+
+def test_what_follows_from_a_memory_that_cannot_be_read_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "genericdp.toml"
+    settings.write_text(f'state_dir = "{tmp_path}"\n')
+    (tmp_path / "memory.json").mkdir()
+    rules = tmp_path / "rules.d"
+    rules.mkdir()
+    for path in (tmp_path, settings, rules):
+        path.chmod(0o755)
+    assert main(["list", "--config", str(settings), "--rules", str(rules)]) == 0
+    err = " ".join(capsys.readouterr().err.split())
+    assert err == (
+        f"note: cannot read '{tmp_path}/memory.json': Is a directory; "
+        "unplugged devices are not shown, and ids of twins may differ"
+    )

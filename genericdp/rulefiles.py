@@ -94,7 +94,7 @@ def _read_text(path: str) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise _problem(path, f"cannot be read: {error.strerror}") from error
-    with open(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if stat.S_ISCHR(status.st_mode) and os.path.realpath(path) == "/dev/null":
             return None
@@ -103,7 +103,9 @@ def _read_text(path: str) -> str | None:
         _check_trust(path, status)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB")
-        data = file.read(SIZE_LIMIT + 1)
+        data = os.read(descriptor, SIZE_LIMIT + 1)
+    finally:
+        os.close(descriptor)
     try:
         return data.decode("utf-8") or None
     except UnicodeDecodeError as error:
@@ -114,7 +116,10 @@ def _read_text(path: str) -> str | None:
 def _check_trust(path: str, status: os.stat_result) -> None:
     directory = os.path.dirname(os.path.realpath(path))
     for what, found in ((path, status), (directory, os.stat(directory))):
-        if found.st_mode & 0o022 and not (found.st_mode & stat.S_ISVTX and stat.S_ISDIR(found.st_mode)):
+        writers = found.st_mode & 0o022
+        if found.st_gid == found.st_uid:
+            writers &= ~0o020  # a group of the owner alone, as user accounts have them
+        if writers and not (found.st_mode & stat.S_ISVTX and stat.S_ISDIR(found.st_mode)):
             raise _problem(path, f"refused: others may write '{what}'", f"chmod go-w '{what}'")
         if found.st_uid not in (0, os.geteuid()):
             raise _problem(path, f"refused: '{what}' belongs to user {found.st_uid}", f"chown root '{what}'")

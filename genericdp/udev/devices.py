@@ -8,11 +8,8 @@ The rules of this file:
   by snapshot may go on doing so, and "did anything change" is a comparison of identities.
 * What is looked at is the system, never the hint; the hint says where to look. The one exception:
   where the udev database cannot be read, udev's message is all there is of it.
-* What udev said about a device holds until it says something else or the device is gone: a wiped
-  database takes nothing back.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from operator import attrgetter
@@ -21,6 +18,7 @@ from types import MappingProxyType
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.udev import snapshot
 from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
+from genericdp.udev.said import Said
 
 RUN = "/run/udev"
 
@@ -42,10 +40,8 @@ class UdevDevices:
     def __init__(self, attributes: Iterable[str] = (), *, run: str = RUN) -> None:
         snapshot.context()
         self._attributes = CORE_ATTRIBUTES.union(attributes)
-        self._control = f"{run}/control"
+        self._said = Said(run)
         self._devices: dict[str, UdevDevice] = {}
-        # The ones that udev has told us about, from its database or in a message.
-        self._told: set[str] = set()
         self._changes = 0
 
     @property
@@ -188,46 +184,8 @@ class UdevDevices:
         if found is None:
             self._take_out(sys_path)
             return None
-        return self._put_in(self._with_what_udev_said(found, message, trust_the_past=trust_the_past))
-
-    def _with_what_udev_said(
-        self, found: UdevDevice, message: UdevDevice | None, *, trust_the_past: bool
-    ) -> UdevDevice:
-        known = self._devices.get(found.sys_path)
-        if found.initialized:
-            said: UdevDevice | None = found
-        elif message is not None and message.number == found.number:
-            said = message
-        elif (
-            trust_the_past
-            and known is not None
-            and found.sys_path in self._told
-            and (known.incarnation, known.number) == (found.incarnation, found.number)
-        ):
-            said = known
-        else:
-            said = None
-        if said is None:
-            self._told.discard(found.sys_path)
-            return found if self._awaits_udev(found) else replace(found, initialized=True)
-        self._told.add(found.sys_path)
-        if said is found:
-            return found
-        # The kernel's own properties are always read anew; a driver that is gone must not stay.
-        properties = {name: value for name, value in said.properties.items() if name != "DRIVER"}
-        return replace(
-            found,
-            initialized=True,
-            properties={**properties, **found.properties},
-            devlinks=said.devlinks,
-            tags=said.tags,
-        )
-
-    def _awaits_udev(self, device: UdevDevice) -> bool:
-        # udev keeps nothing about a device that has neither node nor network interface, and where
-        # nobody plays udev, what the kernel says is all there will ever be.
-        matters = device.number is not None or "IFINDEX" in device.properties
-        return matters and os.path.exists(self._control)
+        known = self._devices.get(sys_path)
+        return self._put_in(self._said.complete(found, known, message, trust_the_past=trust_the_past))
 
     def _put_in(self, device: UdevDevice) -> UdevDevice:
         known = self._devices.get(device.sys_path)
@@ -240,7 +198,7 @@ class UdevDevices:
     def _take_out(self, sys_path: str) -> None:
         if self._devices.pop(sys_path, None) is not None:
             self._changes += 1
-        self._told.discard(sys_path)
+        self._said.forget(sys_path)
 
 
 def _is_same(known: UdevDevice, found: UdevDevice) -> bool:

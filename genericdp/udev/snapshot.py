@@ -88,8 +88,7 @@ def snapshot(
 ) -> UdevDevice | None:
     """What sysfs and the udev database say about a device now; None when it has gone meanwhile.
 
-    `initialized` says whether the database knows it. Where it need not know it, that is `devices`'
-    business.
+    `initialized` says whether the database has an entry for it; what that is worth, `said` knows.
     """
     with suppress(UnicodeDecodeError):
         sys_path = device.sys_path

@@ -154,6 +154,42 @@ def test_what_udev_said_of_the_old_unit_does_not_hold_for_the_new_one(bed: Testb
     assert "ID_SERIAL_SHORT" not in tty(devices).properties
 
 
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "found"])
+def test_an_entry_that_was_written_for_the_old_unit_says_nothing_about_the_new_one(
+    bed: Testbed, is_told: bool
+) -> None:
+    """Udevd hangs or is dead: the number is given away again, the entry is still there."""
+    new = gadgets.serial_dongle(serial="NEW")
+    bed.plug(DONGLE)
+    devices = UdevDevices()
+    devices.resync()
+
+    entries = {path: path.read_bytes() for path in (RUN / "data").iterdir()}
+    kept = {path: path.with_name(f"kept-{path.name}") for path in entries}
+    for path, aside in kept.items():
+        path.rename(aside)
+    bed.unplug(DONGLE)
+    for path, aside in kept.items():
+        aside.rename(path)
+    bed.attach(new)
+    if is_told:
+        devices.apply(Uevent("remove", TTY.sys_path, "tty", "kernel"))
+        devices.apply(Uevent("add", TTY.sys_path, "tty", "kernel"))
+    devices.resync()
+
+    assert not tty(devices).initialized
+    assert tty(devices).usb_device is not None
+    assert not devices.devices[new[2].sys_path].initialized
+
+    for entry in new:
+        bed.initialize(entry)
+        devices.apply(Uevent("add", entry.sys_path, entry.subsystem, "udev"))
+
+    assert tty(devices).initialized
+    assert tty(devices).properties["ID_SERIAL_SHORT"] == "NEW"
+    assert devices.devices[new[2].sys_path].initialized
+
+
 def test_a_device_that_udev_declares_removed_is_not_initialized_although_it_is_there(
     bed: Testbed,
 ) -> None:

@@ -109,7 +109,10 @@ class Testbed:
         lines += [f"{letter}:{tag}" for tag in entry.tags for letter in "GQ"]
         lines.append("V:1")
         text = "".join(f"{line}\n" for line in lines)
-        self._database(entry).write_bytes(text.encode("utf-8", "surrogateescape"))
+        # Another file each time, as udevd does it.
+        path = self._database(entry)
+        path.unlink(missing_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
 
     def uevent(self, entry: Entry, action: str, **properties: str) -> None:
         """Send the event of one device, as udev sends it, to everybody who listens now."""

@@ -1,0 +1,100 @@
+"""What udev has said about devices: believed, remembered, or not yet.
+
+The rules of this file:
+
+* What udev said holds until it says something else or the device is gone: a wiped database takes
+  nothing back.
+* An entry of the database says nothing about the successor of the device it was written for. The
+  kernel gives device numbers away again at once; udev, busy or dead, deletes the entry later or never.
+* Where nobody plays udev, what the kernel says is all there will ever be.
+"""
+
+import os
+from dataclasses import replace
+
+from genericdp.core.device import DeviceNumber, UdevDevice
+
+
+class Said:
+    """Completes snapshots; remembers what it needs for that.
+
+    run    where udev keeps what it knows
+    """
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        # The sys paths that udev has told us about, in its database or in a message.
+        self._told: set[str] = set()
+        # For which incarnation an entry of the database was written: (its inode and time) was read first.
+        self._entries: dict[DeviceNumber, tuple[tuple[int, int], int]] = {}
+
+    def forget(self, sys_path: str) -> None:
+        """The device is gone."""
+        self._told.discard(sys_path)
+
+    def complete(
+        self,
+        found: UdevDevice,
+        known: UdevDevice | None,
+        message: UdevDevice | None,
+        *,
+        trust_the_past: bool,
+    ) -> UdevDevice:
+        """The snapshot with what udev said, and whether it is initialized.
+
+        found           read just now; `initialized` means that there is an entry in the database
+        known           the last snapshot at that sys path
+        message         what an event of udev said
+        trust_the_past  False when udev has just declared the device removed
+        """
+        if found.initialized and self._is_of_another(found):
+            self._told.discard(found.sys_path)
+            return replace(found, initialized=False)
+        if found.initialized:
+            self._told.add(found.sys_path)
+            return found
+        if message is not None and message.number == found.number:
+            self._told.add(found.sys_path)
+            return _with(found, message)
+        if trust_the_past and known is not None and self._still_holds(found, known):
+            return _with(found, known)
+        self._told.discard(found.sys_path)
+        return found if self._is_awaited(found) else replace(found, initialized=True)
+
+    def _is_of_another(self, found: UdevDevice) -> bool:
+        if found.number is None:
+            return False
+        number = found.number
+        try:
+            status = os.stat(f"{self._run}/data/{number.kind}{number.major}:{number.minor}")
+        except OSError:
+            return False
+        entry = (status.st_ino, status.st_mtime_ns)
+        read, incarnation = self._entries.get(number, (None, 0))
+        if entry == read and incarnation != found.incarnation:
+            return True
+        self._entries[number] = (entry, found.incarnation)
+        return False
+
+    def _still_holds(self, found: UdevDevice, known: UdevDevice) -> bool:
+        return found.sys_path in self._told and (known.incarnation, known.number) == (
+            found.incarnation,
+            found.number,
+        )
+
+    def _is_awaited(self, found: UdevDevice) -> bool:
+        # udev keeps nothing about a device that has neither a node nor a network interface.
+        matters = found.number is not None or "IFINDEX" in found.properties
+        return matters and os.path.exists(f"{self._run}/control")
+
+
+def _with(found: UdevDevice, said: UdevDevice) -> UdevDevice:
+    # The kernel's own properties are always read anew; a driver that is gone must not stay.
+    properties = {name: value for name, value in said.properties.items() if name != "DRIVER"}
+    return replace(
+        found,
+        initialized=True,
+        properties={**properties, **found.properties},
+        devlinks=said.devlinks,
+        tags=said.tags,
+    )

@@ -48,10 +48,6 @@ class Machine:
             output.paragraph(f"note: {remark}")
         return 1 if any(problem.severity == "error" for problem in self.problems) else 0
 
-    @property
-    def resources(self) -> tuple[Resource, ...]:
-        return self.claims.resources
-
 
 def machine_of(
     settings: Settings,

@@ -106,10 +106,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
             return FINE
         case ["help", verb, *_]:
             return _run(verb, ["--help"])
-        case [verb, *rest]:
-            return _run(verb, rest)
-        case _:
-            raise AssertionError(arguments)
+    verb, *rest = arguments
+    return _run(verb, rest)
 
 
 def _run(verb: str, arguments: Sequence[str]) -> int:

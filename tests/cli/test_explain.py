@@ -256,6 +256,29 @@ def test_who_is_not_root_is_told_how_to_open_the_device(access: Access, advice: 
     assert access.advice == advice
 
 
+def test_a_table_without_conditions_and_a_cdi_device_are_shown_as_what_they_are() -> None:
+    usb, *_, control = a_modem()
+    rules = """
+[[resource]]
+name = "modem"
+match = { usb = { vendor = "2c7c" } }
+group_by = "usb_device"
+cdi = ["vendor.example/modem={ID_SERIAL_SHORT}"]
+[[resource.node]]
+match = { SUBSYSTEM = "tty" }
+optional = true
+[[resource.node]]
+"""
+    text = explained(control, a_machine(usb, control, rules=rules))
+    assert "  CDI device  vendor.example/modem=EC25-17\n" in text
+    assert text.endswith("""
+  [[resource.node]] 1, /dev/{devname}:
+    no  SUBSYSTEM  is 'usbmisc'  wanted: 'tty'
+  [[resource.node]] 2, /dev/{devname}:
+    yes  no conditions
+""")
+
+
 def test_access_is_that_of_the_node_on_this_machine() -> None:
     access = Access.of(a_device(node="/dev/null"))
     assert access is not None
@@ -329,5 +352,7 @@ def test_this_machines_null_device_can_be_explained(
 def test_a_device_that_no_rule_of_this_machine_takes_has_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(["explain", "--json", "--rules", str(tmp_path), "/dev/null"]) == 1
+    assert json.loads(capsys.readouterr().out)["reason"] == "no rule file names a resource"
     assert main(["explain", "--rules", str(tmp_path), "/dev/null"]) == 1
     assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file names a resource"

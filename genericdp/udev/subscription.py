@@ -28,7 +28,8 @@ class Subscription:
     def __init__(self, source: str, receive_buffer: int) -> None:
         self.source = source
         self._monitor: pyudev.Monitor | None = pyudev.Monitor.from_netlink(snapshot.context(), source)
-        with suppress(PermissionError):
+        # Not permitted, mostly; pyudev may raise any errno for that, and 0.24.0 even when it worked.
+        with suppress(*FAILURES):
             self._monitor.set_receive_buffer_size(receive_buffer)
         self._monitor.start()
         self.fileno = self._monitor.fileno()

@@ -23,9 +23,13 @@ class Heard:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Wait until the condition holds, asking at every hint (the test's watchdog ends the wait)."""
-        while not condition():
-            self._more.clear()
-            await self._more.wait()
+        try:
+            while not condition():
+                self._more.clear()
+                await self._more.wait()
+        except asyncio.CancelledError as error:
+            error.add_note(f"waited in vain; {len(self.hints)} hints, the last: {self.hints[-5:]}")
+            raise
 
     async def event(self, action: str, sys_path: str, source: str = "udev") -> Uevent:
         """Wait for an event, past or to come."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import shutil
 import site
@@ -16,15 +15,12 @@ from pathlib import Path
 
 from genericdp.simulator import Kubelet
 from tests.bench.row import Row
+from tests.udev.hotplug import reserve_console
 
-#: The real consoles whose screens (/dev/vcs50) come and go for the measurement of a plug.
-CONSOLE = 50
 PLUGS = 20
 IDLE_S = 10.0
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-
-_VT_DISALLOCATE = 0x5608  # <linux/vt.h>
 
 
 async def rows() -> AsyncIterator[Row]:
@@ -36,9 +32,13 @@ async def rows() -> AsyncIterator[Row]:
     )
     for count, promised in ((10, "<= 32 MiB"), (100, "< 38 MiB")):
         yield Row(f"resident memory with {count} resources", f"{await _memory(count):.1f} MiB", promised)
-    messages, wakeups = await _idle()
+    messages, wakeups, uevents = await _idle()
     yield Row(f"messages to the kubelet in {IDLE_S:.0f} s of idleness", str(messages), "0")
-    yield Row(f"wake-ups of the daemon's own thread in {IDLE_S:.0f} s of idleness", str(wakeups), "0")
+    yield Row(
+        f"wake-ups of the daemon's own thread in {IDLE_S:.0f} s, with {uevents} uevents",
+        str(wakeups),
+        "0 with 0",
+    )
     if os.geteuid() != 0:
         yield Row("plug to the kubelet's stream", "-", "(needs root)")
         return
@@ -62,11 +62,18 @@ class Running:
         return int(text.partition(f"{key}:")[2].split()[0])
 
 
+def uevents_so_far() -> int:
+    """How many the kernel has sent; another program may cause some meanwhile."""
+    return int(Path("/sys/kernel/uevent_seqnum").read_text())
+
+
 @contextlib.asynccontextmanager
 async def daemon(root: Path, rules: str) -> AsyncIterator[Running]:
     """`genericdp run` with these rules, READY."""
-    (root / "rules.toml").write_text(rules)
-    (root / "rules.toml").chmod(0o644)
+    # In a directory of its own: the one above it is watched too, and much happens in /tmp.
+    (root / "rules.d").mkdir(mode=0o755)
+    (root / "rules.d/rules.toml").write_text(rules)
+    (root / "rules.d/rules.toml").chmod(0o644)
     (root / "genericdp.toml").write_text(
         f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
         f'pod_resources_socket = "{root}/pod-resources/kubelet.sock"\nlog_level = "error"\ncoalesce = "0s"\n'
@@ -81,7 +88,7 @@ async def daemon(root: Path, rules: str) -> AsyncIterator[Running]:
         "--config",
         f"{root}/genericdp.toml",
         "--rules",
-        f"{root}/rules.toml",
+        f"{root}/rules.d",
     ]
     path = os.pathsep.join([str(CHECKOUT), *site.getsitepackages()])
     environment = {**os.environ, "NOTIFY_SOCKET": f"{root}/notify", "PYTHONPATH": path}
@@ -143,7 +150,7 @@ async def _memory(count: int) -> float:
             return running.status("VmRSS") / 1024
 
 
-async def _idle() -> tuple[int, int]:
+async def _idle() -> tuple[int, int, int]:
     with a_root() as root:
         async with Kubelet(root) as kubelet, daemon(root, consoles(10)) as running:
             await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 10, timeout_s=30)
@@ -151,27 +158,27 @@ async def _idle() -> tuple[int, int]:
             names = tuple(kubelet.capacity)
             messages = sum(kubelet.messages(name) for name in names)
             switches = running.status("voluntary_ctxt_switches")
+            uevents = uevents_so_far()
             await asyncio.sleep(IDLE_S)
             return (
                 sum(kubelet.messages(name) for name in names) - messages,
                 running.status("voluntary_ctxt_switches") - switches,
+                uevents_so_far() - uevents,
             )
 
 
 async def _plugs() -> list[float]:
-    """From opening a console, which makes the kernel add /dev/vcs50, to the kubelet's new list."""
-    rules = f'[[resource]]\nname = "screen"\nmatch = {{ SUBSYSTEM = "vc", DEVNAME = "/dev/vcs{CONSOLE}" }}\n'
+    """From opening a console, which makes the kernel add its screen, to the kubelet's new list."""
+    console = reserve_console()
+    rules = f'[[resource]]\nname = "screen"\nmatch = {{ SUBSYSTEM = "vc", DEVNAME = "{console.node}" }}\n'
     took = []
     with a_root() as root:
         async with Kubelet(root) as kubelet, daemon(root, rules):
             await kubelet.wait_until(lambda: kubelet.capacity, timeout_s=30)
             for _ in range(PLUGS):
                 started = time.perf_counter()
-                os.close(os.open(f"/dev/tty{CONSOLE}", os.O_RDWR | os.O_NOCTTY))
-                await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 1)
-                took.append((time.perf_counter() - started) * 1000)
-                console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
-                fcntl.ioctl(console, _VT_DISALLOCATE, CONSOLE)
-                os.close(console)
+                with console.plugged():
+                    await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 1)
+                    took.append((time.perf_counter() - started) * 1000)
                 await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 0)
     return took

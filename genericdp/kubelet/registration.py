@@ -16,10 +16,11 @@ import contextlib
 import os
 import random
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -134,17 +135,11 @@ class Registration:
                 server.add_insecure_port(f"unix:{path}")
             except RuntimeError as error:
                 raise OSError(f"cannot make the socket '{path}': {error}") from error
-            await server.start()
+            await _uninterrupted(server.start())
             yield endpoint
         finally:
-            # Streams end here, and only then may the next registration begin. A cancellation that
-            # comes meanwhile must not leave half a server behind.
-            closing = asyncio.ensure_future(self._close(server, path))
-            try:
-                await asyncio.shield(closing)
-            except asyncio.CancelledError:
-                await closing
-                raise
+            # Streams end here, and only then may the next registration begin.
+            await _uninterrupted(self._close(server, path))
 
     async def _close(self, server: grpc.aio.Server, path: str) -> None:
         await server.stop(grace=None)
@@ -184,6 +179,16 @@ class Registration:
         if progress != self.progress:
             self.progress = progress
             self._on_progress(progress)
+
+
+async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Do something to its end, also when cancelled meanwhile: grpc has no half-started servers."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 def _words(error: Exception) -> str:

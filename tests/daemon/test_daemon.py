@@ -1,5 +1,6 @@
 """The whole daemon on a made-up machine, against the simulated kubelet and its container runtimes."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -423,5 +424,23 @@ def test_a_stop_removes_the_sockets_and_leaves_the_links(run_async: RunAsync, sh
                     await until_allocatable(kubelet, FTDI, 1)
                 assert [name for name in os.listdir(kubelet.directory) if name.startswith("gdp-")] == []
                 assert os.listdir(short_dir / "links") == ["ftdi_A50285BI"]
+
+    run_async(main())
+
+
+@pytest.mark.parametrize("rounds", range(0, 60, 20))
+def test_a_stop_in_the_middle_of_registering_is_clean(
+    run_async: RunAsync, short_dir: Path, rounds: int
+) -> None:
+    """A server of grpc whose start is cancelled cannot be stopped any more."""
+
+    async def main() -> None:
+        many = FixedRules("".join(RULES.replace("ftdi", f"r{number}") for number in range(10)))
+        with a_machine() as machine:
+            async with Kubelet(short_dir):
+                async with a_daemon(machine, many, settings_below(short_dir)) as daemon:
+                    await daemon.plugins.kubelet.wait_until_there()
+                    for _ in range(rounds):
+                        await asyncio.sleep(0)
 
     run_async(main())

@@ -30,7 +30,7 @@ from genericdp.kubelet.registration import Phase, Progress
 from genericdp.links import Links
 from genericdp.state import StateFile
 from genericdp.systemd import Notify
-from genericdp.udev import Deafness, Hint, Monitor, Resync, UdevDevices
+from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices
 
 #: How long a change of the memory may wait for the disk, in seconds: a storm is written once.
 SAVE_AFTER_S = 1.0
@@ -112,7 +112,7 @@ class Daemon:
         self._state = StateFile(settings.state_dir)
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._listen = listen
-        self._hints: dict[tuple[str, str], Hint] = {}
+        self._pending = Pending()
         self._reload = False
         self._stopping = False
         self._awake = asyncio.Event()
@@ -200,7 +200,6 @@ class Daemon:
         return line
 
     def _hear(self, hint: Hint) -> None:
-        """Keep the last hint about each device: the earlier ones would look at the same things."""
         match hint:
             case Deafness(reason=reason):
                 if reason:
@@ -211,18 +210,15 @@ class Daemon:
                     _log.info("udev is heard again")
             case Resync(reason=reason):
                 _log.debug("looking at every device", why=reason)
-                self._hints = {("", ""): hint}
-            case _:
-                self._hints[hint.sys_path, hint.old_sys_path] = hint
+        self._pending.add(hint)
         self._awake.set()
 
     def _follow_hints(self) -> None:
-        hints, self._hints = self._hints, {}
         changed = False
         if self._reload:
             self._reload = False
             changed = self._take_rules()
-        for hint in hints.values():
+        for hint in self._pending.take():
             changed |= self._devices.apply(hint)
         if changed:
             self.step()

@@ -15,7 +15,7 @@ from genericdp.simulator import Kubelet
 from tests.machine import DOMAIN, Steps, settings_below, until_allocatable
 from tests.running import RunAsync
 from tests.udev import gadgets
-from tests.udev.hotplug import console, macvtap, udevd
+from tests.udev.hotplug import macvtap, reserve_console, udevd
 from tests.udev.testbed import Testbed
 
 RULES = """
@@ -42,7 +42,7 @@ match = { SUBSYSTEM = "video4linux", "ATTR{index}" = "0" }
 CONSOLES = """
 [[resource]]
 name = "screen"
-match = { SUBSYSTEM = "vc", DEVNAME = "/dev/vcs4[0-9]" }
+match = { SUBSYSTEM = "vc", DEVNAME = "NODE" }
 
 [[resource]]
 name = "tap"
@@ -116,14 +116,17 @@ def test_two_identical_dongles_are_two_devices(short_dir: Path, bed: Testbed) ->
 
 @pytest.mark.hotplug
 def test_a_real_console_comes_and_goes(run_async: RunAsync, short_dir: Path) -> None:
+    console = reserve_console()
+    id_ = f"screen_vcs{console.number}"
+
     async def main() -> None:
-        async with a_node(short_dir, CONSOLES) as (kubelet, _, _):
-            with console(40) as node:
+        async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _, _):
+            with console.plugged() as node:
                 await until_allocatable(kubelet, f"{DOMAIN}/screen", 1)
-                assert list(kubelet.devices(f"{DOMAIN}/screen")) == ["screen_vcs40"]
-                assert os.readlink(short_dir / "links" / "screen_vcs40") == node
+                assert list(kubelet.devices(f"{DOMAIN}/screen")) == [id_]
+                assert os.readlink(short_dir / "links" / id_) == node
             await until_allocatable(kubelet, f"{DOMAIN}/screen", 0)
-            assert os.readlink(short_dir / "links" / "screen_vcs40") == "screen_vcs40"
+            assert os.readlink(short_dir / "links" / id_) == id_
 
     with udevd():
         run_async(main(), timeout_s=30.0)
@@ -149,9 +152,11 @@ def test_a_real_tap_keeps_its_id_under_another_number(run_async: RunAsync, short
 
 @pytest.mark.hotplug
 def test_without_any_udevd_the_kernel_is_followed(run_async: RunAsync, short_dir: Path) -> None:
+    console = reserve_console()
+
     async def main() -> None:
-        async with a_node(short_dir, CONSOLES) as (kubelet, _, _):
-            with console(41):
+        async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _, _):
+            with console.plugged():
                 await until_allocatable(kubelet, f"{DOMAIN}/screen", 1)
             await until_allocatable(kubelet, f"{DOMAIN}/screen", 0)
 

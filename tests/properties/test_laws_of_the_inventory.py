@@ -1,0 +1,150 @@
+"""Laws of the inventory, on any machine with any rules."""
+
+import random
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.claims import Claims
+from genericdp.core.identity import ID_LIMIT
+from genericdp.core.inventory import Inventory, build, diff
+from genericdp.core.rules import Resource
+from tests.properties.strategies import (
+    DOMAIN,
+    Boot,
+    Unit,
+    booted,
+    boots,
+    machines,
+    physical_ids,
+    rules,
+)
+
+Rules = tuple[Resource, ...]
+Units = tuple[Unit, ...]
+
+
+def built(rules_: Rules, units: Units, boot: Boot | None = None) -> Inventory:
+    return build(Claims(rules_), booted(units, boot or Boot()), DOMAIN)
+
+
+@given(rules, machines(), st.randoms(use_true_random=False))
+def test_the_order_of_enumeration_does_not_matter(rules_: Rules, units: Units, chance: random.Random) -> None:
+    devices = booted(units)
+    expected = build(Claims(rules_), devices, DOMAIN)
+    order = list(devices)
+    chance.shuffle(order)
+    assert build(Claims(rules_), {path: devices[path] for path in order}, DOMAIN) == expected
+
+
+@given(rules, machines())
+def test_a_device_node_is_offered_at_most_once(rules_: Rules, units: Units) -> None:
+    inventory = built(rules_, units)
+    offered = [
+        node.path for offer in inventory.offers.values() for device in offer.devices for node in device.nodes
+    ]
+    assert len(set(offered)) == len(offered)
+    refused = {refusal.node for refusal in inventory.refusals}
+    assert not refused & set(offered)
+
+
+@given(rules, machines())
+def test_every_claimed_node_is_offered_or_refused(rules_: Rules, units: Units) -> None:
+    claims, devices = Claims(rules_), booted(units)
+    inventory = build(claims, devices, DOMAIN)
+    claimed = {device.device_node for device in devices.values() if claims.on(device)}
+    offered = {
+        node.path for offer in inventory.offers.values() for device in offer.devices for node in device.nodes
+    }
+    assert claimed == offered | {refusal.node for refusal in inventory.refusals}
+
+
+@given(rules, machines())
+def test_an_id_is_one_on_the_node_short_and_plain(rules_: Rules, units: Units) -> None:
+    inventory = built(rules_, units)
+    ids = [id_ for offer in inventory.offers.values() for id_ in offer.ids]
+    assert len(set(ids)) == len(ids)
+    for id_ in ids:
+        assert re.fullmatch(r"[A-Za-z0-9._-]+", id_)
+        assert len(id_) <= ID_LIMIT
+
+
+@given(rules, machines(), boots, boots)
+def test_ids_depend_on_nothing_that_another_boot_changes(
+    rules_: Rules, units: Units, one: Boot, other: Boot
+) -> None:
+    first, second = booted(units, one), booted(units, other)
+    assert physical_ids(build(Claims(rules_), first, DOMAIN), first) == physical_ids(
+        build(Claims(rules_), second, DOMAIN), second
+    )
+
+
+@given(rules, machines(), boots, boots)
+def test_a_link_is_of_the_same_node_after_another_boot(
+    rules_: Rules, units: Units, one: Boot, other: Boot
+) -> None:
+    def links(boot: Boot) -> dict[str, str]:
+        devices = booted(units, boot)
+        inventory = build(Claims(rules_), devices, DOMAIN)
+        return {
+            node.link: devices[node.sys_path].properties["PHYSICAL"]
+            for offer in inventory.offers.values()
+            for device in offer.devices
+            for node in device.nodes
+        }
+
+    assert links(one) == links(other)
+
+
+@given(rules, machines())
+def test_no_two_nodes_have_one_link_and_none_leads_out_of_the_directory(rules_: Rules, units: Units) -> None:
+    inventory = built(rules_, units)
+    links = [
+        node.link for offer in inventory.offers.values() for device in offer.devices for node in device.nodes
+    ]
+    assert len(set(links)) == len(links)
+    for link in links:
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+:,@=-]*", link)
+        assert len(link) <= 255 - len(".new")
+    assert set(inventory.links()) == set(links)
+
+
+@given(rules, machines(), st.data())
+def test_what_is_kept_between_two_rebuilds_never_shows(
+    rules_: Rules, units: Units, data: st.DataObject
+) -> None:
+    claims = Claims(rules_)
+    ties: dict[str, str] = {}
+    devices = booted(units)
+    for _ in range(4):
+        # Some leave, some come back, as the same snapshots; now and then, the machine boots.
+        if data.draw(st.booleans()):
+            present = {path: devices[path] for path in data.draw(st.permutations(sorted(devices)))}
+        else:
+            gone = data.draw(st.sets(st.sampled_from(sorted(devices)))) if devices else set()
+            present = {path: device for path, device in devices.items() if path not in gone}
+        inventory = build(claims, present, DOMAIN, ties=ties)
+        assert inventory == build(Claims(rules_), present, DOMAIN, ties=ties)
+        ties = dict(inventory.ties)
+        if data.draw(st.booleans()):
+            devices = booted(units, data.draw(boots))
+
+
+@given(rules, machines(), rules, machines())
+def test_a_difference_is_empty_exactly_when_the_offers_are_equal(
+    rules_: Rules, units: Units, other_rules: Rules, other_units: Units
+) -> None:
+    one, other = built(rules_, units), built(other_rules, other_units)
+    for before, after in (
+        (one, one),
+        (one, built(rules_, units)),
+        (one, other),
+        (one, built(rules_, other_units)),
+    ):
+        changes = diff(before, after)
+        assert bool(changes) is (dict(before.offers) != dict(after.offers))
+        named = {*changes.added, *changes.removed, *changes.updated}
+        assert len(named) == len(changes.added) + len(changes.removed) + len(changes.updated)
+        untouched = before.offers.keys() - named
+        assert all(before.offers[name] == after.offers[name] for name in untouched)

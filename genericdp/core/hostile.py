@@ -7,7 +7,8 @@ for each place such a string may go to; nothing else may put one there.
 
 import re
 
-_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:,@=-]")
+# No comma: the env that lists container paths separates them by it.
+_NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:@=-]")
 _NOT_IN_VALUE = re.compile(r"[^\x20-\x7e]")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
 

@@ -215,6 +215,12 @@ def test_no_value_of_a_device_makes_a_line_or_a_byte_of_its_own() -> None:
     assert allocation.annotations == {"example.com/n": "a_LD_PRELOAD=x___"}
 
 
+def test_no_name_of_a_device_makes_two_paths_of_one() -> None:
+    tty = a_usb_node(a_usb_device(serial="A"), "tty", "ttyUSB0", properties={"NAME": "a,b"})
+    allocation = answer(FTDI + 'container_path = "/dev/{NAME}"', [tty])
+    assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/a_b"
+
+
 # Replicas
 
 

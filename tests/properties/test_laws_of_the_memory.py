@@ -123,8 +123,8 @@ def test_who_stays_keeps_its_id_whoever_comes_and_goes(rules_: Rules, history: l
     last: dict[tuple[str, str], str] = {}
     stayed: set[Unit] = set()
     for moment in history:
-        _, inventory, _ = node.live(moment)
-        now = physical_ids(inventory, booted(moment.units, moment.boot))
+        there, _, _ = node.live(moment)
+        now = physical_ids(there, booted(moment.units, moment.boot))
         for (resource, physical), id_ in now.items():
             unit = next(unit for unit in moment.units if physical.partition(" ")[0] == unit.port)
             # A group that spans units is its value; which units are in it does not matter.

@@ -159,7 +159,9 @@ def _grace_s(resource: Resource | None) -> float:
 
 
 def _tombstone(device: Device) -> Device:
-    return replace(device, health=Health.UNHEALTHY, reason="it is unplugged")
+    # Another device may be at its sys paths by now; the rest of its nodes Allocate still asks about.
+    nodes = tuple(replace(node, sys_path="") for node in device.nodes)
+    return replace(device, health=Health.UNHEALTHY, reason="it is unplugged", nodes=nodes)
 
 
 def _with_absent(offer: Offer, present: Mapping[str, Remembered], absent: Mapping[str, Remembered]) -> Offer:

@@ -26,7 +26,7 @@ class Node:
     table     which of the resource's node tables it goes by
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
-    sys_path  the udev device
+    sys_path  the udev device, "" once that has gone
     """
 
     path: str

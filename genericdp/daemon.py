@@ -17,7 +17,7 @@ from typing import Protocol
 from genericdp import log, usb
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Inventory, build, device_behind, diff, without_links
+from genericdp.core.inventory import Inventory, build, diff, without_links
 from genericdp.core.memory import Memory, next_forgetting, remember
 from genericdp.core.news import news
 from genericdp.core.rules import Resource, attributes_of
@@ -269,10 +269,7 @@ class Daemon:
             await asyncio.sleep(ASK_AGAIN_S)
 
     def _held(self, holdings: holders.Holdings) -> frozenset[str]:
-        offers = self.inventory.offers
-        return frozenset(
-            device_behind(id_, offers[resource].resource) for resource, id_ in holdings if resource in offers
-        )
+        return self.memory.held_among(id_ for _, id_ in holdings)
 
     async def _keep_watchdog(self) -> None:
         interval = self._notify.watchdog_interval_s

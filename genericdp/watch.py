@@ -6,6 +6,8 @@ The rules of this file:
   the file descriptor joins the event loop.
 * An event is a hint. The callback is told names, or nothing when anything may have happened (the
   directory came or went, the queue overflowed); it looks for itself.
+* What cannot be watched (inotify instances are scarce on a busy node) is looked at every few seconds
+  instead, and the log says so: a watch never ends the daemon.
 """
 
 import asyncio
@@ -16,7 +18,11 @@ from contextlib import suppress
 
 from inotify_simple import INotify, flags
 
+from genericdp import log
 from genericdp.errors import GenericdpError
+
+#: How often to look at, and try to watch, a directory that cannot be watched, in seconds.
+AGAIN_S = 5.0
 
 _IN_DIRECTORY = (
     flags.CREATE
@@ -52,40 +58,64 @@ _HINTS = {
 #: Told the names in the directory that something happened to; empty: anything may have happened.
 Callback = Callable[[frozenset[str]], None]
 
+_log = log.get(__name__)
+
 
 class DirectoryWatch:
     """Calls `on_event` from the running event loop whenever something happens in `directory`.
 
     Begins with the constructor, ends with `close`. What happened before is the caller's to look up,
-    after the constructor returned. Raises GenericdpError when the directory cannot be watched.
+    after the constructor returned. While the directory cannot be watched, `on_event` is called every
+    `again_s` seconds: anything may have happened.
     """
 
-    def __init__(self, directory: str, on_event: Callback) -> None:
+    def __init__(self, directory: str, on_event: Callback, *, again_s: float = AGAIN_S) -> None:
         self.directory = os.path.abspath(directory)
         self._on_event = on_event
+        self._again_s = again_s
         self._loop = asyncio.get_running_loop()
         self._watches: dict[int, str] = {}
-        try:
-            self._inotify = INotify()
-        except OSError as error:
-            raise _cannot_watch(self.directory, error) from error
-        try:
-            self._look_again()
-        except GenericdpError:
-            self._inotify.close()
-            raise
-        self._loop.add_reader(self._inotify.fileno(), self._read)
+        self._inotify: INotify | None = None
+        self._again: asyncio.TimerHandle | None = None
+        self._watch()
 
     def close(self) -> None:
         """Stop watching. May be called twice."""
-        if not self._inotify.closed:
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
+        self._let_go()
+
+    def _watch(self) -> None:
+        """Watch from now on, or say why not and try again later."""
+        try:
+            if self._inotify is None:
+                self._inotify = _new_inotify(self.directory)
+                self._loop.add_reader(self._inotify.fileno(), self._read)
+            self._look_again(self._inotify)
+        except GenericdpError as error:
+            self._let_go()
+            self._again = self._loop.call_later(self._again_s, self._try_again)
+            _log.warning("a directory is not watched, looking now and then", why=error, hint=error.hint)
+
+    def _try_again(self) -> None:
+        self._again = None
+        self._watch()
+        if self._again is None:
+            _log.info("a directory is watched again", directory=self.directory)
+        self._on_event(frozenset())
+
+    def _let_go(self) -> None:
+        self._watches = {}
+        if self._inotify is not None:
             self._loop.remove_reader(self._inotify.fileno())
             self._inotify.close()
+            self._inotify = None
 
     def _read(self) -> None:
         names: set[str] = set()
         anything = False
-        for event in self._inotify.read(timeout=0):
+        for event in self._inotify.read(timeout=0) if self._inotify is not None else ():
             path = self._watches.get(event.wd)
             if path == self.directory and event.name:
                 names.add(event.name)
@@ -95,14 +125,12 @@ class DirectoryWatch:
                 # Of an ancestor, only what lies on the way to the directory is of interest.
                 anything |= not event.name or event.name == _next_below(path, self.directory)
         if anything:
-            try:
-                self._look_again()
-            finally:
-                self._on_event(frozenset())
+            self._watch()
+            self._on_event(frozenset())
         elif names:
             self._on_event(frozenset(names))
 
-    def _look_again(self) -> None:
+    def _look_again(self, inotify: INotify) -> None:
         """Watch the directory if it exists, and the nearest ancestor that does.
 
         The ancestor tells when the directory is replaced while somebody still holds the old one
@@ -112,23 +140,30 @@ class DirectoryWatch:
         while not found:
             for watch in self._watches:
                 with suppress(OSError):  # the kernel dropped the watch of a directory that is gone
-                    self._inotify.rm_watch(watch)
+                    inotify.rm_watch(watch)
             self._watches = {}
-            self._add(self.directory, _IN_DIRECTORY)
-            above = (path for path in _ancestors(self.directory) if self._add(path, _IN_ANCESTOR))
+            self._add(inotify, self.directory, _IN_DIRECTORY)
+            above = (path for path in _ancestors(self.directory) if self._add(inotify, path, _IN_ANCESTOR))
             ancestor = next(above, "")
             # What came into being before this watch is in no event: climb down again.
             below = os.path.join(ancestor, _next_below(ancestor, self.directory))
             found = below in self._watches.values() or not os.path.isdir(below)
 
-    def _add(self, path: str, mask: int) -> bool:
+    def _add(self, inotify: INotify, path: str, mask: int) -> bool:
         try:
-            self._watches[self._inotify.add_watch(path, mask)] = path
+            self._watches[inotify.add_watch(path, mask)] = path
         except OSError as error:
             if error.errno in _ABSENT:
                 return False
             raise _cannot_watch(path, error) from error
         return True
+
+
+def _new_inotify(directory: str) -> INotify:
+    try:
+        return INotify()
+    except OSError as error:
+        raise _cannot_watch(directory, error) from error
 
 
 def _cannot_watch(path: str, error: OSError) -> GenericdpError:

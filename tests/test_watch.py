@@ -11,7 +11,6 @@ from typing import Self
 
 import pytest
 
-from genericdp.errors import GenericdpError
 from genericdp.watch import DirectoryWatch
 from tests.running import RunAsync
 
@@ -21,9 +20,9 @@ ANYTHING: frozenset[str] = frozenset()
 class Ear:
     """A watch, and what it was told."""
 
-    def __init__(self, directory: str | Path) -> None:
+    def __init__(self, directory: str | Path, again_s: float = 60.0) -> None:
         self._told: asyncio.Queue[frozenset[str]] = asyncio.Queue()
-        self.watch = DirectoryWatch(str(directory), self._told.put_nowait)
+        self.watch = DirectoryWatch(str(directory), self._told.put_nowait, again_s=again_s)
 
     def __enter__(self) -> Self:
         return self
@@ -259,52 +258,87 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(user)
 
 
-def test_a_directory_that_may_not_be_read_is_refused(short_dir: Path, run_async: RunAsync) -> None:
+def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said to the operator: the reason and what to do."""
+    fields = [vars(record)["fields"] for record in caplog.records if record.levelname == "WARNING"]
+    return [f"{each['why']}; {each['hint']}" for each in fields]
+
+
+def test_a_directory_that_may_not_be_watched_is_looked_at_until_it_may(
+    short_dir: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+) -> None:
     short_dir.chmod(0o755)
-    (short_dir / "secret").mkdir(mode=0)
+    secret = short_dir / "secret"
+    secret.mkdir(mode=0)
 
     async def main() -> None:
-        with as_nobody(), pytest.raises(GenericdpError) as refused:
-            Ear(short_dir / "secret")
-        assert str(refused.value) == f"cannot watch the directory '{short_dir}/secret': Permission denied"
-        assert refused.value.hint == "genericdp needs the right to read it"
+        with as_nobody():
+            ear = Ear(secret, again_s=0.01)
+            for _ in range(3):
+                await ear.hears()
+        with ear:
+            await ear.hears()
+            (secret / "kubelet.sock").touch()
+            await ear.hears("kubelet.sock")
 
-    run_async(main())
+    with caplog.at_level("INFO"):
+        run_async(main())
+    assert set(warnings_in(caplog)) == {
+        f"cannot watch the directory '{secret}': Permission denied; genericdp needs the right to read it"
+    }
+    assert caplog.records[-1].message == "a directory is watched again"
 
 
 def test_a_directory_that_can_no_longer_be_watched_is_told_of_all_the_same(
-    short_dir: Path, run_async: RunAsync
+    short_dir: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
 ) -> None:
     short_dir.chmod(0o755)
+    secret = short_dir / "secret"
 
     async def main() -> None:
-        errors: list[BaseException | None] = []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: errors.append(context.get("exception"))
-        )
-        with Ear(short_dir / "secret") as ear:
-            os.mkdir(short_dir / "secret", mode=0)
+        with Ear(secret) as ear:
+            os.mkdir(secret, mode=0)
             with as_nobody():
                 await ear.hears()
-            assert [str(error) for error in errors] == [
-                f"cannot watch the directory '{short_dir}/secret': Permission denied"
-            ]
 
     run_async(main())
+    assert warnings_in(caplog) == [
+        f"cannot watch the directory '{secret}': Permission denied; genericdp needs the right to read it"
+    ]
 
 
-def test_without_inotify_instances_the_hint_names_the_limits(tmp_path: Path, run_async: RunAsync) -> None:
+def test_without_inotify_instances_the_directory_is_looked_at_and_the_hint_names_the_limits(
+    tmp_path: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
         try:
-            with pytest.raises(GenericdpError) as refused:
-                Ear(tmp_path)
+            ear = Ear(tmp_path, again_s=0.01)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert str(refused.value) == f"cannot watch the directory '{tmp_path}': Too many open files"
-        assert refused.value.hint == (
-            "raise the sysctl fs.inotify.max_user_instances, or the limit of open files"
-        )
+        with ear:
+            await ear.hears()
+            (tmp_path / "kubelet.sock").touch()
+            await ear.hears("kubelet.sock")
 
     run_async(main())
+    (warning,) = warnings_in(caplog)
+    assert warning == (
+        f"cannot watch the directory '{tmp_path}': Too many open files; "
+        "raise the sysctl fs.inotify.max_user_instances, or the limit of open files"
+    )
+
+
+def test_a_watch_that_never_came_about_is_closed_like_any_other(
+    short_dir: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+) -> None:
+    short_dir.chmod(0o755)
+    (short_dir / "secret").mkdir(mode=0)
+
+    async def main() -> None:
+        with as_nobody(), Ear(short_dir / "secret"):
+            pass
+
+    run_async(main())
+    assert len(warnings_in(caplog)) == 1

@@ -90,7 +90,7 @@ class Daemon:
         devices: Devices | None = None,
         listen: Listen = listen_to_udev,
         notify: Notify | None = None,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] = time.monotonic,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
         self.settings = settings

@@ -9,7 +9,7 @@ from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.core.device import UdevDevice
 from genericdp.core.identity import natural
-from genericdp.core.inventory import Device, Node, Offer
+from genericdp.core.offer import Device, Node, Offer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

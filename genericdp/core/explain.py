@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Device, Inventory, Offer
+from genericdp.core.inventory import Inventory
 from genericdp.core.match import Verdict
+from genericdp.core.offer import Device, Offer
 from genericdp.core.rules import EVERYTHING, NodeTable, Resource
 
 #: A match, judged: the verdicts of each alternative. () for a match without conditions.

@@ -15,16 +15,7 @@ from genericdp.core.compose import Composer
 from genericdp.core.device import UdevDevice
 from genericdp.core.group import Group, gather, identity_of
 from genericdp.core.identity import Identity, Ties, UnidentifiedError, assign
-from genericdp.core.offer import (
-    Device,
-    Health,
-    Node,
-    Offer,
-    Overlap,
-    Refusal,
-    device_behind,
-    in_order,
-)
+from genericdp.core.offer import Device, Health, Offer, Overlap, Refusal, in_order
 from genericdp.core.rules import Resource
 from genericdp.core.template import MissingPropertyError
 
@@ -205,19 +196,3 @@ def _draft(
     )
     claims.drafts[resource.name] = draft
     return draft
-
-
-__all__ = [
-    "Changes",
-    "Device",
-    "Health",
-    "Inventory",
-    "Node",
-    "Offer",
-    "Overlap",
-    "Refusal",
-    "build",
-    "device_behind",
-    "diff",
-    "without_links",
-]

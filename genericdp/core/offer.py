@@ -87,11 +87,6 @@ class Offer:
         return {f"{device.id}.{n}": device for device in self.devices for n in range(count)}
 
 
-def device_behind(id_: str, resource: Resource) -> str:
-    """The device's own id behind an id that the kubelet knows."""
-    return id_ if resource.replicas is None else id_.rpartition(".")[0] or id_
-
-
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
     """The devices in the order of their ids, with a NUMA node for all of them or for none.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import grpc
 
 from genericdp.core.allocate import Allocation, UnknownDeviceError, allocate
-from genericdp.core.inventory import Device, Offer, device_behind
+from genericdp.core.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import deviceplugin as api
@@ -249,6 +249,3 @@ def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
         annotations=dict(allocation.annotations),
         cdi_devices=[api.CDIDevice(name=name) for name in allocation.cdi_devices],
     )
-
-
-__all__ = ["Allocated", "Plugin", "answer_of", "device_behind", "list_of"]

@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from genericdp.core.inventory import Changes, Inventory, Offer
+from genericdp.core.inventory import Changes, Inventory
+from genericdp.core.offer import Offer
 from genericdp.core.settings import Settings
 from genericdp.kubelet.plugin import Allocated, Plugin
 from genericdp.kubelet.registration import Phase, Progress, Registration

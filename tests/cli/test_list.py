@@ -11,8 +11,8 @@ from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Device
 from genericdp.core.memory import Memory, Remembered
+from genericdp.core.offer import Device
 from genericdp.core.settings import Settings
 from tests.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_serial, by_sys_path, resources_of
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from genericdp.core.inventory import Inventory, Overlap, Refusal
+from genericdp.core.inventory import Inventory
 from genericdp.core.match import Match
 from genericdp.core.news import News, news
-from genericdp.core.offer import Device, Health, Node, Offer
+from genericdp.core.offer import Device, Health, Node, Offer, Overlap, Refusal
 from genericdp.core.rules import EVERY_NODE, Resource
 
 NAME = "example.com/ftdi"

@@ -1,7 +1,7 @@
 """What a resource offers: ids, replicas, order, topology."""
 
 from genericdp.core.match import Match
-from genericdp.core.offer import Device, Health, Offer, device_behind, in_order
+from genericdp.core.offer import Device, Health, Offer, in_order
 from genericdp.core.rules import Resource
 
 ONE = Resource("example.com/fuse", Match())
@@ -28,14 +28,6 @@ def test_of_a_shared_device_the_kubelet_hears_an_id_for_each_replica() -> None:
 
 def test_one_replica_has_a_number_too() -> None:
     assert list(Offer(Resource("example.com/x", Match(), replicas=1), (Device("a"),)).ids) == ["a.0"]
-
-
-def test_the_device_behind_an_id() -> None:
-    assert device_behind("fuse_fuse", ONE) == "fuse_fuse"
-    assert device_behind("camera_7F3A.index1", ONE) == "camera_7F3A.index1"
-    assert device_behind("camera_7F3A.index1.2", SHARED) == "camera_7F3A.index1"
-    # From before the rule had replicas.
-    assert device_behind("fuse_fuse", SHARED) == "fuse_fuse"
 
 
 def test_devices_are_in_the_order_of_their_ids() -> None:

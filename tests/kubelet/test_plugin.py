@@ -10,8 +10,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from genericdp.core.inventory import Device, Health, Node, Offer
 from genericdp.core.match import Match
+from genericdp.core.offer import Device, Health, Node, Offer
 from genericdp.core.rules import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import deviceplugin as api

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from genericdp.core.allocate import UnknownDeviceError, allocate
 from genericdp.core.claims import Claims
 from genericdp.core.inventory import build
-from genericdp.core.offer import Offer, device_behind
+from genericdp.core.offer import Offer
 from genericdp.core.prefer import prefer
 from genericdp.core.rules import Resource
 from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
@@ -37,7 +37,7 @@ def test_an_answer_holds_what_was_asked_for_and_nothing_else(
     for offer in offers(rules_, units):
         ids = data.draw(st.lists(st.sampled_from(sorted(offer.ids)), min_size=1, unique=True))
         answer = allocate(offer, ids, LINKS)
-        chosen = {device_behind(id_, offer.resource) for id_ in ids}
+        chosen = {offer.ids[id_].id for id_ in ids}
         links = {node.link for device in offer.devices if device.id in chosen for node in device.nodes}
         assert {spec.host_path for spec in answer.devices} == {f"{LINKS}/{link}" for link in links}
         assert all(spec.permissions == "rw" for spec in answer.devices)

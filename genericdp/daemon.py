@@ -168,7 +168,7 @@ class Daemon:
             ties=self.memory.ties,
             known_ports=self.memory.known_ports,
         )
-        inventory, memory = remember(built, self.memory, now, held)
+        inventory, memory = remember(built, self.memory, now, held, self._devices.devices)
         inventory = without_links(inventory, self._apply_links(inventory))
         changes = diff(self.inventory, inventory)
         for each in news(self.inventory, inventory):
@@ -265,11 +265,8 @@ class Daemon:
                 continue
             holdings = await holders.ask(self.settings.pod_resources_socket)
             if holdings is not None:
-                self.step(self._held(holdings))
+                self.step(frozenset(id_ for _, id_ in holdings))
             await asyncio.sleep(ASK_AGAIN_S)
-
-    def _held(self, holdings: holders.Holdings) -> frozenset[str]:
-        return self.memory.held_among(id_ for _, id_ in holdings)
 
     async def _keep_watchdog(self) -> None:
         interval = self._notify.watchdog_interval_s

@@ -4,7 +4,8 @@ The rules of this file:
 
 * Written only when what it says changed, whole, by rename: a power cut leaves the old or the new one.
 * A file that cannot be understood is reported and kept aside; the daemon starts with an empty memory.
-* When a device left is not saved: after a restart its grace begins anew, which errs on the safe side.
+* When a device left, or an id was withdrawn, is not saved: after a restart its grace begins anew, which
+  errs on the safe side.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any
 
 from genericdp.core.memory import Memory, Remembered
 from genericdp.core.offer import Device, Health
+from genericdp.core.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 
 _VERSION = 1
@@ -90,6 +92,11 @@ def _render(memory: Memory) -> dict[str, Any]:
             }
             for id_, known in memory.devices.items()
         },
+        "replicas": dict(memory.shares.replicas),
+        "withdrawn": {
+            id_: {"resource": one.resource, "device": one.device}
+            for id_, one in memory.shares.withdrawn.items()
+        },
     }
 
 
@@ -98,18 +105,24 @@ def _parse(saved: Any) -> Memory:
         raise ValueError(f"version {saved['version']!r}, expected {_VERSION}")
     ties = {_text(unit): _text(port) for unit, port in saved["ties"].items()}
     devices = {id_: _parse_device(_text(id_), entry) for id_, entry in saved["devices"].items()}
-    return Memory(devices, ties)
+    return Memory(devices, ties, _parse_shares(saved))
+
+
+def _parse_shares(saved: Any) -> Shares:
+    replicas = {_text(name): _count(number) for name, number in saved.get("replicas", {}).items()}
+    withdrawn = {
+        _text(id_): Withdrawn(_text(entry["resource"]), _text(entry["device"]))
+        for id_, entry in saved.get("withdrawn", {}).items()
+    }
+    return Shares(replicas, withdrawn)
 
 
 def _parse_device(id_: str, entry: Any) -> Remembered:
-    numa = entry["numa"]
-    if numa is not None and not isinstance(numa, int):
-        raise TypeError(f"numa of {id_!r} is {numa!r}")
     device = Device(
         id=id_,
         health=Health.UNHEALTHY,
         links=tuple(_link(name) for name in entry["links"]),
-        numa=numa,
+        numa=_count(entry["numa"]),
         unit=_text(entry["unit"]),
         port=_text(entry["port"]),
         hub=_text(entry["hub"]),
@@ -120,6 +133,12 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: Any) -> int | None:
+    if value is not None and (not isinstance(value, int) or value < 0):
+        raise TypeError(f"{value!r} is no number from 0")
     return value
 
 

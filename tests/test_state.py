@@ -9,6 +9,7 @@ import pytest
 
 from genericdp.core.memory import Memory, Remembered
 from genericdp.core.offer import Device, Health
+from genericdp.core.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 from genericdp.state import StateFile
 
@@ -28,6 +29,10 @@ MEMORY = Memory(
         ),
     },
     ties={"ftdi_A5": PORT},
+    shares=Shares(
+        {"example.com/ftdi": 2, "example.com/modem": None},
+        {"ftdi_A5.7": Withdrawn("example.com/ftdi", "ftdi_A5", since=3.0)},
+    ),
 )
 
 
@@ -36,6 +41,9 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
     loaded = StateFile(str(tmp_path)).load()
     assert loaded.ties == MEMORY.ties
     assert loaded.known_ports == MEMORY.known_ports
+    assert loaded.shares == Shares(
+        MEMORY.shares.replicas, {"ftdi_A5.7": Withdrawn("example.com/ftdi", "ftdi_A5", since=None)}
+    )
     assert loaded.devices == {
         id_: Remembered(
             known.resource,
@@ -77,7 +85,7 @@ def test_it_is_written_only_when_it_says_something_else(tmp_path: Path) -> None:
     os.unlink(state.path)
     state.save(MEMORY)
     later = Remembered("example.com/modem", MEMORY.devices["modem_7"].device, absent_since=99.0)
-    state.save(Memory({**MEMORY.devices, "modem_7": later}, MEMORY.ties))
+    state.save(Memory({**MEMORY.devices, "modem_7": later}, MEMORY.ties, MEMORY.shares))
     assert not os.path.exists(state.path)
     state.save(Memory(MEMORY.devices))
     assert os.path.exists(state.path)
@@ -97,7 +105,13 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
     state.save(Memory())
     with open(state.path, encoding="utf-8") as reader:
         state.save(MEMORY)
-        assert json.load(reader) == {"version": 1, "ties": {}, "devices": {}}
+        assert json.load(reader) == {
+            "version": 1,
+            "ties": {},
+            "devices": {},
+            "replicas": {},
+            "withdrawn": {},
+        }
     assert os.listdir(tmp_path) == ["memory.json"]
 
 
@@ -113,7 +127,12 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             "AttributeError(\"'list' object has no attribute 'items'\")",
         ),
         ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is no text')"),
-        ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('numa')"),
+        ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": -1}}',
+            "TypeError('-1 is no number from 0')",
+        ),
+        ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
     ],
 )
 def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why: str) -> None:
@@ -135,7 +154,7 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"numa": "0"}, "TypeError(\"numa of 'a' is '0'\")"),
+        ({"numa": "0"}, "TypeError(\"'0' is no number from 0\")"),
         ({"links": ["../etc/passwd"]}, "ValueError(\"'../etc/passwd' is no link name\")"),
         ({"links": [".."]}, "ValueError(\"'..' is no link name\")"),
         ({"links": [".new"]}, "ValueError(\"'.new' is no link name\")"),
@@ -199,3 +218,12 @@ def test_whatever_a_device_is_called_can_be_saved(tmp_path: Path) -> None:
     memory = Memory(ties={"unit": hostile})
     StateFile(str(tmp_path)).save(memory)
     assert StateFile(str(tmp_path)).load() == memory
+
+
+def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": "p"}, "devices": {"a": GOOD}}))
+    loaded = state.load()
+    assert loaded.ties == {"u": "p"}
+    assert list(loaded.devices) == ["a"]
+    assert loaded.shares == Shares()

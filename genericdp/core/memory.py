@@ -12,13 +12,14 @@ The rules of this file:
 """
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.identity import Ties
 from genericdp.core.inventory import Inventory
-from genericdp.core.offer import Device, Health, Offer, in_order
-from genericdp.core.rules import UNPLUG_GRACE_S, Resource
+from genericdp.core.offer import Device, Health, Offer, Refusal, in_order
+from genericdp.core.rules import Resource, grace_s
+from genericdp.core.withdrawn import Shares, next_dropping, withdraw
 
 #: How many absent devices of one resource are remembered beside those that are surely held, and how
 #: many ids they may make with replicas; the longest absent ones go first. Only a device that invents
@@ -48,10 +49,11 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Every device that may be held (by id) and the ties of twins (see `identity.assign`)."""
+    """Every device that may be held (by id), how it was shared, and the ties of twins (`identity.assign`)."""
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
     ties: Ties = field(default_factory=dict)
+    shares: Shares = field(default_factory=Shares)
 
     @property
     def known_ports(self) -> Ties:
@@ -61,56 +63,57 @@ class Memory:
         )
         return {known.device.unit: known.device.port for known in present_last}
 
-    def held_among(self, ids: Iterable[str]) -> frozenset[str]:
-        """The devices behind the ids that pods hold, with or without the number of a replica."""
-        # Which of the two it is is in no rule any more once a resource has gone: both are kept.
-        both = (name for id_ in ids for name in (id_, id_.rpartition(".")[0]))
-        return frozenset(name for name in both if name in self.devices)
-
 
 def remember(
-    inventory: Inventory, memory: Memory, now: float, held: frozenset[str] | None
+    inventory: Inventory,
+    memory: Memory,
+    now: float,
+    held: frozenset[str] | None,
+    plugged: Container[str] = (),
 ) -> tuple[Inventory, Memory]:
     """The inventory with its absent devices as Unhealthy, and the memory after it.
 
-    now    seconds, on a clock that does not jump
-    held   the devices that pods hold (`Memory.held_among`); None when nobody can say, and then
-           nothing is forgotten
+    now      seconds, on a clock that does not jump
+    held     the ids that pods hold; None when nobody can say, and then nothing is forgotten
+    plugged  the sys paths of all udev devices: what is there and in no offer is not unplugged
     """
-    before: dict[str, dict[str, Remembered]] = {}
-    for id_, known in memory.devices.items():
-        before.setdefault(known.resource, {})[id_] = known
+    leaving = _Leaving(now, None if held is None else _with_devices(held), plugged, inventory.refusals)
+    before = _by_resource(memory.devices)
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     for name, offer in inventory.offers.items():
         mine = before.pop(name, {})
         present = {device.id: _renewed(name, device, mine.pop(device.id, None)) for device in offer.devices}
-        absent = _absent(mine, offer.resource, now, held)
+        absent = leaving.absent(mine, offer.resource)
         devices |= present | absent
         offers[name] = _with_absent(offer, present, absent)
-    withdrawn: list[str] = []
+    gone_links: list[str] = []
     for mine in before.values():
-        absent = _absent(mine, None, now, held)
+        absent = leaving.absent(mine, None)
         devices |= absent
-        withdrawn += [link for known in absent.values() for link in known.device.links]
+        gone_links += [link for known in absent.values() for link in known.device.links]
+    shared, shares = withdraw(
+        offers, memory.shares, _by_resource(devices), before=memory.devices, now=now, held=held
+    )
     return (
-        replace(inventory, offers=offers, withdrawn=tuple(sorted(withdrawn))),
-        Memory(devices, _ties_worth_keeping(inventory.ties, devices)),
+        replace(inventory, offers=shared, withdrawn=tuple(sorted(gone_links))),
+        Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares),
     )
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
-    """When the grace of the first absent device ends, on the clock of `remember`; None without any.
+    """When the first grace of what is absent or withdrawn ends, on the clock of `remember`; None without.
 
     In the past for a device that is still held, or of which nobody can say.
     """
     ends = [
-        known.absent_since + _grace_s(offer.resource if offer is not None else None)
+        known.absent_since + grace_s(offer.resource if offer is not None else None)
         for known in memory.devices.values()
         if known.absent_since is not None
         for offer in (inventory.offers.get(known.resource),)
     ]
-    return min(ends, default=None)
+    dropping = next_dropping(memory.shares, inventory.offers)
+    return min(ends if dropping is None else [*ends, dropping], default=None)
 
 
 def _renewed(resource: str, device: Device, known: Remembered | None) -> Remembered:
@@ -124,27 +127,62 @@ def _renewed(resource: str, device: Device, known: Remembered | None) -> Remembe
     return known if known.device == device and known.absent_since is None else Remembered(resource, device)
 
 
-def _absent(
-    gone: Mapping[str, Remembered], resource: Resource | None, now: float, held: frozenset[str] | None
-) -> dict[str, Remembered]:
-    """Those of the devices that are gone which may not be forgotten yet."""
-    grace_s = _grace_s(resource)
-    absent: dict[str, Remembered] = {}
-    for id_, known in gone.items():
-        if known.absent_since is None:
-            absent[id_] = Remembered(known.resource, _tombstone(known.device), now)
-        elif held is None or id_ in held or now - known.absent_since < grace_s:
-            absent[id_] = known
-    limit = min(ABSENT_LIMIT, max(1, ABSENT_ID_LIMIT // ((resource and resource.replicas) or 1)))
-    if len(absent) <= limit:
-        return absent
-    certain = held or frozenset()
-    others = sorted(
-        (id_ for id_ in absent if id_ not in certain),
-        key=lambda id_: (-(absent[id_].absent_since or 0.0), id_),
-    )
-    dropped = frozenset(others[limit:])
-    return {id_: known for id_, known in absent.items() if id_ not in dropped}
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """What decides about devices that are gone.
+
+    held  every id that pods hold and every device behind one; None when nobody can say
+    """
+
+    now: float
+    held: frozenset[str] | None
+    plugged: Container[str]
+    refusals: Iterable[Refusal]
+
+    def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
+        """Those of the devices that are gone which may not be forgotten yet."""
+        grace = grace_s(resource)
+        absent: dict[str, Remembered] = {}
+        for id_, known in gone.items():
+            if known.absent_since is None:
+                absent[id_] = Remembered(known.resource, self._tombstone(known), self.now)
+            elif self.held is None or id_ in self.held or self.now - known.absent_since < grace:
+                absent[id_] = known
+        limit = min(ABSENT_LIMIT, max(1, ABSENT_ID_LIMIT // ((resource and resource.replicas) or 1)))
+        if len(absent) <= limit:
+            return absent
+        certain = self.held or frozenset()
+        others = sorted(
+            (id_ for id_ in absent if id_ not in certain),
+            key=lambda id_: (-(absent[id_].absent_since or 0.0), id_),
+        )
+        dropped = frozenset(others[limit:])
+        return {id_: known for id_, known in absent.items() if id_ not in dropped}
+
+    def _tombstone(self, known: Remembered) -> Device:
+        # Another device may be at its sys paths by now; the rest of its nodes Allocate still asks about.
+        nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
+        return replace(known.device, health=Health.UNHEALTHY, reason=self._reason(known), nodes=nodes)
+
+    def _reason(self, known: Remembered) -> str:
+        paths = {node.path for node in known.device.nodes if node.sys_path in self.plugged}
+        if not paths:
+            return "it is unplugged"
+        refused = (each for each in self.refusals if each.resource == known.resource and each.node in paths)
+        return next((each.reason for each in refused), "the rules no longer take it")
+
+
+def _with_devices(held: Iterable[str]) -> frozenset[str]:
+    """The ids that pods hold and the devices behind them, with or without the number of a replica."""
+    # Which of the two it is is in no rule any more once a resource has gone: both are kept.
+    return frozenset(name for id_ in held for name in (id_, id_.rpartition(".")[0]))
+
+
+def _by_resource(devices: Mapping[str, Remembered]) -> dict[str, dict[str, Remembered]]:
+    mine: dict[str, dict[str, Remembered]] = {}
+    for id_, known in devices.items():
+        mine.setdefault(known.resource, {})[id_] = known
+    return mine
 
 
 def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
@@ -152,16 +190,6 @@ def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
         return ties
     units = {known.device.unit for known in devices.values()}
     return {unit: port for unit, port in ties.items() if unit in units}
-
-
-def _grace_s(resource: Resource | None) -> float:
-    return UNPLUG_GRACE_S if resource is None else resource.unplug_grace_s
-
-
-def _tombstone(device: Device) -> Device:
-    # Another device may be at its sys paths by now; the rest of its nodes Allocate still asks about.
-    nodes = tuple(replace(node, sys_path="") for node in device.nodes)
-    return replace(device, health=Health.UNHEALTHY, reason="it is unplugged", nodes=nodes)
 
 
 def _with_absent(offer: Offer, present: Mapping[str, Remembered], absent: Mapping[str, Remembered]) -> Offer:

@@ -73,18 +73,31 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One resource and its devices, in the order of their ids."""
+    """One resource and its devices, in the order of their ids.
+
+    withdrawn  ids that its devices had before `replicas` was edited, each with its device as Unhealthy
+    """
 
     resource: Resource
     devices: tuple[Device, ...] = ()
+    withdrawn: tuple[tuple[str, Device], ...] = ()
 
     @property
     def ids(self) -> dict[str, Device]:
         """Every id that the kubelet hears, replicas told apart, with the device behind it."""
         count = self.resource.replicas
-        if count is None:
-            return {device.id: device for device in self.devices}
-        return {f"{device.id}.{n}": device for device in self.devices for n in range(count)}
+        made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
+        return {**made, **dict(self.withdrawn)} if self.withdrawn else made
+
+    def device(self, id_: str) -> Device | None:
+        """The device itself behind an id, also behind a withdrawn one; None for an unknown id."""
+        found = self.ids.get(id_)
+        return found and next(device for device in self.devices if device.id == found.id)
+
+
+def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:
+    """The ids that the kubelet hears for one device."""
+    return (device,) if replicas is None else tuple(f"{device}.{n}" for n in range(replicas))
 
 
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:

@@ -177,3 +177,8 @@ def why_not_a_resource_name(name: str) -> str:
             "beginning and ending with a letter or digit"
         )
     return ""
+
+
+def grace_s(resource: Resource | None) -> float:
+    """How long an absent device of the resource stays listed at the least, also once it has gone."""
+    return UNPLUG_GRACE_S if resource is None else resource.unplug_grace_s

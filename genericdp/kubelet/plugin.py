@@ -182,8 +182,8 @@ class Plugin:
                 await asyncio.to_thread(self._usb_reset, *numbers)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
-        known = self.offer.ids
-        return [(id_, known.get(id_)) for id_ in ids if not (found := known.get(id_)) or not found.healthy]
+        devices = [(id_, self.offer.device(id_)) for id_ in ids]
+        return [(id_, device) for id_, device in devices if device is None or not device.healthy]
 
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
         parts = [

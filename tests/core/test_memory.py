@@ -9,7 +9,7 @@ from genericdp.core import memory as module
 from genericdp.core.inventory import Inventory
 from genericdp.core.match import Match
 from genericdp.core.memory import Memory, Remembered, next_forgetting, remember
-from genericdp.core.offer import Device, Health, Offer, in_order
+from genericdp.core.offer import Device, Health, Offer, Refusal, in_order
 from genericdp.core.rules import UNPLUG_GRACE_S, Resource
 from tests.builders import a_fuse, a_modem, a_usb_serial
 from tests.inventories import ids_of, inventory_of
@@ -138,12 +138,23 @@ def test_when_the_next_grace_ends() -> None:
     assert next_forgetting(Memory({**memory.devices, "y": first}), inventory) == -1.0
 
 
-def test_who_holds_a_device_may_say_the_number_of_its_replica() -> None:
-    names = ("ftdi_A5", "fuse_fuse", "cam_7.index1")
-    memory = Memory({name: Remembered("example.com/x", Device(name)) for name in names})
-    assert memory.held_among([]) == NOBODY
-    held = ["ftdi_A5", "fuse_fuse.12", "cam_7.index1", "cam_7.index1.3", "other.1", "x"]
-    assert memory.held_among(held) == set(names)
+@pytest.mark.parametrize("held", ["fuse_fuse", "fuse_fuse.12"])
+def test_a_device_is_held_with_or_without_the_number_of_a_replica(held: str) -> None:
+    # Which of the two an id is, no rule says any more once its resource has gone.
+    steps = [(inventory_of(FUSE, a_fuse()), 0.0, None), (inventory_of(FTDI), 5.0, NOBODY)]
+    late = 5.0 + UNPLUG_GRACE_S
+    _, memory = after(*steps, (inventory_of(FTDI), late, frozenset({held, "other.1", "x"})))
+    assert list(memory.devices) == ["fuse_fuse"]
+
+
+def test_what_is_plugged_and_not_offered_is_not_called_unplugged() -> None:
+    _, memory = remember(PLUGGED, Memory(), 0.0, None)
+    plugged = {STICK.sys_path}
+    inventory, _ = remember(UNPLUGGED, memory, 1.0, None, plugged)
+    assert states(inventory) == {"ftdi_A5": "the rules no longer take it"}
+    refused = replace(UNPLUGGED, refusals=(Refusal("example.com/ftdi", "/dev/ttyUSB3", "it has no luck"),))
+    inventory, _ = remember(refused, memory, 1.0, None, plugged)
+    assert states(inventory) == {"ftdi_A5": "it has no luck"}
 
 
 # Resources that leave the rules

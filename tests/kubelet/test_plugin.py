@@ -278,6 +278,21 @@ def test_prestart_waits_for_the_device_to_come_back(run_async: RunAsync, short_d
     run_async(main())
 
 
+def test_prestart_looks_at_the_device_behind_an_id_that_the_rule_no_longer_makes(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    async def main() -> None:
+        device = a_ftdi()
+        offer = replace(
+            an_offer(device, resource=a_resource(prestart=PreStart(20.0))),
+            withdrawn=(("ftdi_A.7", replace(device, health=Health.UNHEALTHY)),),
+        )
+        async with served(a_plugin(offer), short_dir) as stub:
+            await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A.7"]))
+
+    run_async(main())
+
+
 def test_prestart_refuses_with_the_device_and_what_to_do(run_async: RunAsync, short_dir: Path) -> None:
     async def main() -> None:
         resource = a_resource(prestart=PreStart(0.01))

@@ -28,6 +28,7 @@ from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import Phase, Progress
 from genericdp.links import Links
+from genericdp.standby import refuse_company, until_alone
 from genericdp.state import StateFile
 from genericdp.systemd import Notify
 from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices
@@ -131,7 +132,25 @@ class Daemon:
         self._awake.set()
 
     async def run(self) -> None:
-        """Serve until `stop`. READY is told after the first inventory, kubelet or not."""
+        """Serve until `stop`. READY is told after the first inventory, kubelet or not.
+
+        While another genericdp serves the node, stands by: it is READY, too, so that a rollout that
+        waits for it goes on and ends the other. Raises GenericdpError for one that has other links.
+        """
+        watchdog = asyncio.create_task(self._keep_watchdog(), name="watchdog")
+        try:
+            with contextlib.ExitStack() as stack:
+                await until_alone(
+                    self.settings, stack, self._say_standby, self._awake, lambda: self._stopping
+                )
+                if not self._stopping:
+                    await refuse_company(self.settings.kubelet_dir)
+                    await self._serve()
+        finally:
+            watchdog.cancel()
+            await asyncio.wait((watchdog,))
+
+    async def _serve(self) -> None:
         try:
             self.memory = self._state.load()
         except GenericdpError as error:
@@ -144,10 +163,7 @@ class Daemon:
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 self._devices.resync()
                 self.step()
-                background = [
-                    group.create_task(self._forget(), name="forgetting"),
-                    group.create_task(self._keep_watchdog(), name="watchdog"),
-                ]
+                forgetting = group.create_task(self._forget(), name="forgetting")
                 self._notify.ready(self.status_line())
                 _say_start(self.inventory)
                 while not self._stopping:
@@ -155,8 +171,7 @@ class Daemon:
                     self._awake.clear()
                     self._follow_hints()
                 self._notify.stopping("stopping")
-                for task in background:
-                    task.cancel()
+                forgetting.cancel()
 
     def step(self, held: frozenset[str] | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `held`: see `memory.remember`."""
@@ -288,6 +303,9 @@ class Daemon:
             self._state.save(self.memory)
         except GenericdpError as error:
             _log.warning(str(error), hint=error.hint)
+
+    def _say_standby(self, holder: str) -> None:
+        self._notify.ready(f"standing by: {holder} serves this node")
 
     def _say_kubelet(self, there: bool) -> None:
         if there:

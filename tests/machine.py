@@ -132,6 +132,12 @@ def settings_below(root: Path, *, coalesce_s: float = 0.0) -> Settings:
     )
 
 
+def links_in(settings: Settings) -> dict[str, str]:
+    """The links that are there: name -> target."""
+    with os.scandir(settings.link_dir) as entries:
+        return {entry.name: os.readlink(entry.path) for entry in entries if entry.is_symlink()}
+
+
 class Steps:
     """What the daemon made of the machine, step by step; a test waits for what it expects."""
 

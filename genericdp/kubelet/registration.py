@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import os
 import random
-import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import grpc
 import grpc.aio
 
 from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.socket import KubeletSocket
 
@@ -40,8 +40,6 @@ FIRST_STREAM_TIMEOUT_S = 5.0
 
 #: A registration that lasted so long was no failure.
 STEADY_S = 10.0
-
-PREFIX = "gdp-"
 
 
 class Phase(StrEnum):
@@ -124,7 +122,7 @@ class Registration:
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[str]:
         """A running server on a new socket in the kubelet's directory; gives the socket's name."""
-        endpoint = f"{PREFIX}{secrets.token_hex(5)}.sock"
+        endpoint = fresh_name()
         path = os.path.join(self._kubelet.directory, endpoint)
         if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
             raise OSError(f"the socket path '{path}' has more than {SOCKET_PATH_LIMIT} bytes")

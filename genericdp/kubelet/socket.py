@@ -13,13 +13,13 @@ The rules of this file:
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable
 
 import grpc
 import grpc.aio
 
 from genericdp.kubelet.deviceplugin import KUBELET_SOCKET
+from genericdp.kubelet.endpoints import accepts
 from genericdp.watch import DirectoryWatch
 
 #: Which kubelet it is: device, inode and birth of its socket (nobody writes to a socket file, so
@@ -99,7 +99,7 @@ class KubeletSocket:
         """Return it once it accepts a connection; None as soon as it is gone or another."""
         pause = _FIRST_PAUSE_S
         while self._look() == incarnation:
-            if _accepts(self.path):
+            if accepts(self.path):
                 return incarnation
             self._event.clear()
             try:
@@ -121,16 +121,3 @@ class KubeletSocket:
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
-
-
-def _accepts(path: str) -> bool:
-    """Whether somebody listens on the socket: a connection, closed at once."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(path)
-        except BlockingIOError:
-            return True  # the queue is full: it listens, and is busy
-        except OSError:
-            return False
-        return True

@@ -19,7 +19,7 @@ from genericdp.simulator import (
     Runtime,
 )
 from tests.builders import a_modem, a_usb_serial
-from tests.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
+from tests.machine import FixedRules, a_daemon, a_machine, links_in, settings_below, until_allocatable
 from tests.running import RunAsync
 
 FTDI = "example.com/ftdi"
@@ -410,7 +410,7 @@ def test_an_absent_device_is_forgotten_when_its_grace_has_passed_and_nobody_hold
                     machine.unplug(stick, kept)
                     await kubelet.wait_until(lambda: list(kubelet.devices(FTDI)) == ["ftdi_KEPT"])
                     assert daemon.memory.devices.keys() == {"ftdi_KEPT"}
-                    assert os.listdir(short_dir / "links") == ["ftdi_KEPT"]
+                    assert list(links_in(settings_below(short_dir))) == ["ftdi_KEPT"]
 
     run_async(main())
 
@@ -423,7 +423,7 @@ def test_a_stop_removes_the_sockets_and_leaves_the_links(run_async: RunAsync, sh
                 async with a_daemon(machine, FixedRules(RULES), settings_below(short_dir)):
                     await until_allocatable(kubelet, FTDI, 1)
                 assert [name for name in os.listdir(kubelet.directory) if name.startswith("gdp-")] == []
-                assert os.listdir(short_dir / "links") == ["ftdi_A50285BI"]
+                assert list(links_in(settings_below(short_dir))) == ["ftdi_A50285BI"]
 
     run_async(main())
 

@@ -1,0 +1,65 @@
+"""The lock of the link directory: one has it, and the kernel takes it away from the dead."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genericdp.errors import GenericdpError
+from genericdp.lock import NodeLock
+
+
+def test_one_has_it_and_the_other_is_told_who(tmp_path: Path) -> None:
+    with NodeLock(str(tmp_path)) as first, NodeLock(str(tmp_path)) as second:
+        assert first.taken()
+        assert not second.taken()
+        assert second.holder == f"process {os.getpid()} on {os.uname().nodename}"
+
+
+def test_it_is_free_when_the_first_lets_go(tmp_path: Path) -> None:
+    with NodeLock(str(tmp_path)) as second:
+        with NodeLock(str(tmp_path)) as first:
+            assert first.taken()
+            assert not second.taken()
+        assert second.taken()
+        assert second.taken(), "one that is ours stays ours"
+
+
+def test_it_is_free_when_the_first_was_killed(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from genericdp.lock import NodeLock; lock = NodeLock(sys.argv[1]); "
+        "print(lock.taken(), flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"True\n"
+        with NodeLock(str(tmp_path)) as lock:
+            assert not lock.taken()
+            assert lock.holder == f"process {other.pid} on {os.uname().nodename}"
+            other.send_signal(signal.SIGKILL)
+            other.wait()
+            assert lock.taken()
+
+
+def test_the_directory_is_made_and_the_file_is_roots_alone(tmp_path: Path) -> None:
+    with NodeLock(str(tmp_path / "dev" / "genericdp")):
+        assert (tmp_path / "dev" / "genericdp" / ".lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_who_has_it_is_unknown_until_it_said_so(tmp_path: Path) -> None:
+    with NodeLock(str(tmp_path)) as lock:
+        assert lock.holder == "another process"
+        Path(lock.path).write_bytes(b"\xff" * 5000)
+        assert lock.holder == "\ufffd" * 200
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / ".lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(GenericdpError) as refused:
+        NodeLock(str(tmp_path))
+    assert str(refused.value) == f"cannot lock '{tmp_path}/.lock': Too many levels of symbolic links"
+    assert refused.value.hint == "without the lock, a second genericdp on this node would not be noticed"
+    assert not (tmp_path / "elsewhere").exists()

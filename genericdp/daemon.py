@@ -26,7 +26,7 @@ from genericdp.errors import GenericdpError, Problem
 from genericdp.kubelet import holders
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
-from genericdp.kubelet.registration import Phase, Progress
+from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress
 from genericdp.links import Links
 from genericdp.standby import refuse_company, until_alone
 from genericdp.state import StateFile
@@ -92,6 +92,7 @@ class Daemon:
         listen: Listen = listen_to_udev,
         notify: Notify | None = None,
         now: Callable[[], float] = time.monotonic,
+        pauses: Pauses = REFUSED,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
         self.settings = settings
@@ -103,6 +104,7 @@ class Daemon:
             on_progress=self._say_progress,
             on_allocate=_say_allocated,
             usb_reset=usb.reset,
+            pauses=pauses,
         )
         self.rules = rules
         self._claims = Claims(rules.resources)

@@ -164,7 +164,7 @@ async def a_daemon(
     rules: FixedRules,
     settings: Settings,
     *,
-    now: Callable[[], float] = time.time,
+    now: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Daemon]:
     """A daemon that runs on the machine for the length of the block."""
     steps = Steps()

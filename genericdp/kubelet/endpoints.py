@@ -10,7 +10,6 @@ The rules of this file:
 
 import os
 import re
-import secrets
 import socket
 import stat
 
@@ -20,7 +19,7 @@ _OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{10}}\.sock")
 
 def fresh_name() -> str:
     """A name for a socket that was never used before."""
-    return f"{_PREFIX}{secrets.token_hex(5)}.sock"
+    return f"{_PREFIX}{os.urandom(5).hex()}.sock"
 
 
 def accepts(path: str) -> bool:

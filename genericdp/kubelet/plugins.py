@@ -15,7 +15,7 @@ from genericdp.core.inventory import Changes, Inventory
 from genericdp.core.offer import Offer
 from genericdp.core.settings import Settings
 from genericdp.kubelet.plugin import Allocated, Plugin
-from genericdp.kubelet.registration import Phase, Progress, Registration
+from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
 from genericdp.kubelet.socket import KubeletSocket
 
 
@@ -30,6 +30,7 @@ class Plugins:
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
         usb_reset: Callable[[int, int], None] = lambda _bus, _device: None,
+        pauses: Pauses = REFUSED,
     ) -> None:
         self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet)
         self.registrations: dict[str, Registration] = {}
@@ -37,6 +38,7 @@ class Plugins:
         self._on_progress = on_progress
         self._on_allocate = on_allocate
         self._usb_reset = usb_reset
+        self._pauses = pauses
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -94,7 +96,7 @@ class Plugins:
             on_allocate=self._on_allocate,
             usb_reset=self._usb_reset,
         )
-        registration = Registration(plugin, self.kubelet, on_progress=self._on_progress)
+        registration = Registration(plugin, self.kubelet, on_progress=self._on_progress, pauses=self._pauses)
         earlier = self._tasks.get(name)
         self.registrations[name] = registration
         self._tasks[name] = self._group.create_task(

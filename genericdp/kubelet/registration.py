@@ -61,14 +61,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """How long to wait before the next try, in seconds: doubling from `first` to `longest`."""
+    """How long to wait before the next try, in seconds: none, then doubling from `first` to `longest`."""
 
     first: float
     longest: float
 
     def before_try(self, failures: int) -> float:
         """The pause after so many failures in a row, with jitter so that resources spread out."""
-        pause: float = min(self.longest, self.first * 2 ** min(failures, 30))
+        if not failures:
+            return 0.0
+        pause: float = min(self.longest, self.first * 2 ** min(failures - 1, 30))
         return pause * (0.5 + random.random() / 2)  # noqa: S311  (nothing secret about a pause)
 
 

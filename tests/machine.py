@@ -85,9 +85,13 @@ class Machine:
         os.mknod(path, kind | 0o660, os.makedev(device.number.major, device.number.minor))
         return replace(device, device_node=str(path))
 
-    def _tell(self, action: str, device: UdevDevice) -> None:
+    def tell(self, hint: Hint) -> None:
+        """Let everybody who listens hear something."""
         for sink in self._sinks:
-            sink(Uevent(action, device.sys_path, device.subsystem, "udev"))
+            sink(hint)
+
+    def _tell(self, action: str, device: UdevDevice) -> None:
+        self.tell(Uevent(action, device.sys_path, device.subsystem, "udev"))
 
 
 @contextmanager

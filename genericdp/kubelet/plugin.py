@@ -35,7 +35,12 @@ class Allocated:
 
 
 class Plugin:
-    """One resource as a device plugin. Serves any number of streams; never ends one by itself."""
+    """One resource as a device plugin. Serves any number of streams; never ends one by itself.
+
+    streams   how many ListAndWatch streams are open
+    opened    how many ever were: one may open and end before anybody looks
+    messages  how many lists were sent
+    """
 
     def __init__(
         self,
@@ -48,6 +53,7 @@ class Plugin:
     ) -> None:
         self.offer = offer
         self.streams = 0
+        self.opened = 0
         self.messages = 0
         self._link_dir = link_dir
         self._coalesce_s = coalesce_s
@@ -202,6 +208,7 @@ class Plugin:
 
     def _count_stream(self, difference: int) -> None:
         self.streams += difference
+        self.opened += max(0, difference)
         event, self._streams_changed = self._streams_changed, asyncio.Event()
         event.set()
 

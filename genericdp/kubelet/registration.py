@@ -35,9 +35,6 @@ SOCKET_PATH_LIMIT = 107
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
 
-#: ListAndWatch follows Register within milliseconds; without it the registration is worth nothing.
-FIRST_STREAM_TIMEOUT_S = 5.0
-
 #: A registration that lasted so long was no failure.
 STEADY_S = 10.0
 
@@ -61,21 +58,27 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """How long to wait before the next try, in seconds: none, then doubling from `first` to `longest`."""
+    """How long to wait before the next try, in seconds: doubling from `first` to `longest`.
+
+    Also before a lost registration is renewed: the kubelet may not be through with the stream that
+    ended, and up to 1.36 it would end the new one instead.
+
+    stream  how long ListAndWatch may take after Register, which it follows within milliseconds; a
+            stream that the kubelet gives up before it is open is never seen here
+    """
 
     first: float
     longest: float
+    stream: float = 2.0
 
     def before_try(self, failures: int) -> float:
         """The pause after so many failures in a row, with jitter so that resources spread out."""
-        if not failures:
-            return 0.0
-        pause: float = min(self.longest, self.first * 2 ** min(failures - 1, 30))
+        pause: float = min(self.longest, self.first * 2 ** min(failures, 30))
         return pause * (0.5 + random.random() / 2)  # noqa: S311  (nothing secret about a pause)
 
 
 #: After an answer that says no. A kubelet that comes back is noticed at once whatever the pause.
-REFUSED = Pauses(0.25, 30.0)
+REFUSED = Pauses(0.2, 30.0)
 
 
 class Registration:
@@ -104,8 +107,9 @@ class Registration:
             try:
                 async with self._server() as endpoint:
                     self._report(Phase.REGISTERING, self.progress.error)
-                    await self._register(endpoint)
-                    await self._first_stream()
+                    earlier = self.plugin.opened
+                    await self._register(endpoint, incarnation)
+                    await self._first_stream(earlier)
                     self._report(Phase.REGISTERED)
                     since = asyncio.get_running_loop().time()
                     await self._until_lost(incarnation)
@@ -147,19 +151,30 @@ class Registration:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
-    async def _register(self, endpoint: str) -> None:
+    async def _register(self, endpoint: str, incarnation: object) -> None:
+        if self._kubelet.incarnation != incarnation:
+            # At its start it removed every socket from the directory, ours too; it would dial for 10 s.
+            raise ConnectionError("another kubelet is there")
         request = api.RegisterRequest(
             version=api.VERSION,
             endpoint=endpoint,
             resource_name=self.plugin.offer.resource.name,
             options=self.plugin.options(),
         )
-        await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
-
-    async def _first_stream(self) -> None:
         try:
-            async with asyncio.timeout(FIRST_STREAM_TIMEOUT_S):
-                await self.plugin.wait_for_streams(lambda streams: streams > 0)
+            await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
+        except asyncio.CancelledError:
+            # grpc says so, too, when the channel is closed because another kubelet is there.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise ConnectionError("the kubelet went away meanwhile") from None
+
+    async def _first_stream(self, earlier: int) -> None:
+        """Return once a stream was opened after the `earlier` ones; it may have ended again by then."""
+        try:
+            async with asyncio.timeout(self._pauses.stream):
+                await self.plugin.wait_for_streams(lambda _: self.plugin.opened > earlier)
         except TimeoutError:
             raise TimeoutError("the kubelet accepted the registration but opened no stream") from None
 

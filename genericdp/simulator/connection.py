@@ -46,6 +46,7 @@ class Connection:
         self.resource = resource
         self.socket_path = socket_path
         self.streaming = False
+        self.dialling = False
         self.last_list: tuple[Device, ...] | None = None
         self._clock = clock
         self._gates = gates
@@ -65,16 +66,18 @@ class Connection:
     async def connect(self) -> api.DevicePluginOptions:
         """Dial for up to 10 s, then ask for the options, for as long as the caller waits."""
         await self._gates.passes(Point.DIAL)
+        self.dialling = True
         try:
             async with self._clock.timeout(DIAL_TIMEOUT_S):
                 await self._channel.channel_ready()
         except TimeoutError:
             raise DeviceError("failed to dial device plugin: context deadline exceeded") from None
+        finally:
+            self.dialling = False
         await self._gates.passes(Point.OPTIONS)
-        try:
-            return await self._stub.GetDevicePluginOptions(api.Empty())
-        except grpc.aio.AioRpcError as error:
-            raise DeviceError(f"failed to get device plugin options: {go_text(error)}") from None
+        return await self._call(
+            "failed to get device plugin options: ", lambda: self._stub.GetDevicePluginOptions(api.Empty())
+        )
 
     async def stream(
         self, on_list: Callable[[tuple[Device, ...]], None], on_open: Callable[[], None]

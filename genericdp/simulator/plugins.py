@@ -123,8 +123,10 @@ class Plugins:
         self._on_change()
 
     async def _drop(self, client: Client) -> None:
-        connection = self._connections.pop(client, None)
-        if connection is not None:
+        connection = self._connections.get(client)
+        # Until it is dialled there is nothing to close, and the dial goes on.
+        if connection is not None and not connection.dialling:
+            del self._connections[client]
             await connection.close()
             self._on_change()
 

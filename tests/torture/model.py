@@ -1,0 +1,577 @@
+"""Everything that can happen to a node, in any order, and what must hold whatever happens.
+
+The rules of this file:
+
+* A container only ever gets the unit that it was given first, one that nobody can tell from it, or a
+  refusal. See `truth.may_stand_in`.
+* An id means the same unit for ever, and is dropped only when nobody holds it and its grace has passed.
+* As soon as nothing is in the way any more, the kubelet has every plugged unit, Healthy, over exactly
+  one stream for each resource.
+* No list is sent for nothing: a storm that comes in one go costs two messages at the most.
+* The kubelet never crashes (the simulator raises where the real one would).
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from genericdp.simulator import (
+    CONTAINERD,
+    CRIO,
+    Container,
+    ContainerState,
+    CreatedContainer,
+    Generation,
+    Phase,
+    Pod,
+    PodStatus,
+    Runtime,
+)
+from tests.torture.node import TestNode, numbers_in
+from tests.torture.truth import BAD_RULES, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
+
+T = TypeVar("T")
+
+#: What all runs of this process did: kind of step -> how often. For `make torture`.
+DONE: Counter[str] = Counter()
+
+#: More pods than there are units at once, twice shared.
+MANY_PODS = 6
+
+#: Longer than any grace: of the daemon, and of the kubelet for a plugin that has gone.
+LONG_S = 1000.0
+
+
+@dataclass(eq=False)
+class Workload:
+    """A pod with one container, and the units that it was given first."""
+
+    status: PodStatus
+    table: Table
+    given: list[tuple[str, str]] = field(default_factory=list)
+    looked_at: CreatedContainer | None = None
+
+
+class NodeMachine(RuleBasedStateMachine):
+    """Steps of a node and its laws. `settle` after a step: wait until everybody has caught up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.truth = Truth()
+        self.pods: list[Workload] = []
+        self.ids: dict[tuple[object, ...], str] = {}
+        self.listed: dict[str, set[str]] = {}
+        self.ties: dict[str, str] = {}
+        self.settled_places: dict[str, Place] = {}
+        self.names_when_it_went_down: dict[int, str] = {}
+        self.refused = self.socket_gone = self.time_passed = False
+        self._loop = asyncio.new_event_loop()
+        self._root = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
+        self._root.chmod(0o755)
+
+    def do(self, kind: str, work: Coroutine[object, object, T]) -> T:
+        """One step."""
+        DONE[kind] += 1
+        DONE["steps"] += 1
+        return self._loop.run_until_complete(work)
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "node"):
+                self._loop.run_until_complete(self._end())
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+            shutil.rmtree(self._root)
+
+    async def _end(self) -> None:
+        try:
+            await self._settle()
+        finally:
+            DONE["registrations seen"] += len(self.node.kubelet.registrations)
+            await self.node.close()
+
+    @initialize(
+        generation=st.sampled_from(list(Generation)),
+        runtime=st.sampled_from([CONTAINERD, CRIO]),
+        rules=st.sampled_from(sorted(RULES)),
+        seed=st.integers(0, 99),
+        units=st.sets(st.sampled_from(sorted(UNITS)), min_size=1),
+    )
+    def begin(self, generation: Generation, runtime: Runtime, rules: str, seed: int, units: set[str]) -> None:
+        self.node = TestNode(self._root, generation, runtime, seed)
+        self.truth.rules = rules
+        DONE[f"node: {generation.name.lower()}, {'containerd' if runtime is CONTAINERD else 'cri-o'}"] += 1
+        self.do("start", self._first(rules, sorted(units)))
+
+    async def _first(self, rules: str, units: list[str]) -> None:
+        await self.node.open(text_of(rules))
+        for number, unit in enumerate(units):
+            await self._settle()
+            self._plug(unit, Place(PORTS[number], number))
+        await self._settle()
+
+    # What happens to the machine.
+
+    @precondition(lambda self: len(self.truth.plugged) < len(UNITS))
+    @rule(data=st.data(), settle=st.booleans())
+    def plug(self, data: st.DataObject, settle: bool) -> None:
+        unit = data.draw(st.sampled_from(sorted(UNITS.keys() - self.truth.plugged.keys())))
+        place = self._draw_place(data, unit)
+        self.do("plug", self._after_twins(settle, lambda: self._plug(unit, place)))
+
+    @precondition(lambda self: self.truth.plugged)
+    @rule(data=st.data(), settle=st.booleans())
+    def unplug(self, data: st.DataObject, settle: bool) -> None:
+        unit = data.draw(st.sampled_from(sorted(self.truth.plugged)))
+        self.do("unplug", self._after(settle, lambda: self._unplug(unit)))
+
+    @precondition(lambda self: self.truth.plugged)
+    @rule(data=st.data(), settle=st.booleans())
+    def replug_elsewhere(self, data: st.DataObject, settle: bool) -> None:
+        unit = data.draw(st.sampled_from(sorted(self.truth.plugged)))
+        place = self._draw_place(data, unit)
+
+        def act() -> None:
+            self._unplug(unit)
+            self._plug(unit, place)
+
+        self.do("re-plug elsewhere", self._after_twins(settle, act))
+
+    @precondition(lambda self: len(self.truth.plugged) >= 2)
+    @rule(data=st.data(), settle=st.booleans())
+    def exchange_names(self, data: st.DataObject, settle: bool) -> None:
+        """Two units are pulled out and come back, each at its port, in the other order."""
+        one, two = data.draw(st.permutations(sorted(self.truth.plugged)))[:2]
+
+        def act() -> None:
+            first, second = self.truth.plugged[one], self.truth.plugged[two]
+            self._unplug(one)
+            self._unplug(two)
+            self._plug(two, Place(second.port, first.number))
+            self._plug(one, Place(first.port, second.number))
+
+        self.do("exchange names", self._after_twins(settle, act))
+
+    @precondition(lambda self: self.truth.plugged)
+    @rule(data=st.data(), times=st.integers(1, 20))
+    def storm(self, data: st.DataObject, times: int) -> None:
+        """A flapping cable, faster than anybody can look."""
+        unit = data.draw(st.sampled_from(sorted(self.truth.plugged)))
+        self.do("storm", self._storm(unit, times))
+
+    # What operators do.
+
+    @rule(rules=st.sampled_from([*sorted(RULES), "a mistake"]), settle=st.booleans())
+    def edit_rules(self, rules: str, settle: bool) -> None:
+        """With a mistake, what was in force stays in force."""
+
+        def act() -> None:
+            if rules != "a mistake":
+                self.truth.rules = rules
+                self.node.write_rules(text_of(rules))
+            elif self.node.up:
+                self.node.write_rules(BAD_RULES)
+
+        self.do(f"edit of rules: {rules}", self._after_twins(settle, act))
+        if rules == "a mistake":
+            self.node.write_rules(text_of(self.truth.rules))
+
+    @rule(what=st.sampled_from(["restarted", "killed", "stopped", "killed for good"]), settle=st.booleans())
+    def end_daemon(self, what: str, settle: bool) -> None:
+        self.do(f"daemon {what}", self._end_daemon(what, settle=settle))
+
+    @precondition(lambda self: not self.node.up)
+    @rule(settle=st.booleans())
+    def start_daemon(self, settle: bool) -> None:
+        self.do("daemon started", self._start_daemon(settle=settle))
+
+    @rule(what=st.sampled_from(["reboot", "reboot", "reboot, kubelet first", "time passes"]), data=st.data())
+    def disturb_everything(self, what: str, data: st.DataObject) -> None:
+        """The machine restarts: /dev is empty, the kernel names the units anew. Or all graces end."""
+        if what == "time passes":
+            self.do(what, self._let_time_pass())
+        else:
+            numbers = data.draw(st.permutations(range(5)))
+            self.do(what, self._reboot(numbers, daemon_first=what == "reboot"))
+
+    # What the kubelet does.
+
+    @rule(
+        what=st.sampled_from(
+            ["restart", "restart", "crash", "stop", "stream lost", "stream lost", "refuses", "socket deleted"]
+        ),
+        data=st.data(),
+        settle=st.booleans(),
+    )
+    def disturb_kubelet(self, what: str, data: st.DataObject, settle: bool) -> None:
+        kubelet = self.node.kubelet
+        if what in ("restart", "crash") or not kubelet.running:
+            self.do(f"kubelet: {what}", self._restart_kubelet(crash=what == "crash", settle=settle))
+        elif what == "stop":
+            self.do("kubelet: stop", kubelet.stop())
+        elif what == "refuses":
+            self.refused = not self.refused
+            kubelet.faults.refuse_registrations("no" if self.refused else None)
+            self.do("kubelet: refuses" if self.refused else "kubelet: accepts", self._settle())
+        elif what == "socket deleted" and not self.socket_gone:
+            self.socket_gone = True
+            kubelet.faults.remove_socket()
+            self.do("kubelet: socket deleted", self._settle())
+        elif self.truth.tables:
+            name = full(data.draw(st.sampled_from(self.truth.tables)))
+            self.do("kubelet: stream lost", self._after(settle, lambda: kubelet.faults.end_streams(name)))
+
+    # Pods.
+
+    # Which pods there are hangs on who was faster: what is drawn must not hang on it.
+
+    @rule(which=st.integers(0, 9), count=st.integers(1, 2))
+    def admit(self, which: int, count: int) -> None:
+        free = self._free()
+        if free and len(self.pods) < MANY_PODS:
+            table, most = free[which % len(free)]
+            self.do("pod admitted", self._admit(table, min(count, most)))
+
+    @rule(which=st.integers(0, MANY_PODS - 1))
+    def delete(self, which: int) -> None:
+        if which < len(self.pods):
+            DONE["pod deleted"] += 1
+            self.node.kubelet.delete(self.pods.pop(which).status)
+
+    @precondition(lambda self: self.node.kubelet.running)
+    @rule(which=st.integers(0, 9))
+    def restart_container(self, which: int) -> None:
+        if self.pods:
+            self.do("container restarted", self._restart_container(self.pods[which % len(self.pods)]))
+
+    @precondition(lambda self: self.node.kubelet.running)
+    @rule()
+    def restart_all_containers(self) -> None:
+        for pod in list(self.pods):
+            self.do("container restarted", self._restart_container(pod))
+
+    # The steps.
+
+    def _free(self) -> list[tuple[Table, int]]:
+        """What a scheduler could bind a pod for."""
+        kubelet = self.node.kubelet
+        counts = [
+            (table, kubelet.allocatable.get(full(table), 0) - len(kubelet.allocated(full(table))))
+            for table in self.truth.tables
+            if kubelet.running
+        ]
+        return [(table, free) for table, free in counts if free > 0]
+
+    def _draw_place(self, data: st.DataObject, unit: str) -> Place:
+        """Anywhere that is free, or where the unit is."""
+        own = self.truth.plugged.get(unit)
+        ports, numbers = self.truth.free_ports(), self.truth.free_numbers()
+        if own is not None:
+            ports, numbers = [*ports, own.port], [*numbers, own.number]
+        return Place(data.draw(st.sampled_from(ports)), data.draw(st.sampled_from(numbers)))
+
+    def _plug(self, unit: str, place: Place) -> None:
+        self.truth.plugged[unit] = place
+        self.node.plug(unit, place)
+
+    def _unplug(self, unit: str) -> None:
+        self.node.unplug(self.truth.plugged.pop(unit))
+
+    async def _after(self, settle: bool, act: Callable[[], None]) -> None:
+        act()
+        if settle or self._twins_are_plugged():
+            await self._settle()
+
+    async def _after_twins(self, settle: bool, act: Callable[[], None]) -> None:
+        """As `_after`, for what may bring twins together: who was first must be known."""
+        await self._settle()
+        act()
+        if settle or self._twins_are_plugged():
+            await self._settle()
+
+    def _twins_are_plugged(self) -> bool:
+        return any(len(self.truth.twins_of(unit)) > 1 for unit in self.truth.plugged)
+
+    async def _storm(self, unit: str, times: int) -> None:
+        await self._settle()
+        kubelet, place = self.node.kubelet, self.truth.plugged[unit]
+        table = self.truth.table_of(unit)
+        counted = table is not None and self.node.up and self._reachable
+        before = kubelet.messages(full(table)) if table is not None and counted else 0
+        for _ in range(times):
+            self._unplug(unit)
+            self._plug(unit, place)
+        await self._settle()
+        if table is not None and counted:
+            sent = kubelet.messages(full(table)) - before
+            assert sent <= 2, f"{sent} messages for a storm that came in one go"
+
+    async def _end_daemon(self, what: str, *, settle: bool) -> None:
+        if self.node.up:
+            await self._settle()
+            self.names_when_it_went_down = {place.number: unit for unit, place in self.truth.plugged.items()}
+            await (self.node.kill_daemon() if "killed" in what else self.node.stop_daemon())
+        if what in ("restarted", "killed"):
+            await self._start_daemon(settle=settle)
+
+    async def _start_daemon(self, *, settle: bool) -> None:
+        await self.node.start_daemon()
+        if settle or self._twins_are_plugged():
+            await self._settle()
+
+    async def _let_time_pass(self) -> None:
+        await self._settle()
+        self.node.clock.advance(LONG_S)
+        self.time_passed = True
+        await self._settle()
+
+    async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
+        kubelet = self.node.kubelet
+        if kubelet.running:
+            await (kubelet.crash() if crash else kubelet.stop())
+        self.socket_gone = False
+        await kubelet.start(readmit=False)
+        if settle:
+            await self._settle()
+        await self._readmit()
+
+    async def _readmit(self) -> None:
+        await self.node.kubelet.readmit()
+        for pod in list(self.pods):
+            self._check_container(pod)
+
+    async def _reboot(self, numbers: list[int], *, daemon_first: bool) -> None:
+        await self._settle()
+        expected = self._recoverable() if daemon_first else []
+        await self.node.stop_daemon()
+        if self.node.kubelet.running:
+            await self.node.kubelet.stop()
+        places = dict(self.truth.plugged)
+        for unit in places:
+            self._unplug(unit)
+        shutil.rmtree(self.node.settings.link_dir, ignore_errors=True)
+        for (unit, place), number in zip(sorted(places.items()), numbers, strict=False):
+            self._plug(unit, Place(place.port, number))
+        self.names_when_it_went_down = {}
+        self.socket_gone = False
+        if daemon_first:
+            await self.node.start_daemon()
+        await self.node.kubelet.reboot(readmit=False)
+        if not daemon_first:
+            await self._readmit()
+            await self.node.start_daemon()
+        await self._settle()
+        if daemon_first:
+            await self._readmit()
+            if not self.refused:
+                for pod in expected:
+                    assert pod.status.phase is Phase.RUNNING, f"{pod.status.message} after a reboot"
+
+    def _recoverable(self) -> list[Workload]:
+        """The pods that run now, with devices that are all there: they must run after a reboot, too."""
+        if not (self.node.up and self._reachable):
+            return []
+        return [
+            pod
+            for pod in self.pods
+            if pod.status.phase is Phase.RUNNING
+            and pod.table in self.truth.tables
+            and all(
+                health == "Healthy"
+                for of_resource in self.node.kubelet.resource_health(pod.status, "main").values()
+                for health in of_resource.values()
+            )
+        ]
+
+    async def _admit(self, table: Table, count: int) -> None:
+        await self._settle()
+        kubelet = self.node.kubelet
+        kubelet.tick()
+        spec = Pod(f"pod-{DONE['pod admitted']}", [Container("main", limits={full(table): count})])
+        status = await kubelet.admit(spec)
+        if status.phase is Phase.FAILED:
+            kubelet.delete(status)
+            return
+        pod = Workload(status, table)
+        self.pods.append(pod)
+        self._check_container(pod)
+
+    async def _restart_container(self, pod: Workload) -> None:
+        if self.node.up:
+            await self._until_links_are_right()
+        status = pod.status.container("main")
+        if not pod.status.active:
+            return
+        if status.created is None:
+            await self.node.kubelet.sync(pod.status)
+        else:
+            await self.node.kubelet.restart_container(pod.status, "main")
+        DONE["  of which refused"] += status.state is ContainerState.WAITING
+        self._check_container(pod)
+
+    # The laws.
+
+    @property
+    def _reachable(self) -> bool:
+        return self.node.kubelet.running and not self.refused and not self.socket_gone
+
+    def _check_container(self, pod: Workload) -> None:
+        """It was given the right units, or it does not run."""
+        if not pod.status.active:
+            self.pods.remove(pod)
+            self.node.kubelet.delete(pod.status)
+            return
+        status = pod.status.container("main")
+        if status.state is not ContainerState.RUNNING or status.created is pod.looked_at:
+            return
+        pod.looked_at = status.created
+        numbers = numbers_in(status.created)
+        assert len(numbers) == status.spec.limits[full(pod.table)] or pod.table.replicas, (
+            "a device is missing"
+        )
+        assert numbers, "a container without its device"
+        found = []
+        for number in numbers:
+            if not self.node.up and self.names_when_it_went_down.get(number) != self._at(number):
+                return  # the name is another unit's since the daemon went down; only prestart guards this
+            unit = self._at(number)
+            assert unit is not None, f"ttyUSB{number} is in a container and nobody's"
+            found.append((unit, self.truth.plugged[unit].port))
+        if not pod.given:
+            pod.given = found
+            DONE["containers created"] += 1
+        for was, now in zip(pod.given, found, strict=True):
+            assert may_stand_in(pod.table.identity, was, now), f"given {was}, has {now}"
+
+    def _at(self, number: int) -> str | None:
+        try:
+            return self.truth.at(number)
+        except KeyError:
+            return None
+
+    async def _settle(self) -> None:
+        """Wait until everybody has caught up, then hold the laws."""
+        if not self.node.up:
+            return
+        await self._until_links_are_right()
+        if self._reachable:
+            await self.node.until("the kubelet does not have it right", self._kubelet_is_right, kubelet=True)
+            self._check_lists()
+        self._check_ids()
+        self.settled_places = dict(self.truth.plugged)
+
+    async def _until_links_are_right(self) -> None:
+        """Return once the daemon has seen everything. Every link is right then."""
+        await self.node.caught_up()
+        assert self._links_are_right(), f"links {self.node.links()}, plugged {self.truth.plugged}"
+
+    def _links_are_right(self) -> bool:
+        """Every unit that a rule takes has exactly one link, and no link leads anywhere else."""
+        pointed = sorted(number for number in self.node.links().values() if number is not None)
+        taken = [unit for unit in self.truth.plugged if self.truth.table_of(unit) is not None]
+        return pointed == sorted(self.truth.plugged[unit].number for unit in taken)
+
+    def _kubelet_is_right(self) -> bool:
+        """The kubelet has a list for each resource, over one stream, that says what the links say."""
+        kubelet = self.node.kubelet
+        for table in self.truth.tables:
+            name = full(table)
+            there, absent = self._ids_behind_links(table)
+            listed = self.node.listed(name)
+            healthy = {id_ for id_, health in listed.items() if health == "Healthy"}
+            if (
+                kubelet.streams(name) != 1
+                or healthy != there
+                or absent - listed.keys()
+                or kubelet.allocatable.get(name) != len(self.truth.taken_by(table)) * (table.replicas or 1)
+            ):
+                return False
+        wanted = {full(table) for table in self.truth.tables}
+        return all(kubelet.streams(name) == 0 for name in kubelet.capacity if name not in wanted)
+
+    def _ids_behind_links(self, table: Table) -> tuple[set[str], set[str]]:
+        """The ids of devices that are there, and of those that are not."""
+        there: set[str] = set()
+        absent: set[str] = set()
+        for id_, number in self.node.links().items():
+            if id_.startswith(f"{table.name}_"):
+                (absent if number is None else there).update(made_of(id_, table.replicas))
+        return there, absent
+
+    def _check_lists(self) -> None:
+        """No id was dropped but one that nobody holds, after its grace."""
+        for table in self.truth.tables:
+            name = full(table)
+            now = set(self.node.listed(name))
+            dropped = self.listed.get(name, set()) - now
+            if dropped:
+                held = self.node.kubelet.allocated(name)
+                assert self.time_passed, f"{dropped} dropped before the grace has passed"
+                assert not dropped & held, f"{dropped & held} dropped while a pod holds it"
+                DONE["ids forgotten"] += len(dropped)
+            self.listed[name] = now
+
+    def _check_ids(self) -> None:
+        """An id means the same for ever."""
+        found = []
+        for id_, number in self.node.links().items():
+            if number is not None:
+                unit = self.truth.at(number)
+                table = self.truth.table_of(unit)
+                assert table is not None
+                found.append((table, unit, id_))
+        for table, unit, id_ in found:
+            if table.identity == "serial":
+                self._note_tie(table, unit, id_)
+        for table, unit, id_ in found:
+            key = self._key(table, unit)
+            known = self.ids.setdefault(key, id_)
+            assert known == id_, f"{key} was {known} and is {id_}"
+        assert len(set(self.ids.values())) == len(self.ids), f"an id for two: {self.ids}"
+
+    def _note_tie(self, table: Table, unit: str, id_: str) -> None:
+        """Twins are seen together for the first time: the one that was there first keeps the plain id."""
+        twins = self.truth.twins_of(unit)
+        plain = (table.name, "serial", UNITS[unit], "")
+        if len(twins) < 2 or table.name in self.ties or self.ids.get(plain, id_) != id_:
+            return
+        if plain not in self.ids and id_ != f"{table.name}_{UNITS[unit]}":
+            return
+        before = [twin for twin in twins if self.settled_places.get(twin) == self.truth.plugged[twin]]
+        if len(before) == 1 and plain in self.ids and len(twins & self.settled_places.keys()) == 1:
+            assert before == [unit], f"{id_} is {unit}'s, and {before[0]} was there first"
+        self.ties[table.name] = self.truth.plugged[unit].port
+        self.ids[plain] = id_
+
+    def _key(self, table: Table, unit: str) -> tuple[object, ...]:
+        """What the id of a unit is a function of."""
+        serial, port = UNITS[unit], self.truth.plugged[unit].port
+        if table.identity == "port" or serial is None:
+            return (table.name, "port", port)
+        tie = self.ties.get(table.name)
+        at = "" if UNITS[unit] != "SAME" or tie in (None, port) else port
+        return (table.name, "serial", serial, at)
+
+
+def full(table: Table) -> str:
+    """The full name of its resource."""
+    return f"example.com/{table.name}"
+
+
+def text_of(rules: str) -> str:
+    """The rule file."""
+    return "\n".join(table.text() for table in RULES[rules])
+
+
+def made_of(id_: str, replicas: int | None) -> list[str]:
+    """The ids that the kubelet hears for one device."""
+    return [id_] if replicas is None else [f"{id_}.{number}" for number in range(replicas)]

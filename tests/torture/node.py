@@ -1,0 +1,216 @@
+"""A whole node in one event loop: a made-up machine, the daemon on rule files, the simulated kubelet.
+
+The rules of this file:
+
+* What is done is done as on a real node: a rule file is written, a process ends with or without a
+  last word, a machine restarts with an empty /dev.
+* What is seen is what others see: the kubelet's lists and node status, the links on disk, the device
+  numbers inside a container. The daemon is not asked.
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from genericdp.daemon import Daemon
+from genericdp.kubelet.registration import Pauses
+from genericdp.rulefiles import RuleFiles
+from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
+from genericdp.udev import Resync
+from tests.builders import a_usb_serial
+from tests.machine import DOMAIN, Machine, Steps, a_machine, links_in, settings_below
+from tests.torture.truth import UNITS, Place
+
+#: What grows with every try is kept small: the pauses are not what is tried here.
+PAUSES = Pauses(first=0.001, longest=0.01, stream=0.1)
+
+#: How long anything may take that a node does within milliseconds.
+PATIENCE_S = 10.0
+
+
+class TestNode:
+    """The node. `machine` is what is plugged, `kubelet` what the cluster sees of it."""
+
+    __test__ = False
+
+    def __init__(self, root: Path, generation: Generation, runtime: Runtime, seed: int) -> None:
+        self.clock = ManualClock()
+        self.settings = settings_below(root)
+        self.kubelet = Kubelet(root, generation=generation, runtime=runtime, clock=self.clock, seed=seed)
+        self.steps = Steps()
+        self.counts: Counter[str] = Counter()
+        self._rules_dir = root / "rules.d"
+        self._rules_dir.mkdir(mode=0o755)
+        self._stack = AsyncExitStack()
+        self._daemon: Daemon | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._devnum = 0
+        self._machine: Machine | None = None
+
+    @property
+    def machine(self) -> Machine:
+        assert self._machine is not None
+        return self._machine
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a daemon."""
+        return self._daemon is not None
+
+    async def open(self, rules: str) -> None:
+        """Start everything."""
+        self._machine = self._stack.enter_context(a_machine())
+        self.write_rules(rules)
+        await self.kubelet.start()
+        await self.start_daemon()
+
+    async def close(self) -> None:
+        """End everything. Raises what the kubelet died of."""
+        await self.stop_daemon()
+        if self.kubelet.running:
+            await self.kubelet.stop()
+        await self._stack.aclose()
+        if self.kubelet.panics:
+            raise self.kubelet.panics[0]
+
+    # The daemon.
+
+    async def start_daemon(self) -> None:
+        """`systemctl start genericdp`; READY when this returns."""
+        rules = RuleFiles([str(self._rules_dir)], DOMAIN)
+        assert not rules.problems, rules.problems
+        self.steps = Steps()
+        self._daemon = Daemon(
+            self.settings,
+            rules,
+            devices=self.machine,
+            listen=self.machine.listen,
+            now=self.clock.now,
+            on_step=self.steps,
+            pauses=PAUSES,
+        )
+        self._serving = asyncio.ensure_future(self._daemon.run())
+        stepped = asyncio.ensure_future(self.steps.wait_until(lambda _: self.steps.count > 0))
+        await asyncio.wait((stepped, self._serving), return_when=asyncio.FIRST_COMPLETED)
+        if not stepped.done():
+            stepped.cancel()
+            self._serving.result()
+
+    async def stop_daemon(self) -> None:
+        """`systemctl stop genericdp`."""
+        if self._daemon is not None and self._serving is not None:
+            self._daemon.stop()
+            await self._serving
+            self._daemon = self._serving = None
+
+    async def kill_daemon(self) -> None:
+        """SIGKILL: nothing more is written, and its sockets stay behind."""
+        if self._serving is not None:
+            left = self._left_behind()
+            await self.stop_daemon()
+            left()
+
+    def _left_behind(self) -> Callable[[], None]:
+        """What a process leaves that ends without a word: makes it so afterwards."""
+        memory = Path(self.settings.state_dir, "memory.json")
+        saved = memory.read_bytes() if memory.exists() else None
+        sockets = list(self.kubelet.directory.glob("gdp-*.sock"))
+
+        def leave() -> None:
+            if saved is not None:
+                memory.write_bytes(saved)
+            for path in sockets:
+                with socket.socket(socket.AF_UNIX) as dead:
+                    dead.bind(str(path))
+
+        return leave
+
+    def write_rules(self, text: str) -> None:
+        """An operator saves the rule file; without text, deletes it."""
+        path = self._rules_dir / "50-rules.toml"
+        if text:
+            new = self._rules_dir / ".50-rules.toml.new"
+            new.write_text(text)
+            new.chmod(0o644)
+            new.replace(path)
+        else:
+            path.unlink(missing_ok=True)
+        if self._daemon is not None:
+            self._daemon.reload()
+
+    # The machine.
+
+    def plug(self, unit: str, place: Place) -> None:
+        self._devnum = self._devnum % 120 + 1
+        self.machine.plug(
+            a_usb_serial(place.number, port=place.port, serial=UNITS[unit], devnum=self._devnum + 1)
+        )
+
+    def unplug(self, place: Place) -> None:
+        path = next(path for path in self.machine.devices if path.endswith(f"/ttyUSB{place.number}"))
+        self.machine.unplug(self.machine.devices[path])
+
+    def hint(self, why: str) -> None:
+        """Something for the daemon to look after, without anything having happened."""
+        self.machine.tell(Resync(why))
+
+    async def caught_up(self) -> None:
+        """Return once the daemon has looked after everything that happened so far."""
+        before = self.steps.count
+        self.hint("the test wants to know")
+        await self.until("the daemon does not look", lambda: self.steps.count > before, kubelet=False)
+
+    # What others see.
+
+    def links(self) -> dict[str, int | None]:
+        """Link -> the number of the ttyUSB that it leads to; None for one that leads nowhere."""
+        prefix = f"{self.machine.dev}/ttyUSB"
+        return {
+            name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
+            for name, target in links_in(self.settings).items()
+        }
+
+    async def until(self, what: str, predicate: Callable[[], object], *, kubelet: bool) -> None:
+        """Return once it is so, as far as the daemon's steps or the kubelet's news bring it about."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                if kubelet:
+                    await self.kubelet.wait_until(predicate, timeout_s=PATIENCE_S)
+                else:
+                    await self.steps.wait_until(lambda _: bool(predicate()))
+        except TimeoutError:
+            phases = (
+                []
+                if self._daemon is None
+                else [
+                    f"{each.progress.phase}: {each.progress.error}"
+                    for each in self._daemon.plugins.registrations.values()
+                ]
+            )
+            raise AssertionError(
+                f"{what}: daemon {phases}, links {self.links()}, kubelet {self.kubelet.describe()}, "
+                f"lists { {name: self.listed(name) for name in self.kubelet.capacity} }, "
+                f"streams { {name: self.kubelet.streams(name) for name in self.kubelet.capacity} }"
+            ) from None
+
+    def listed(self, resource: str) -> Mapping[str, str]:
+        """The ids and their health, as the kubelet has it."""
+        return {id_: device.health for id_, device in self.kubelet.devices(resource).items()}
+
+
+def numbers_in(created: CreatedContainer | None) -> list[int]:
+    """The numbers of the ttyUSBs that a container was created with."""
+    assert created is not None
+    assert all(node.major == 188 for node in created.nodes)
+    return [node.minor for node in created.nodes]
+
+
+def ids_in(created: CreatedContainer | None, resources: Iterable[str]) -> list[str]:
+    """The ids that a container was told."""
+    assert created is not None
+    names = (resource.upper().replace(".", "_").replace("/", "_").replace("-", "_") for resource in resources)
+    found = (created.envs.get(f"GENERICDP_{name}_IDS") for name in names)
+    return [id_ for text in found if text for id_ in text.split(",")]

@@ -1,0 +1,26 @@
+"""Anything may happen to a node, in any order: a short search. `make torture` is the long one."""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from genericdp import daemon
+from tests.torture.model import NodeMachine
+
+STEPS = 40
+NODES = 15
+
+
+def test_whatever_happens_in_whatever_order_the_laws_of_a_node_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon, "SAVE_AFTER_S", 0.0)
+    monkeypatch.setattr(daemon, "ASK_AGAIN_S", 0.01)
+    search = settings(
+        max_examples=NODES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(NodeMachine, settings=search)

@@ -1,0 +1,119 @@
+"""What is true of a small machine, whatever any program thinks of it: the units, their places, the rules.
+
+The rules of this file:
+
+* Nothing here knows of ids, links or kubelets. A unit is a thing that somebody can hold in the hand.
+* Which units nobody could tell apart is said here, and only here.
+"""
+
+from dataclasses import dataclass, field
+
+#: name -> serial number. A and C are twins, D and E have no serial number at all.
+UNITS: dict[str, str | None] = {"A": "SAME", "B": "OTHER", "C": "SAME", "D": None, "E": None}
+
+#: USB ports, and numbers that the kernel may give: few, so that names are taken over all the time.
+PORTS = ("1", "2", "3", "4", "5")
+NUMBERS = tuple(range(5))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a plugged unit is: `/dev/ttyUSB<number>`, on a port."""
+
+    port: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What a resource table of the rule file says, as far as the truth is concerned.
+
+    takes     the serial numbers that it takes; None: every unit
+    """
+
+    name: str
+    takes: str | None = None
+    identity: str = "serial"
+    replicas: int | None = None
+    prestart: bool = False
+
+    def text(self) -> str:
+        """The table as an operator writes it."""
+        usb = 'vendor = "0403"' + ("" if self.takes is None else f', serial = "{self.takes}"')
+        lines = [
+            "[[resource]]",
+            f'name = "{self.name}"',
+            f'match = {{ SUBSYSTEM = "tty", usb = {{ {usb} }} }}',
+            f'identity = "{self.identity}"',
+            *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
+            *(['prestart = { wait = "100ms" }'] if self.prestart else []),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+BASE = Table("ftdi")
+
+#: What the rule file may say. The first table that takes a unit has it.
+RULES: dict[str, tuple[Table, ...]] = {
+    "base": (BASE,),
+    "shared": (Table("ftdi", replicas=2),),
+    "less shared": (Table("ftdi", replicas=1),),
+    "by port": (Table("ftdi", identity="port"),),
+    "guarded": (Table("ftdi", prestart=True),),
+    "one more": (BASE, Table("none", takes="NOBODY")),
+    "B apart": (Table("special", takes="OTHER"), BASE),
+    "nothing": (),
+}
+
+BAD_RULES = '[[resource]]\nname = "ftdi"\nmatch = { usb = { vendor = 0403 } }\n'
+
+
+@dataclass(slots=True)
+class Truth:
+    """The machine as it is."""
+
+    plugged: dict[str, Place] = field(default_factory=dict)
+    rules: str = "base"
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return RULES[self.rules]
+
+    def free_ports(self) -> list[str]:
+        taken = {place.port for place in self.plugged.values()}
+        return [port for port in PORTS if port not in taken]
+
+    def free_numbers(self) -> list[int]:
+        taken = {place.number for place in self.plugged.values()}
+        return [number for number in NUMBERS if number not in taken]
+
+    def at(self, number: int) -> str:
+        """The unit that is `/dev/ttyUSB<number>` now. KeyError when nobody is."""
+        return {place.number: unit for unit, place in self.plugged.items()}[number]
+
+    def taken_by(self, table: Table) -> set[str]:
+        """The plugged units that a resource has."""
+        return {unit for unit in self.plugged if self.table_of(unit) == table}
+
+    def table_of(self, unit: str) -> Table | None:
+        """The resource table that takes a unit."""
+        serial = UNITS[unit]
+        return next((table for table in self.tables if table.takes in (None, serial)), None)
+
+    def twins_of(self, unit: str) -> set[str]:
+        """The plugged units with the same serial number, the unit itself included."""
+        serial = UNITS[unit]
+        return {other for other in self.plugged if serial is not None and UNITS[other] == serial}
+
+
+def may_stand_in(identity: str, was: tuple[str, str], now: tuple[str, str]) -> bool:
+    """Whether a container that was given one unit may be given the other later: (unit, port) each.
+
+    The same unit may; by port, whatever is there; and what nobody can tell apart: a unit without a
+    serial number in the same port, and a twin.
+    """
+    if was[0] == now[0]:
+        return True
+    if identity == "port" or (UNITS[was[0]] is None and UNITS[now[0]] is None):
+        return was[1] == now[1]
+    return UNITS[was[0]] is not None and UNITS[was[0]] == UNITS[now[0]]

@@ -42,6 +42,10 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines an
 	@$(BIN)/coverage report
 	@$(BIN)/coverage report --include='genericdp/core/*' --fail-under=100
 
+.PHONY: torture
+torture: .venv/ready  ## 20,000 random steps of a node: plugs, edits, restarts, crashes, reboots (STEPS=, SEED=)
+	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
+
 .PHONY: bench
 bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
 	@.ci/python-as-root -m tests.bench

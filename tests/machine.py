@@ -24,11 +24,15 @@ from genericdp.core.rules import Resource
 from genericdp.core.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.errors import Problem
+from genericdp.kubelet.registration import REFUSED, Pauses
 from genericdp.simulator import Kubelet
 from genericdp.udev import Hint, Uevent
 from tests.builders import resources_of
 
 DOMAIN = "example.com"
+
+#: For tests that are not about how long a daemon waits before it tries again.
+SHORT_PAUSES = Pauses(first=0.001, longest=0.01, stream=0.1)
 
 
 class Machine:
@@ -169,10 +173,13 @@ async def a_daemon(
     settings: Settings,
     *,
     now: Callable[[], float] = time.monotonic,
+    pauses: Pauses = REFUSED,
 ) -> AsyncIterator[Daemon]:
     """A daemon that runs on the machine for the length of the block."""
     steps = Steps()
-    daemon = Daemon(settings, rules, devices=machine, listen=machine.listen, on_step=steps, now=now)
+    daemon = Daemon(
+        settings, rules, devices=machine, listen=machine.listen, on_step=steps, now=now, pauses=pauses
+    )
     serving = asyncio.ensure_future(daemon.run())
     try:
         await steps.wait_until(lambda inventory: len(inventory.offers) == len(rules.resources))

@@ -16,16 +16,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from genericdp.daemon import Daemon
-from genericdp.kubelet.registration import Pauses
 from genericdp.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.udev import Resync
 from tests.builders import a_usb_serial
-from tests.machine import DOMAIN, Machine, Steps, a_machine, links_in, settings_below
+from tests.machine import DOMAIN, SHORT_PAUSES, Machine, Steps, a_machine, links_in, settings_below
 from tests.torture.truth import UNITS, Place
-
-#: What grows with every try is kept small: the pauses are not what is tried here.
-PAUSES = Pauses(first=0.001, longest=0.01, stream=0.1)
 
 #: How long anything may take that a node does within milliseconds.
 PATIENCE_S = 10.0
@@ -90,7 +86,7 @@ class TestNode:
             listen=self.machine.listen,
             now=self.clock.now,
             on_step=self.steps,
-            pauses=PAUSES,
+            pauses=SHORT_PAUSES,
         )
         self._serving = asyncio.ensure_future(self._daemon.run())
         stepped = asyncio.ensure_future(self.steps.wait_until(lambda _: self.steps.count > 0))

@@ -8,7 +8,7 @@ from genericdp import daemon
 from tests.torture.model import NodeMachine
 
 STEPS = 40
-NODES = 15
+NODES = 50
 
 
 def test_whatever_happens_in_whatever_order_the_laws_of_a_node_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,10 @@ SAVE_AFTER_S = 1.0
 #: How long to wait before asking again who holds an absent device whose grace has passed, in seconds.
 ASK_AGAIN_S = 60.0
 
+#: How long a kubelet may take from its start until it knows its pods, in seconds. Until then it says
+#: that nobody holds anything, as its PodResources answer before the API server has.
+KUBELET_SETTLES_S = 120.0
+
 #: How long to wait before trying again to make a link that could not be made, in seconds.
 LINK_AGAIN_S = 10.0
 
@@ -280,10 +284,17 @@ class Daemon:
                     async with asyncio.timeout(wait):
                         await stepped.wait()
                 continue
-            holdings = await holders.ask(self.settings.pod_resources_socket)
-            if holdings is not None:
-                self.step(frozenset(id_ for _, id_ in holdings))
+            if self._kubelet_knows_its_pods():
+                holdings = await holders.ask(self.settings.pod_resources_socket)
+                # It may be another kubelet by now.
+                if holdings is not None and self._kubelet_knows_its_pods():
+                    self.step(frozenset(id_ for _, id_ in holdings))
             await asyncio.sleep(ASK_AGAIN_S)
+
+    def _kubelet_knows_its_pods(self) -> bool:
+        kubelet = self.plugins.kubelet
+        up_s = asyncio.get_running_loop().time() - kubelet.since
+        return kubelet.incarnation is not None and up_s >= KUBELET_SETTLES_S
 
     async def _keep_watchdog(self) -> None:
         interval = self._notify.watchdog_interval_s

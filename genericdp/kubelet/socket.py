@@ -32,12 +32,17 @@ _LONGEST_PAUSE_S = 2.0
 
 
 class KubeletSocket:
-    """Follows kubelet.sock in the device plugin directory, which need not exist yet."""
+    """Follows kubelet.sock in the device plugin directory, which need not exist yet.
+
+    incarnation  which kubelet listens, None without one
+    since        when that was noticed, on the clock of the event loop
+    """
 
     def __init__(self, directory: str, on_change: Callable[[bool], None] = lambda _: None) -> None:
         self.directory = directory
         self.path = os.path.join(directory, KUBELET_SOCKET)
         self.incarnation: Incarnation | None = None
+        self.since = 0.0
         self._on_change = on_change
         self._changed = asyncio.Event()
         self._event = asyncio.Event()
@@ -111,6 +116,7 @@ class KubeletSocket:
 
     async def _take(self, incarnation: Incarnation | None) -> None:
         was, self.incarnation = self.incarnation, incarnation
+        self.since = asyncio.get_running_loop().time()
         if was != incarnation:
             event, self._changed = self._changed, asyncio.Event()
             event.set()

@@ -4,6 +4,7 @@ The rules of this file:
 
 * One entry for each device and NUMA node, with a single id. Init containers do not appear, sidecars do.
 * Listing frees what dead pods held, as in the kubelet.
+* After its start a kubelet knows no pods until a source has told it of them: it answers "nobody".
 * One rate limit for everybody and every method.
 """
 # ruff: noqa: N802  # the proto's spelling
@@ -29,12 +30,21 @@ AllocatableContext: TypeAlias = (
 class PodResourcesLister:
     """Serves `v1.PodResourcesLister` from the books of one kubelet process."""
 
-    def __init__(self, node: Node, ledger: Ledger, clock: Clock, free: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        free: Callable[[], None],
+        knows_pods: Callable[[], bool],
+    ) -> None:
         self.calls = 0
         self._node = node
         self._ledger = ledger
         self._clock = clock
         self._free = free
+        self._knows_pods = knows_pods
         self._bucket = TokenBucket(clock.now())
 
     async def List(
@@ -44,6 +54,8 @@ class PodResourcesLister:
     ) -> api.ListPodResourcesResponse:
         del request
         await self._limit(context)
+        if not self._knows_pods():
+            return api.ListPodResourcesResponse()
         self._free()
         return api.ListPodResourcesResponse(pod_resources=[self._pod(pod) for pod in self._node.active()])
 

@@ -111,7 +111,13 @@ class Process:
             numa_nodes=configuration.numa_nodes,
         )
         self.watcher = Watcher(directories.plugins_registry, self.plugins, configuration.clock)
-        self.pod_resources = PodResourcesLister(node, self.ledger, configuration.clock, self.free)
+        self.pod_resources = PodResourcesLister(
+            node,
+            self.ledger,
+            configuration.clock,
+            free=self.free,
+            knows_pods=lambda: self.sources_ready,
+        )
         self._registrations = Registrations(
             str(directories.device_plugins),
             self.plugins,

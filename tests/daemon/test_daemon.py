@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from genericdp import daemon as daemon_module
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,
@@ -394,8 +395,10 @@ def _minor(created: CreatedContainer | None) -> int:
 
 
 def test_an_absent_device_is_forgotten_when_its_grace_has_passed_and_nobody_holds_it(
-    run_async: RunAsync, short_dir: Path
+    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(daemon_module, "KUBELET_SETTLES_S", 0.0)
+
     async def main() -> None:
         rules = FixedRules(RULES + 'unplug_grace = "0s"\n')
         with a_machine() as machine:
@@ -411,6 +414,39 @@ def test_an_absent_device_is_forgotten_when_its_grace_has_passed_and_nobody_hold
                     await kubelet.wait_until(lambda: list(kubelet.devices(FTDI)) == ["ftdi_KEPT"])
                     assert daemon.memory.devices.keys() == {"ftdi_KEPT"}
                     assert list(links_in(settings_below(short_dir))) == ["ftdi_KEPT"]
+
+    run_async(main())
+
+
+def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds_anything(
+    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its PodResources answer before it knows its pods."""
+    monkeypatch.setattr(daemon_module, "ASK_AGAIN_S", 0.0)
+
+    async def main() -> None:
+        rules = FixedRules(RULES + 'unplug_grace = "0s"\n')
+        with a_machine() as machine:
+            stick = a_usb_serial(0)
+            machine.plug(stick)
+            async with Kubelet(short_dir) as kubelet:
+                async with a_daemon(machine, rules, settings_below(short_dir)) as daemon:
+                    await until_allocatable(kubelet, FTDI, 1)
+                    await kubelet.admit(a_pod())
+                    machine.unplug(stick)
+                    await until_allocatable(kubelet, FTDI, 0)
+                    await kubelet.restart(readmit=False)
+                    await until_allocatable(kubelet, FTDI, 0)
+                    for _ in range(50):
+                        daemon.step()
+                        await asyncio.sleep(0)
+                    assert daemon.memory.devices.keys() == {"ftdi_A50285BI"}
+                    # An hour later it is, and the pod is gone.
+                    await kubelet.readmit()
+                    for pod in kubelet.pods:
+                        kubelet.delete(pod)
+                    daemon.plugins.kubelet.since -= 3600
+                    await kubelet.wait_until(lambda: not kubelet.devices(FTDI))
 
     run_async(main())
 

@@ -104,19 +104,31 @@ class NodeMachine(RuleBasedStateMachine):
         runtime=st.sampled_from([CONTAINERD, CRIO]),
         rules=st.sampled_from(sorted(RULES)),
         seed=st.integers(0, 99),
-        units=st.sets(st.sampled_from(sorted(UNITS)), min_size=1),
+        units=st.permutations(sorted(UNITS)),
+        ports=st.permutations(PORTS),
+        count=st.integers(1, len(UNITS)),
     )
-    def begin(self, generation: Generation, runtime: Runtime, rules: str, seed: int, units: set[str]) -> None:
+    def begin(
+        self,
+        *,
+        generation: Generation,
+        runtime: Runtime,
+        rules: str,
+        seed: int,
+        units: list[str],
+        ports: list[str],
+        count: int,
+    ) -> None:
         self.node = TestNode(self._root, generation, runtime, seed)
         self.truth.rules = rules
         DONE[f"node: {generation.name.lower()}, {'containerd' if runtime is CONTAINERD else 'cri-o'}"] += 1
-        self.do("start", self._first(rules, sorted(units)))
+        self.do("start", self._first(rules, dict(zip(units[:count], ports, strict=False))))
 
-    async def _first(self, rules: str, units: list[str]) -> None:
+    async def _first(self, rules: str, units: dict[str, str]) -> None:
         await self.node.open(text_of(rules))
-        for number, unit in enumerate(units):
+        for number, (unit, port) in enumerate(units.items()):
             await self._settle()
-            self._plug(unit, Place(PORTS[number], number))
+            self._plug(unit, Place(port, number))
         await self._settle()
 
     # What happens to the machine.
@@ -194,20 +206,22 @@ class NodeMachine(RuleBasedStateMachine):
     def start_daemon(self, settle: bool) -> None:
         self.do("daemon started", self._start_daemon(settle=settle))
 
-    @rule(what=st.sampled_from(["reboot", "reboot", "reboot, kubelet first", "time passes"]), data=st.data())
-    def disturb_everything(self, what: str, data: st.DataObject) -> None:
-        """The machine restarts: /dev is empty, the kernel names the units anew. Or all graces end."""
-        if what == "time passes":
-            self.do(what, self._let_time_pass())
-        else:
-            numbers = data.draw(st.permutations(range(5)))
-            self.do(what, self._reboot(numbers, daemon_first=what == "reboot"))
+    @rule(daemon_first=st.booleans(), numbers=st.permutations(range(5)))
+    def reboot(self, *, daemon_first: bool, numbers: list[int]) -> None:
+        """The machine restarts: /dev is empty, the kernel names the units anew."""
+        kind = "reboot, daemon first" if daemon_first else "reboot, kubelet first"
+        self.do(kind, self._reboot(numbers, daemon_first=daemon_first))
+
+    @rule()
+    def let_time_pass(self) -> None:
+        """Graces end."""
+        self.do("time passes", self._let_time_pass())
 
     # What the kubelet does.
 
     @rule(
         what=st.sampled_from(
-            ["restart", "restart", "crash", "stop", "stream lost", "stream lost", "refuses", "socket deleted"]
+            ["restart", "twice", "crash", "stop", "stream lost", "stream lost", "refuses", "socket deleted"]
         ),
         data=st.data(),
         settle=st.booleans(),
@@ -216,6 +230,10 @@ class NodeMachine(RuleBasedStateMachine):
         kubelet = self.node.kubelet
         if what in ("restart", "crash") or not kubelet.running:
             self.do(f"kubelet: {what}", self._restart_kubelet(crash=what == "crash", settle=settle))
+        elif what == "twice":
+            self.do(
+                "kubelet: twice", self._restart_kubelet_twice(data.draw(st.integers(0, 60)), settle=settle)
+            )
         elif what == "stop":
             self.do("kubelet: stop", kubelet.stop())
         elif what == "refuses":
@@ -236,6 +254,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 9), count=st.integers(1, 2))
     def admit(self, which: int, count: int) -> None:
+        self.do("everything mended", self._mend())
         free = self._free()
         if free and len(self.pods) < MANY_PODS:
             table, most = free[which % len(free)]
@@ -333,6 +352,10 @@ class NodeMachine(RuleBasedStateMachine):
         self.node.clock.advance(LONG_S)
         self.time_passed = True
         await self._settle()
+        if self.node.up and self._reachable:
+            with self.node.kubelet_up_for_long():
+                await self.node.until("what nobody holds is kept", self._only_held_is_kept, kubelet=True)
+                await self._settle()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
         kubelet = self.node.kubelet
@@ -343,6 +366,13 @@ class NodeMachine(RuleBasedStateMachine):
         if settle:
             await self._settle()
         await self._readmit()
+
+    async def _restart_kubelet_twice(self, rounds: int, *, settle: bool) -> None:
+        """The second time while everybody is busy with the first."""
+        await self.node.kubelet.restart(readmit=False)
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        await self._restart_kubelet(crash=True, settle=settle)
 
     async def _readmit(self) -> None:
         await self.node.kubelet.readmit()
@@ -392,8 +422,21 @@ class NodeMachine(RuleBasedStateMachine):
             )
         ]
 
-    async def _admit(self, table: Table, count: int) -> None:
+    async def _mend(self) -> None:
+        """Whatever is down or in the way is brought up again."""
+        if not self.node.up:
+            await self._start_daemon(settle=False)
+        if self.refused:
+            self.refused = False
+            self.node.kubelet.faults.refuse_registrations(None)
+        if self.socket_gone or not self.node.kubelet.running:
+            await self._restart_kubelet(crash=False, settle=True)
+        if not self.truth.tables:
+            self.truth.rules = "base"
+            self.node.write_rules(text_of("base"))
         await self._settle()
+
+    async def _admit(self, table: Table, count: int) -> None:
         kubelet = self.node.kubelet
         kubelet.tick()
         spec = Pod(f"pod-{DONE['pod admitted']}", [Container("main", limits={full(table): count})])
@@ -497,6 +540,18 @@ class NodeMachine(RuleBasedStateMachine):
                 return False
         wanted = {full(table) for table in self.truth.tables}
         return all(kubelet.streams(name) == 0 for name in kubelet.capacity if name not in wanted)
+
+    def _only_held_is_kept(self) -> bool:
+        """Of what is not there, only devices that a pod holds are left."""
+        kubelet = self.node.kubelet
+        for table in self.truth.tables:
+            held = {id_.partition(".")[0] for id_ in kubelet.allocated(full(table))}
+            listed = self.node.listed(full(table))
+            kept = {id_.partition(".")[0] for id_, health in listed.items() if health != "Healthy"}
+            there = {id_.partition(".")[0] for id_, health in listed.items() if health == "Healthy"}
+            if kept - held - there:
+                return False
+        return True
 
     def _ids_behind_links(self, table: Table) -> tuple[set[str], set[str]]:
         """The ids of devices that are there, and of those that are not."""

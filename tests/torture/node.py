@@ -11,10 +11,11 @@ The rules of this file:
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
+from genericdp import daemon
 from genericdp.daemon import Daemon
 from genericdp.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
@@ -158,6 +159,15 @@ class TestNode:
         before = self.steps.count
         self.hint("the test wants to know")
         await self.until("the daemon does not look", lambda: self.steps.count > before, kubelet=False)
+
+    @contextmanager
+    def kubelet_up_for_long(self) -> Iterator[None]:
+        """As if the kubelet had started long ago: what it says about its pods is believed."""
+        before, daemon.KUBELET_SETTLES_S = daemon.KUBELET_SETTLES_S, 0.0
+        try:
+            yield
+        finally:
+            daemon.KUBELET_SETTLES_S = before
 
     # What others see.
 

@@ -107,7 +107,7 @@ def _read_text(path: str) -> str | None:
     finally:
         os.close(descriptor)
     try:
-        return data.decode("utf-8") or None
+        return data.decode("utf-8-sig") or None
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error

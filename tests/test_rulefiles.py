@@ -76,6 +76,14 @@ def test_an_empty_file_or_a_link_to_dev_null_masks(directories: tuple[Path, Path
     assert messages(files) == []
 
 
+def test_a_byte_order_mark_is_no_mistake(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", "\ufeff" + a_rule("a"))
+    files = load(usr)
+    assert names(files) == ["a"]
+    assert messages(files) == []
+
+
 def test_what_is_no_rule_file_is_left_alone(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     for name in (".10-a.toml.swp", "10-a.toml~", "10-a.toml.dpkg-new", ".hidden.toml", "README"):

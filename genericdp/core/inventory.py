@@ -19,6 +19,12 @@ from genericdp.core.offer import Device, Health, Offer, Overlap, Refusal, in_ord
 from genericdp.core.rules import Resource
 from genericdp.core.template import MissingPropertyError
 
+#: How many ids one resource offers: with those that are absent or withdrawn, the list for the kubelet
+#: stays below 4 MiB, beyond which it ends the stream (grpc-go's default).
+ID_LIMIT = 20_000
+
+TOO_MANY = f"and {ID_LIMIT} ids are the most that a kubelet takes; lower 'replicas', or match less"
+
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
@@ -178,17 +184,23 @@ def _draft(
     assigned = assign(resource.name, [identity for _, identity in identified], domain, ties, known_ports)
     composer = Composer(resource)
     composed: list[Device] = []
+    behind: dict[str, Group] = {}
     for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
+        behind[id_] = group
         try:
             composed.append(composer.compose(group, identity, id_, unit))
         except MissingPropertyError as error:
             reason = f"it has no property {error.name}, which a template names without a default"
             refusals += group.refusals(reason)
+    most = ID_LIMIT // (resource.replicas or 1)
+    offered = in_order(composed)
+    for device in offered[most:]:
+        refusals += behind[device.id].refusals(f"its resource has {most} other devices, {TOO_MANY}")
     units = tuple(dict.fromkeys(assigned.units))
     draft = _Draft(
         domain=domain,
         devices=devices,
-        offer=Offer(resource, in_order(composed)),
+        offer=Offer(resource, offered[:most]),
         refusals=refusals,
         units=units,
         ties={unit: assigned.ties[unit] for unit in units if unit in assigned.ties},

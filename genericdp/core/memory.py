@@ -25,7 +25,7 @@ from genericdp.core.withdrawn import Shares, next_dropping, withdraw
 #: many ids they may make with replicas; the longest absent ones go first. Only a device that invents
 #: serial numbers comes near it, and the list for the kubelet stays far below its limit of 4 MiB.
 ABSENT_LIMIT = 1000
-ABSENT_ID_LIMIT = 20_000
+ABSENT_ID_LIMIT = 10_000
 
 #: How many ties of twins are remembered; beyond it, only those of units that are remembered, too.
 TIE_LIMIT = 10_000

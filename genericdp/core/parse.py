@@ -8,7 +8,7 @@ from genericdp.core.rules import EVERYTHING, NodeTable, Resource, why_not_a_reso
 from genericdp.core.settings import Settings
 from genericdp.core.source import At, Mistake, line_of, nearest, parse_toml, read_list, read_table
 from genericdp.core.template import Field
-from genericdp.errors import Problem
+from genericdp.errors import Location, Problem
 
 
 def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
@@ -16,6 +16,13 @@ def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...]
 
     A file with a problem of severity "error" is not to be used, whatever resources it gave.
     """
+    try:
+        return _parse_rules(file, text, domain)
+    except RecursionError:
+        return (), (_too_deep(file),)
+
+
+def _parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
     document, problems = parse_toml(file, text)
     if document is None:
         return (), problems
@@ -32,6 +39,13 @@ def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...]
 
 def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]:
     """The settings of a `genericdp.toml` and all problems in it; the defaults when there are any."""
+    try:
+        return _parse_settings(file, text)
+    except RecursionError:
+        return Settings(), (_too_deep(file),)
+
+
+def _parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]:
     document, problems = parse_toml(file, text)
     if document is None:
         return Settings(), problems
@@ -42,6 +56,10 @@ def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]
     values["coalesce_s"] = values.pop("coalesce")
     values["rescan_s"] = values.pop("rescan")
     return Settings(**values), problems
+
+
+def _too_deep(file: str) -> Problem:
+    return Problem(Location(file, 1), "its tables and lists are nested too deeply", "no rule needs that")
 
 
 def duplicates(files: Sequence[tuple[str, str, Sequence[Resource]]]) -> tuple[Problem, ...]:

@@ -15,7 +15,7 @@ from genericdp.core.offer import Device, Health, Offer, ids_of
 from genericdp.core.rules import Resource, grace_s
 
 #: How many ids of one resource are kept: the list for the kubelet stays below its limit of 4 MiB.
-WITHDRAWN_LIMIT = 20_000
+WITHDRAWN_LIMIT = 10_000
 
 REASON = "'replicas' no longer makes this id"
 

@@ -8,10 +8,13 @@ import pytest
 
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Changes, Inventory, build, diff, without_links
-from genericdp.core.memory import Memory, remember
+from genericdp.core.identity import ID_LIMIT as ID_LENGTH
+from genericdp.core.inventory import ID_LIMIT, Changes, Inventory, build, diff, without_links
+from genericdp.core.memory import ABSENT_ID_LIMIT, Memory, remember
 from genericdp.core.offer import Device, Health, Node, Offer, Overlap, Refusal
 from genericdp.core.rules import EVERY_NODE, Resource
+from genericdp.core.withdrawn import WITHDRAWN_LIMIT
+from genericdp.kubelet.plugin import list_of
 from tests.builders import (
     a_device,
     a_fuse,
@@ -291,3 +294,34 @@ def test_a_resource_without_devices_may_get_some() -> None:
     usb = a_usb_device(serial="A")
     tty = a_usb_node(usb, "tty", "ttyUSB0")
     assert ids_of(rebuilt(claims, by_sys_path(tty))) == ["ftdi_A"]
+
+
+# More than a kubelet takes
+
+
+def test_no_resource_offers_more_ids_than_a_kubelet_takes() -> None:
+    rule = '[[resource]]\nname = "vcs"\nmatch = { SUBSYSTEM = "vc" }\nreplicas = 9000\n'
+    inventory = inventory_of(rule, *(a_terminal(number) for number in range(1, 5)))
+    assert ids_of(inventory) == ["vcs_vcs1", "vcs_vcs2"]
+    assert inventory.refusals == tuple(
+        Refusal(
+            "example.com/vcs",
+            f"/dev/vcs{number}",
+            "its resource has 2 other devices, and 20000 ids are the most that a kubelet takes; "
+            "lower 'replicas', or match less",
+        )
+        for number in (3, 4)
+    )
+
+
+def test_the_longest_list_is_below_what_a_kubelet_receives() -> None:
+    device = Device("i" * (ID_LENGTH - 6), numa=1)
+    whole = replace(device, id="i" * ID_LENGTH)
+    resource = resources_of(FUSE.replace("replicas = 2", f"replicas = {10_000}"), domain=DOMAIN)[0]
+    most = Offer(
+        resource,
+        (device, replace(device, id=f"j{device.id[1:]}")),
+        tuple((f"{number:063}", whole) for number in range(ABSENT_ID_LIMIT + WITHDRAWN_LIMIT)),
+    )
+    assert len(most.ids) == ID_LIMIT + ABSENT_ID_LIMIT + WITHDRAWN_LIMIT
+    assert len(list_of(most).SerializeToString()) < 4 << 20

@@ -240,3 +240,19 @@ def test_no_text_raises(start: int, insert: str, remove: int) -> None:
     for problem in problems:
         assert problem.render()
         assert problem.location.line <= text.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "[" * 5000 + "]" * 5000,
+        '[[resource]]\nname = "a"\nmatch = ' + "{parent=" * 900 + '{DEVNAME="x"}' + "}" * 900,
+    ],
+    ids=["lists", "tables"],
+)
+def test_a_file_that_is_nested_too_deeply_is_a_mistake_like_any_other(text: str) -> None:
+    message = "deep.toml:1:1: error: its tables and lists are nested too deeply\n  hint: no rule needs that"
+    resources, problems = parse_rules("deep.toml", text, "example.com")
+    assert (resources, [problem.render() for problem in problems]) == ((), [message])
+    settings, problems = parse_settings("deep.toml", text.removeprefix("[[resource]]\n"))
+    assert (settings, [problem.render() for problem in problems]) == (Settings(), [message])

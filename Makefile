@@ -50,6 +50,11 @@ torture: .venv/ready  ## 20,000 random steps of a node: plugs, edits, restarts, 
 bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
 	@.ci/python-as-root -m tests.bench
 
+##@ Packages
+.PHONY: deb
+deb:  ## dist/genericdp_*.deb, as Debian's own tools want it
+	@.ci/deb
+
 ##@ Set up
 .PHONY: venv
 venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries) and .venv-floor (Debian 12's), as every target does

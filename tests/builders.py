@@ -30,6 +30,7 @@ def a_device(
     parent: UdevDevice | None = None,
     initialized: bool = True,
     node_is_there: bool = True,
+    gid: int | None = None,
     incarnation: int = 1,
 ) -> UdevDevice:
     """A udev device. `number` is "c 10:229"; the properties that the kernel always sends are added."""
@@ -49,6 +50,7 @@ def a_device(
         device_node=node,
         number=_number(number) if number else None,
         node_is_there=node_is_there,
+        gid=gid,
         devlinks=tuple(devlinks),
         initialized=initialized,
         properties={**kernel, **(properties or {})},

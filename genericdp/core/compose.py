@@ -18,6 +18,9 @@ from genericdp.core.offer import Device, Health, Node
 from genericdp.core.rules import NodeTable, Resource
 from genericdp.core.template import FIELDS, Field, MissingPropertyError, Template
 
+#: What `{gid}` is while no node is there to have a group: that of nobody, which may open nothing.
+_NO_GROUP = "65534"
+
 #: So many characters of a hash tell the few units of one device apart.
 _MARK_LENGTH = 6
 
@@ -66,18 +69,24 @@ class Composer:
 
 
 class _Properties:
-    """The udev properties that some templates name, and those that they cannot do without."""
+    """The udev properties that some templates name, and those that they cannot do without; `gid` too,
+    so that a node's new group is no news for resources that do not name it.
+    """
 
     def __init__(self, templates: Iterable[Template]) -> None:
         fields = [part for template in templates for part in template.parts if isinstance(part, Field)]
         self._named = sorted({field.name for field in fields} - {*FIELDS})
+        self._names_gid = any(field.name == "gid" for field in fields)
         self._required = {field.name for field in fields if field.default is None}
 
     def values(self, devices: Iterable[UdevDevice]) -> dict[str, str]:
         """Their values. Raises MissingPropertyError."""
         found: dict[str, str] = {}
+        sources = tuple(devices) if self._named or self._names_gid else ()
+        if self._names_gid:
+            groups = sorted({device.gid for device in sources if device.gid is not None})
+            found["gid"] = ",".join(map(str, groups)) or _NO_GROUP
         if self._named:
-            sources = tuple(devices)
             for name in self._named:
                 value = find_property(name, *sources)
                 if value is not None:

@@ -52,6 +52,7 @@ class UdevDevice:
     device_node   absolute path below /dev, or None
     number        the device number that udev reports, or None without a device node
     node_is_there whether device_node is a node of that number right now (stat, never open)
+    gid           the group of that node, None while it is not there
     initialized   udev has finished with it (or there is no udevd whose finishing could be awaited)
     properties    udev properties; where there is no udev database, those of the kernel's uevent
     attributes    sysfs attributes: CORE_ATTRIBUTES and those that rules ask for, where present
@@ -70,6 +71,7 @@ class UdevDevice:
     device_node: str | None = None
     number: DeviceNumber | None = None
     node_is_there: bool = True
+    gid: int | None = None
     devlinks: tuple[str, ...] = ()
     initialized: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 #: Fields of ours, beside udev properties.
 #: devname: node's name below /dev; index: 0, 1, … over the devices of one answer; id: the device's
-#: id; link: absolute path of the node's stable link.
-FIELDS = ("devname", "index", "id", "link")
+#: id; link: absolute path of the node's stable link; gid: number of the group that owns the node.
+FIELDS = ("devname", "index", "id", "link", "gid")
 
 #: Ours, made of trusted or already cleaned parts; these may hold slashes.
 _PATH_FIELDS = frozenset({"devname", "link"})

@@ -97,6 +97,7 @@ def snapshot(
         subsystem = _word(device, "subsystem")
         properties = _properties(device)
         node, number = _node(properties, subsystem)
+        there, gid = _look_at(node, number)
         found = UdevDevice(
             sys_path=sys_path,
             subsystem=subsystem,
@@ -105,7 +106,8 @@ def snapshot(
             incarnation=inode or 0,
             device_node=node,
             number=number,
-            node_is_there=node is not None and _is_there(node, number),
+            node_is_there=there,
+            gid=gid,
             devlinks=tuple(properties.get("DEVLINKS", "").split()),
             initialized=device.is_initialized,
             properties=properties,
@@ -201,13 +203,15 @@ def _node(properties: Mapping[str, str], subsystem: str) -> tuple[str | None, De
     return path, DeviceNumber("b" if subsystem == "block" else "c", major, minor)
 
 
-def _is_there(node: str, number: DeviceNumber | None) -> bool:
+def _look_at(node: str | None, number: DeviceNumber | None) -> tuple[bool, int | None]:
+    """(whether a path is the device node of that number, then its group)."""
     try:
-        status = os.stat(node)
+        status = os.stat(node or "")
     except (OSError, ValueError):
-        return False
+        return False, None
     kind = "b" if stat.S_ISBLK(status.st_mode) else "c" if stat.S_ISCHR(status.st_mode) else ""
-    return number == DeviceNumber(kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+    there = number == DeviceNumber(kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+    return there, status.st_gid if there else None
 
 
 def _tags(properties: Mapping[str, str]) -> frozenset[str]:

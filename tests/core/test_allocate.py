@@ -323,3 +323,9 @@ def test_a_hundred_of_a_thousand_are_answered_for_at_once() -> None:
     allocation = answer(FTDI + 'container_path = "/dev/same"', devices)
     assert len(paths(allocation)) == 200
     assert len(set(paths(allocation).values())) == 200
+
+
+def test_the_group_of_the_nodes_may_go_into_an_env() -> None:
+    rules = FTDI + 'env = { GROUPS = "{gid}" }\n'
+    allocation = answer(rules, [replace(A, gid=20), replace(B, gid=20)])
+    assert allocation.envs["GROUPS"] == "20"

@@ -337,3 +337,33 @@ def test_devlinks_that_the_table_asks_for_are_names_inside() -> None:
 def test_no_devlink_leads_out_of_dev() -> None:
     hostile = ("/dev/serial/by-id/../../../etc/passwd", "/dev//x/./y z\n", "/etc/passwd", "/dev/", "/dev")
     assert devlinks('["/dev/*"]', *hostile) == ("/dev/serial/by-id/__/__/__/etc/passwd", "/dev/x/_/y_z_")
+
+
+# The group of a node
+
+
+GID = '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }\nenv = { GROUP = "{gid}" }\n'
+
+
+@pytest.mark.parametrize(("gid", "value"), [(20, "20"), (0, "0"), (None, "65534")])
+def test_gid_is_the_group_of_the_node_and_nobodys_while_there_is_none(gid: int | None, value: str) -> None:
+    assert the_device(GID, replace(a_fuse(), gid=gid)).values == {"gid": value}
+
+
+def test_gid_of_several_nodes_is_every_group_of_them_once() -> None:
+    usb, one, two, three, qmi = a_modem()
+    nodes = [usb, replace(one, gid=20), replace(two, gid=20), replace(three, gid=7), qmi]
+    rules = '[[resource]]\nname = "m"\nmatch = { SUBSYSTEM = "tty" }\ngroup_by = "usb_device"\n'
+    assert the_device(rules + 'annotations = { g = "{gid}" }\n', *nodes).values == {"gid": "7,20"}
+
+
+def test_a_container_path_may_name_the_gid_of_its_node() -> None:
+    rules = TTY.replace("tty", "misc") + 'container_path = "/dev/of-{gid}"\n'
+    (node,) = the_device(rules, replace(a_fuse(), gid=20)).nodes
+    assert node.values == {"devname": "fuse", "gid": "20"}
+
+
+def test_a_new_group_is_no_news_for_a_rule_that_does_not_name_it() -> None:
+    rules = TTY + 'env = { NAME = "{ID_BUS}" }\n'
+    dongle = a_usb_serial()
+    assert the_device(rules, replace(dongle, gid=5)) == the_device(rules, replace(dongle, gid=20))

@@ -12,17 +12,18 @@ from genericdp.core.device import DeviceNumber
 from genericdp.udev import snapshot
 
 NULL = DeviceNumber("c", 1, 3)
+NOTHING = (False, None)
 
 
-def test_a_node_of_the_right_kind_and_number_is_there() -> None:
-    assert snapshot._is_there("/dev/null", NULL)
+def test_a_node_of_the_right_kind_and_number_is_there_and_has_a_group() -> None:
+    assert snapshot._look_at("/dev/null", NULL) == (True, os.stat("/dev/null").st_gid)
 
 
 @pytest.mark.parametrize(
     "number", [None, DeviceNumber("b", 1, 3), DeviceNumber("c", 1, 5), DeviceNumber("c", 3, 1)]
 )
 def test_a_node_of_another_kind_or_number_is_not(number: DeviceNumber | None) -> None:
-    assert not snapshot._is_there("/dev/null", number)
+    assert snapshot._look_at("/dev/null", number) == NOTHING
 
 
 def test_nothing_else_is_a_node(tmp_path: Path) -> None:
@@ -38,9 +39,9 @@ def test_nothing_else_is_a_node(tmp_path: Path) -> None:
         names = [entry.name for entry in tmp_path.iterdir()]
 
         assert len(names) == 6
-        assert [name for name in names if snapshot._is_there(str(tmp_path / name), NULL)] == []
-    assert not snapshot._is_there("", NULL)
-    assert not snapshot._is_there("/dev/\0", NULL)
+        assert {snapshot._look_at(str(tmp_path / name), NULL) for name in names} == {NOTHING}
+    assert snapshot._look_at(None, NULL) == NOTHING
+    assert snapshot._look_at("/dev/\0", NULL) == NOTHING
 
 
 _WITHOUT_LIBUDEV = """

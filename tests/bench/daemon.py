@@ -11,14 +11,20 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from genericdp.simulator import Kubelet
+from genericdp.simulator import Container, Kubelet, Phase, Pod
 from tests.bench.row import Row
 from tests.udev.hotplug import reserve_console
 
 PLUGS = 20
 IDLE_S = 10.0
+
+#: A flapping cable: how long, how often a second it changes, and what the daemon makes one message of.
+STORM_S = 60.0
+CHANGES_PER_S = 100
+COALESCE_S = 0.1
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +53,16 @@ async def rows() -> AsyncIterator[Row]:
         f"plug to the kubelet's stream, median of {PLUGS}", f"{statistics.median(plugs):.1f} ms", "< 5 ms"
     )
     yield Row("  the slowest of them", f"{plugs[-1]:.1f} ms")
+    storm = await _storm()
+    yield Row(
+        f"messages in {STORM_S:.0f} s of {storm.changes / STORM_S:.0f} plugs and unplugs a second",
+        str(storm.messages),
+        f"<= {STORM_S / COALESCE_S + 1:.0f}, one in {COALESCE_S * 1000:.0f} ms",
+    )
+    yield Row("  processor time of the daemon meanwhile", f"{storm.busy:.0%}")
+    yield Row("  resident memory after it, more than before", f"{storm.grown_kib / 1024:.1f} MiB")
+    yield Row("  a pod's admission meanwhile, median", f"{statistics.median(storm.admissions):.1f} ms")
+    yield Row("  the slowest of them", f"{max(storm.admissions):.1f} ms")
 
 
 class Running:
@@ -61,6 +77,11 @@ class Running:
         text = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(text.partition(f"{key}:")[2].split()[0])
 
+    def busy_s(self) -> float:
+        """How much processor time it has taken (proc(5): utime and stime)."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 def uevents_so_far() -> int:
     """How many the kernel has sent; another program may cause some meanwhile."""
@@ -68,7 +89,7 @@ def uevents_so_far() -> int:
 
 
 @contextlib.asynccontextmanager
-async def daemon(root: Path, rules: str) -> AsyncIterator[Running]:
+async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterator[Running]:
     """`genericdp run` with these rules, READY."""
     # In a directory of its own: the one above it is watched too, and much happens in /tmp.
     (root / "rules.d").mkdir(mode=0o755)
@@ -76,7 +97,8 @@ async def daemon(root: Path, rules: str) -> AsyncIterator[Running]:
     (root / "rules.d/rules.toml").chmod(0o644)
     (root / "genericdp.toml").write_text(
         f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
-        f'pod_resources_socket = "{root}/pod-resources/kubelet.sock"\nlog_level = "error"\ncoalesce = "0s"\n'
+        f'pod_resources_socket = "{root}/pod-resources/kubelet.sock"\nlog_level = "error"\n'
+        f'coalesce = "{coalesce}"\n'
         # A machine without udevd is looked at now and then; that is not the idleness measured here.
         'rescan = "1h"\n'
     )
@@ -181,4 +203,62 @@ async def _plugs() -> list[float]:
                     await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 1)
                     took.append((time.perf_counter() - started) * 1000)
                 await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 0)
+    return took
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """What a flapping cable costs. `busy` is the part of one processor that the daemon took."""
+
+    changes: int
+    messages: int
+    busy: float
+    grown_kib: int
+    admissions: tuple[float, ...]
+
+
+async def _storm() -> Storm:
+    """A console comes and goes all the time, while pods ask for others that stay. Ends in the right state."""
+    console = reserve_console()
+    rules = consoles(10) + (
+        f'[[resource]]\nname = "screen"\nmatch = {{ SUBSYSTEM = "vc", DEVNAME = "{console.node}" }}\n'
+    )
+    screen = "genericdp.io/screen"
+    with a_root() as root:
+        async with (
+            Kubelet(root) as kubelet,
+            daemon(root, rules, coalesce=f"{COALESCE_S * 1000:.0f}ms") as running,
+        ):
+            await kubelet.wait_until(lambda: len(kubelet.capacity) == 11, timeout_s=30)
+            kubelet.tick()
+            steady = next(name for name, count in kubelet.allocatable.items() if count)
+            before, memory = kubelet.messages(screen), running.status("VmRSS")
+            admissions: list[float] = []
+            changes, busy, started = 0, running.busy_s(), time.monotonic()
+            with contextlib.ExitStack() as plugged:
+                while (passed := time.monotonic() - started) < STORM_S:
+                    await asyncio.sleep(max(0.0, changes / CHANGES_PER_S - passed))
+                    if changes % 2:
+                        plugged.close()
+                    else:
+                        plugged.enter_context(console.plugged())
+                    changes += 1
+                    if changes % CHANGES_PER_S == 0:
+                        admissions.append(await _admission(kubelet, steady))
+                taken = running.busy_s() - busy
+                if not changes % 2:
+                    plugged.enter_context(console.plugged())
+                await kubelet.wait_until(lambda: kubelet.allocatable[screen] == 1)
+                messages = kubelet.messages(screen) - before
+                grown = running.status("VmRSS") - memory
+    return Storm(changes, messages, taken / STORM_S, grown, tuple(admissions))
+
+
+async def _admission(kubelet: Kubelet, resource: str) -> float:
+    """How long it takes to admit a pod, in ms."""
+    started = time.perf_counter()
+    pod = await kubelet.admit(Pod("app", [Container("main", limits={resource: 1})]))
+    took = (time.perf_counter() - started) * 1000
+    assert pod.phase is Phase.RUNNING, pod.message
+    kubelet.delete(pod)
     return took

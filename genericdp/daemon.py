@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from genericdp import log, usb
+from genericdp.core import watchdog
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import Inventory, build, diff, without_links
@@ -143,7 +144,7 @@ class Daemon:
         While another genericdp serves the node, stands by: it is READY, too, so that a rollout that
         waits for it goes on and ends the other. Raises GenericdpError for one that has other links.
         """
-        watchdog = asyncio.create_task(self._keep_watchdog(), name="watchdog")
+        feeding = asyncio.create_task(self._keep_watchdog(), name="watchdog")
         try:
             with contextlib.ExitStack() as stack:
                 await until_alone(
@@ -153,8 +154,8 @@ class Daemon:
                     await refuse_company(self.settings.kubelet_dir)
                     await self._serve()
         finally:
-            watchdog.cancel()
-            await asyncio.wait((watchdog,))
+            feeding.cancel()
+            await asyncio.wait((feeding,))
 
     async def _serve(self) -> None:
         try:
@@ -297,9 +298,18 @@ class Daemon:
         return kubelet.incarnation is not None and up_s >= KUBELET_SETTLES_S
 
     async def _keep_watchdog(self) -> None:
+        """Tell the service manager that all is well, as long as it is: it starts us again otherwise."""
         interval = self._notify.watchdog_interval_s
+        seen: dict[str, watchdog.Seen] = {}
         while interval is not None:
-            self._notify.watchdog()
+            self.plugins.kubelet.look_again()
+            now = self._now()
+            seen = watchdog.look(seen, self.plugins.signs(), now)
+            stuck = watchdog.stuck(seen, now)
+            if stuck:
+                _log.error("resources are stuck, the watchdog is not fed", resources=",".join(stuck))
+            else:
+                self._notify.watchdog()
             await asyncio.sleep(interval)
 
     def _save_soon(self) -> None:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from genericdp.core.inventory import Changes, Inventory
 from genericdp.core.offer import Offer
 from genericdp.core.settings import Settings
+from genericdp.core.watchdog import Sign
 from genericdp.kubelet.plugin import Allocated, Plugin
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
 from genericdp.kubelet.socket import KubeletSocket
@@ -51,6 +52,14 @@ class Plugins:
     def registered(self) -> int:
         """How many resources the kubelet knows and listens to."""
         return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
+
+    def signs(self) -> dict[str, Sign]:
+        """Signs of life of each resource, for the watchdog."""
+        without = self.kubelet.incarnation is None
+        return {
+            name: Sign(content=without or each.plugin.streams > 0, tries=each.tries)
+            for name, each in self.registrations.items()
+        }
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

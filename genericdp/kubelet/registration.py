@@ -82,7 +82,10 @@ REFUSED = Pauses(0.2, 30.0)
 
 
 class Registration:
-    """Keeps one plugin registered at the kubelet, until its task is cancelled."""
+    """Keeps one plugin registered at the kubelet, until its task is cancelled.
+
+    tries  how often it began to register
+    """
 
     def __init__(
         self,
@@ -94,6 +97,7 @@ class Registration:
     ) -> None:
         self.plugin = plugin
         self.progress = Progress(plugin.offer.resource.name, Phase.WAITING)
+        self.tries = 0
         self._kubelet = kubelet
         self._on_progress = on_progress
         self._pauses = pauses
@@ -104,6 +108,7 @@ class Registration:
         while True:
             self._report(Phase.WAITING, self.progress.error)
             incarnation = await self._kubelet.wait_until_there()
+            self.tries += 1
             try:
                 async with self._server() as endpoint:
                     self._report(Phase.REGISTERING, self.progress.error)

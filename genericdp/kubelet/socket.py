@@ -89,6 +89,13 @@ class KubeletSocket:
             )
         return self._channel
 
+    def look_again(self) -> None:
+        """Look whether the kubelet is another one, although nothing was heard.
+
+        A file system mounted over the directory is in no event of inotify(7).
+        """
+        self._event.set()
+
     def _hear(self, names: frozenset[str]) -> None:
         if not names or KUBELET_SOCKET in names:
             self._event.set()

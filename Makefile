@@ -22,8 +22,8 @@ test: packages .venv/ready .venv-floor/ready lint types  ## everything: lint, ty
 	@.ci/python-as-root -m pytest
 
 .PHONY: check
-check: lint types .venv/ready  ## the quick part: lint, types, architecture
-	@$(BIN)/python -m pytest -q tests/test_architecture.py
+check: lint types .venv/ready  ## the quick part: lint, types, architecture, generated files
+	@$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_generated.py
 
 .PHONY: lint
 lint: .venv/ready  ## ruff: rules and format
@@ -49,6 +49,11 @@ torture: .venv/ready  ## 20,000 random steps of a node: plugs, edits, restarts, 
 .PHONY: bench
 bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
 	@.ci/python-as-root -m tests.bench
+
+##@ Make
+.PHONY: generate
+generate: .venv/ready  ## what is made from the program: man pages, shell completion, schemas
+	@$(BIN)/python -m generate
 
 ##@ Packages
 .PHONY: deb

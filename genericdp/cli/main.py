@@ -36,6 +36,7 @@ VERBS = {
     "list": "the devices that the rules take, and the resource each goes to",
     "explain": "why a device matches, or not, and what a container would get",
     "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
+    "schema": "what may stand in the files, for editors (JSON Schema)",
 }
 
 _USAGE = """\

@@ -44,8 +44,45 @@ HEX_USB: Mapping[str, int] = {"vendor": 4, "product": 4, "interface": 2, "class"
 
 USB_KEYS = (*USB_ATTRIBUTES, "port")
 
+#: What `usb = { … }` may hold, for people.
+USB_DOCS: Mapping[str, str] = {
+    "vendor": "the vendor's number, hex, as lsusb(8) prints it",
+    "product": "the product's number, hex",
+    "serial": "the serial number, as the device says it",
+    "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
+    "interface": "the number of the interface that the node belongs to, hex",
+    "class": "the class of that interface, hex",
+}
+
+#: The other keys of a match, beside the names of udev properties.
+CONDITION_DOCS: Mapping[str, str] = {
+    "ATTR{name}": "a sysfs attribute of the device itself",
+    "TAG": "one of its udev tags",
+    "usb": "the USB device and interface that it hangs off, from sysfs: works without a udev database",
+    "parent": "holds when one ancestor satisfies the whole table",
+}
+
+#: udev properties that rules are mostly about: `udevadm info` shows them all.
+PROPERTY_DOCS: Mapping[str, str] = {
+    "SUBSYSTEM": "the kernel's subsystem: tty, video4linux, usb, hidraw, gpio, …",
+    "DEVNAME": "the path of the device node",
+    "DEVTYPE": "the kind of device within its subsystem",
+    "DRIVER": "the kernel's driver; most often one of a parent",
+    "DEVLINKS": "udev's symlinks to the device node, all in one value",
+    "ID_BUS": "the bus that it was identified on: usb, pci, ata, …",
+    "ID_VENDOR_ID": "the vendor's number, hex",
+    "ID_MODEL_ID": "the model's number, hex",
+    "ID_VENDOR": "the vendor's name, as the device says it",
+    "ID_MODEL": "the model's name, as the device says it",
+    "ID_SERIAL": "vendor, model and serial number in one",
+    "ID_SERIAL_SHORT": "the serial number alone",
+    "ID_PATH": "where it is plugged in",
+    "ID_USB_DRIVER": "the driver of the USB interface",
+    "ID_USB_INTERFACE_NUM": "the number of the USB interface, hex",
+}
+
 #: What udev's own rules call a thing, and how it is written here.
-_UDEV_WORDS: Mapping[str, str] = {
+UDEV_WORDS: Mapping[str, str] = {
     "KERNEL": 'the kernel name is in DEVNAME: DEVNAME = "/dev/ttyUSB*"',
     "KERNELS": "write parent = { … } for what a parent must be",
     "SUBSYSTEMS": 'write parent = { SUBSYSTEM = "…" }',
@@ -102,8 +139,8 @@ _CONDITIONS = "conditions are udev properties in capitals, \"ATTR{name}\", \"TAG
 
 def _hint_for(key: str) -> str:
     """What to write for a key that is spelt as udev's rules do, or wrongly; "" for a fine one."""
-    if key in _UDEV_WORDS:
-        return _UDEV_WORDS[key]
+    if key in UDEV_WORDS:
+        return UDEV_WORDS[key]
     if found := _UDEV_PARENT_ATTRIBUTE.fullmatch(key):
         return f'write parent = {{ "ATTR{{{found.group(1)}}}" = … }}'
     if found := _UDEV_ENV.fullmatch(key):

@@ -4,14 +4,18 @@ The parser, its hints, and whatever documents the keys read these tables. A new 
 and a field of the value that it goes into.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from genericdp.core import values
 from genericdp.core.conditions import match
 from genericdp.core.rules import (
+    DNS_LABEL,
     GROUP_BY,
     IDENTITY,
     KERNEL_NAME,
+    QUALIFIED_NAME,
     UNPLUG_GRACE_S,
     Mount,
     Prefer,
@@ -20,13 +24,49 @@ from genericdp.core.rules import (
 )
 from genericdp.core.settings import LogFormat, Settings
 from genericdp.core.source import At, Key, Mistake, nearest, read_list, read_table
+from genericdp.core.template import FIELDS
 
+# What may be written, as JSON Schema; the definitions referred to are those of `schema`.
 _TEXT = {"type": "string", "minLength": 1}
 _FLAG = {"type": "boolean"}
 _DURATION = {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$"}
-_MATCH = {"$ref": "#/$defs/match"}
-_TEXT_OR_LIST = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
-_TEXTS_BY_NAME = {"type": "object", "additionalProperties": _TEXT}
+_MATCH = {"$ref": "#/definitions/match"}
+_PROPERTY = {"type": "string", "pattern": f"^{values.PROPERTY_NAME.pattern}$"}
+_ABSOLUTE = {"type": "string", "pattern": "^/"}
+_TEMPLATE = {"$ref": "#/definitions/template"}
+_PATH = {"$ref": "#/definitions/path"}
+_FIELD = rf"({'|'.join(FIELDS)}|{values.PROPERTY_NAME.pattern})"
+#: What several keys want.
+DEFINITIONS: Mapping[str, Mapping[str, Any]] = {
+    "template": {
+        "type": "string",
+        "minLength": 1,
+        "pattern": rf"^([^{{}}]|\{{\{{|\}}\}}|\{{{_FIELD}(\|[^{{}}]*)?\}})*$",
+    },
+    "path": {"allOf": [{"type": "string", "pattern": "^(/|\\{link[|}])"}, {"pattern": "[^/]$"}, _TEMPLATE]},
+}
+_LABEL = DNS_LABEL.pattern
+_RESOURCE_NAME = {
+    "type": "string",
+    "pattern": rf"^({_LABEL}(\.{_LABEL})*/)?{QUALIFIED_NAME.pattern}$",
+    "not": {"pattern": r"^requests\.[^/]*/|kubernetes\.io/|/[^/]{64}|^[^/]{64,}$"},
+}
+_DEVLINK = {"type": "string", "pattern": "^/dev/"}
+
+
+def _one_or_more(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+
+
+def _texts_by_name(name: re.Pattern[str]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "patternProperties": {f"^{name.pattern}$": _TEMPLATE},
+        "additionalProperties": False,
+    }
+
+
+MOST_REPLICAS = 10_000
 
 #: The kubelet waits 30 s for PreStartContainer (1.36, KubeletPreStartContainerRPCTimeoutInSecs).
 LONGEST_PRESTART_S = 25.0
@@ -107,8 +147,8 @@ def _domain(at: At) -> str:
 
 
 MOUNT_KEYS = (
-    Key("host_path", values.mount_source, "what of the host the container gets", _TEXT, required=True),
-    Key("container_path", values.path_template, "where the container finds it", _TEXT, required=True),
+    Key("host_path", values.mount_source, "what of the host the container gets", _PATH, required=True),
+    Key("container_path", values.path_template, "where the container finds it", _PATH, required=True),
     Key("read_only", values.boolean, "whether it may only read there", _FLAG, default=True),
 )
 
@@ -131,7 +171,7 @@ _NODE_DEFAULTS = (
         "container_path",
         values.one_or_more(values.path_template),
         "the name of the node in the container; of a list, each",
-        _TEXT_OR_LIST,
+        _one_or_more(_PATH),
         default=(KERNEL_NAME,),
     ),
     Key(
@@ -145,7 +185,7 @@ _NODE_DEFAULTS = (
         "devlinks",
         _devlinks,
         "devlinks of the node that are names in the container too",
-        _TEXT_OR_LIST,
+        {"anyOf": [_DEVLINK, {"type": "array", "items": _DEVLINK}]},
         default=(),
     ),
     Key("optional", values.boolean, "whether the device is Healthy without the node", _FLAG, default=False),
@@ -158,37 +198,61 @@ RESOURCE_KEYS = (
         "name",
         values.text,
         'the resource that pods request, "ftdi" or "vendor.example/ftdi"',
-        _TEXT,
+        _RESOURCE_NAME,
         required=True,
     ),
     Key("description", values.text, "what it is, for people", _TEXT, default=""),
     Key("match", match, "which device nodes belong to it", _MATCH, required=True),
-    Key("group_by", _group_by, "which of them make one device", _TEXT, default="node"),
-    Key("identity", _identity, "what the id of a device depends on", _TEXT_OR_LIST, default="serial"),
+    Key(
+        "group_by",
+        _group_by,
+        "which of them make one device",
+        {"anyOf": [{"enum": list(GROUP_BY)}, _PROPERTY]},
+        default="node",
+    ),
+    Key(
+        "identity",
+        _identity,
+        "what the id of a device depends on",
+        {"anyOf": [{"enum": list(IDENTITY)}, {"type": "array", "items": _PROPERTY, "minItems": 1}]},
+        default="serial",
+    ),
     *_NODE_DEFAULTS,
     Key(
         "node",
         _nodes,
         "which nodes of a device go into the container, and as what",
-        {"type": "array"},
+        {"type": "array", "items": {"$ref": "#/definitions/node"}},
         default=(),
     ),
     Key(
         "replicas",
-        values.whole_number(1, 10_000),
+        values.whole_number(1, MOST_REPLICAS),
         "how many containers may share a device",
-        {"type": "integer"},
+        {"type": "integer", "minimum": 1, "maximum": MOST_REPLICAS},
     ),
-    Key("env", values.env, "environment variables for the container", _TEXTS_BY_NAME, default=()),
+    Key(
+        "env",
+        values.env,
+        "environment variables for the container",
+        _texts_by_name(values.ENV_NAME),
+        default=(),
+    ),
     Key(
         "mounts",
         _mounts,
         "directories and files of the host for the container",
-        {"type": "array"},
+        {"type": "array", "items": {"$ref": "#/definitions/mount"}},
         default=(),
     ),
-    Key("annotations", values.annotations, "annotations for the container", _TEXTS_BY_NAME, default=()),
-    Key("cdi", _cdi, "CDI devices for the container", _TEXT_OR_LIST, default=()),
+    Key(
+        "annotations",
+        values.annotations,
+        "annotations for the container",
+        _texts_by_name(values.ANNOTATION),
+        default=(),
+    ),
+    Key("cdi", _cdi, "CDI devices for the container", _one_or_more(_TEMPLATE), default=()),
     Key(
         "prefer",
         lambda at: Prefer(values.one_of(*Prefer)(at)),
@@ -203,7 +267,12 @@ RESOURCE_KEYS = (
         _DURATION,
         default=UNPLUG_GRACE_S,
     ),
-    Key("prestart", _prestart, "what happens before each start of a container", {"type": "object"}),
+    Key(
+        "prestart",
+        _prestart,
+        "what happens before each start of a container",
+        {"$ref": "#/definitions/prestart"},
+    ),
     Key("health", match, "what every node of a Healthy device matches", _MATCH),
     Key("kubevirt", values.boolean, "whether KubeVirt's USB_RESOURCE_… is set", _FLAG, default=False),
     Key(
@@ -223,18 +292,20 @@ SETTINGS_KEYS = (
         "kubelet_dir",
         values.absolute_path,
         "the kubelet's device plugin directory",
-        _TEXT,
+        _ABSOLUTE,
         default=_DEFAULTS.kubelet_dir,
     ),
     Key(
         "pod_resources_socket",
         values.absolute_path,
         "the kubelet's PodResources socket",
-        _TEXT,
+        _ABSOLUTE,
         default=_DEFAULTS.pod_resources_socket,
     ),
-    Key("link_dir", values.absolute_path, "where the stable links are", _TEXT, default=_DEFAULTS.link_dir),
-    Key("state_dir", values.absolute_path, "what outlives a reboot", _TEXT, default=_DEFAULTS.state_dir),
+    Key(
+        "link_dir", values.absolute_path, "where the stable links are", _ABSOLUTE, default=_DEFAULTS.link_dir
+    ),
+    Key("state_dir", values.absolute_path, "what outlives a reboot", _ABSOLUTE, default=_DEFAULTS.state_dir),
     Key(
         "coalesce",
         values.duration(0.0, 10.0),

@@ -148,8 +148,9 @@ def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:
     return attributes_wanted(match for resource in resources for match in resource.matches)
 
 
-_QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+#: The part behind the domain (at most 63 characters), and each label of the domain.
+QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 
 
 def why_not_a_resource_name(name: str) -> str:
@@ -167,11 +168,11 @@ def why_not_a_resource_name(name: str) -> str:
         return "a resource name must not start with 'requests.'"
     if len(domain) > 244:
         return f"the domain has {len(domain)} characters, 244 are allowed"
-    if not all(_DNS_LABEL.fullmatch(label) for label in domain.split(".")):
+    if not all(DNS_LABEL.fullmatch(label) for label in domain.split(".")):
         return f"'{domain}' is no domain: lower-case letters, digits and '-', labels joined by '.'"
     if len(short) > 63:
         return f"the name part has {len(short)} characters, 63 are allowed"
-    if _QUALIFIED_NAME.fullmatch(short) is None:
+    if QUALIFIED_NAME.fullmatch(short) is None:
         return (
             f"'{short}' is no name: letters, digits, '-', '_' and '.', "
             "beginning and ending with a letter or digit"

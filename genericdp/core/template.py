@@ -11,10 +11,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-#: Fields of ours, beside udev properties.
-#: devname: node's name below /dev; index: 0, 1, … over the devices of one answer; id: the device's
-#: id; link: absolute path of the node's stable link; gid: number of the group that owns the node.
-FIELDS = ("devname", "index", "id", "link", "gid")
+#: Fields of ours, beside udev properties, and what each becomes.
+FIELDS: Mapping[str, str] = {
+    "devname": "the name of the node below /dev",
+    "index": "0, 1, … over the devices of one container",
+    "id": "the id of the device",
+    "link": "the path of the node's stable link",
+    "gid": "the number of the group that owns the node",
+}
 
 #: Ours, made of trusted or already cleaned parts; these may hold slashes.
 _PATH_FIELDS = frozenset({"devname", "link"})

@@ -5,7 +5,7 @@ Each function reads one value (`source.At`) into something in which nothing can 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from genericdp.core import pattern, template
 from genericdp.core.pattern import BadPatternError, Pattern
@@ -15,9 +15,15 @@ from genericdp.core.template import FIELDS, BadTemplateError, Field, Template
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _HEX = re.compile(r"[0-9a-f*?\[\]!-]*")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z0-9_.:+-]+")
+#: What a value may be instead of a string.
+FORM_DOCS: Mapping[str, str] = {
+    "not": "everything else, also for what is not there",
+    "regex": "a regular expression that must match the whole value",
+    "exists": "true: any value; false: none",
+}
 PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
 
 
@@ -194,13 +200,13 @@ def one_or_more(read: Callable[[At], Template]) -> Callable[[At], tuple[Template
 def env(at: At) -> tuple[tuple[str, Template], ...]:
     """A table of environment variables."""
     return _names_and_templates(
-        at, _ENV_NAME, "environment variable", "letters, digits and '_', no digit first"
+        at, ENV_NAME, "environment variable", "letters, digits and '_', no digit first"
     )
 
 
 def annotations(at: At) -> tuple[tuple[str, Template], ...]:
     """A table of annotations."""
-    return _names_and_templates(at, _ANNOTATION, "annotation", 'for example "example.com/model"')
+    return _names_and_templates(at, ANNOTATION, "annotation", 'for example "example.com/model"')
 
 
 def _names_and_templates(
@@ -287,7 +293,7 @@ def hex_id(value: str, digits: int) -> str:
 
 
 def _wanted_table(at: At, hex_digits: int) -> Pattern:
-    forms = ("not", "regex", "exists")
+    forms = tuple(FORM_DOCS)
     unknown = next((name for name in at.value if name not in forms), None)
     if unknown is not None:
         hint = nearest(unknown, forms) or f"the forms are {listing(forms)}"

@@ -1,0 +1,27 @@
+"""Which files are made from declarations in the program, and what belongs into each.
+
+The rules of this file:
+
+* They are committed, so that a package needs nothing but the tree; a test holds them equal to what
+  is said here.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from genericdp.core.schema import rules_schema, settings_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def files() -> Mapping[str, str]:
+    """The text of each file by its path in the tree."""
+    return {
+        "schema/rules.json": _json(rules_schema()),
+        "schema/settings.json": _json(settings_schema()),
+    }
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"

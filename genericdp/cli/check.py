@@ -4,8 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence, Sized
 
-from genericdp.cli.options import add_json_option, add_rule_options, open_rules
+from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
+from genericdp.core.hostile import for_terminal
 from genericdp.core.settings import DEFAULT_DOMAIN
 from genericdp.errors import ConfigError, Problem
 from genericdp.rulefiles import RULE_DIRECTORIES, RuleFiles
@@ -19,17 +20,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "examples:\n"
-        "  genericdp check                  the settings and rule files of this machine\n"
-        "  genericdp check my.toml rules/   these instead"
+        "  genericdp check                      the settings and rules of this machine\n"
+        "  genericdp check my.toml rules/       these instead\n"
+        "  genericdp check --format=github .    in a GitHub workflow: notes in the diff"
     )
     parser.add_argument(
         "paths", metavar="DIR_OR_FILE", nargs="*", help="what to check instead of the system's rule files"
     )
-    add_json_option(parser)
+    parser.add_argument(
+        "--format",
+        choices=("human", "json", "github"),
+        default="human",
+        help="for people, for programs, or as GitHub workflow commands (default: human)",
+    )
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as --format=json"
+    )
     add_rule_options(parser)
 
 
-def run(*, paths: list[str], json: bool, rules: list[str], config: str | None, domain: str | None) -> int:
+def run(*, paths: list[str], format: str, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
     """Print every mistake. Returns 0 when there is none, else 1."""
     places = [*rules, *paths]
     problems: tuple[Problem, ...] = ()
@@ -41,10 +51,15 @@ def run(*, paths: list[str], json: bool, rules: list[str], config: str | None, d
         rule_files = RuleFiles(places or RULE_DIRECTORIES, domain or DEFAULT_DOMAIN)
     problems += rule_files.problems
     output = Output(sys.stdout)
-    if json:
-        output.json(as_json(rule_files, problems))
-    else:
-        show(rule_files, problems, output)
+    match format:
+        case "json":
+            output.json(as_json(rule_files, problems))
+        case "github":
+            for problem in problems:
+                print(as_workflow_command(problem))
+            show_summary(rule_files, problems, output)
+        case _:
+            show(rule_files, problems, output)
     return 1 if errors_in(problems) else 0
 
 
@@ -53,6 +68,11 @@ def show(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> 
     for problem in problems:
         output.problem(problem)
         output.line()
+    show_summary(rule_files, problems, output)
+
+
+def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
+    """What was checked, and how it came out, in one line."""
     errors = errors_in(problems)
     if errors:
         wrong = {problem.location.file for problem in errors}
@@ -91,3 +111,25 @@ def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, obj
             for problem in problems
         ],
     }
+
+
+def as_workflow_command(problem: Problem) -> str:
+    """The mistake as a line that makes GitHub put a note beside the line of the file."""
+    location = problem.location
+    place = {
+        "file": location.file,
+        "line": str(location.line),
+        "col": str(location.column),
+        "endColumn": str(location.column + location.length - 1),
+        "title": "genericdp check",
+    }
+    where = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in place.items())
+    hint = f"\nhint: {problem.hint}" if problem.hint else ""
+    return f"::{problem.severity} {where}::{_escaped(problem.message + hint)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """As the runner wants it; what stays is harmless to a terminal too."""
+    for char in "%\r\n" + more:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return for_terminal(text)

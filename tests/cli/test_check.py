@@ -90,3 +90,36 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
             }
         ],
     }
+
+
+def test_in_a_github_workflow_each_mistake_is_a_note_beside_its_line(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = write(rules / "50-a.toml", GOOD)
+    bad = write(rules / "60,b:100%.toml", BAD)
+    assert main(["check", "--format=github", good, bad]) == 1
+    name = bad.replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
+    assert capsys.readouterr().out == (
+        f"::error file={name},line=3,col=1,endColumn=7,title=genericdp check"
+        "::unknown key 'matches' in [[resource]]%0Ahint: did you mean 'match'?\n"
+        "1 mistake in 1 file\n"
+    )
+
+
+def test_a_key_cannot_give_a_github_workflow_a_command(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = write(rules / "60-b.toml", '"a\\n::stop-commands::x\\u001b[31m" = 1\n')
+    assert main(["check", "--format", "github", bad]) == 1
+    assert capsys.readouterr().out == (
+        f"::error file={bad},line=1,col=1,endColumn=33,title=genericdp check"
+        "::unknown key 'a%0A::stop-commands::x\\x1b[31m'%0Ahint: a rule file holds [[resource]] tables\n"
+        "1 mistake in 1 file\n"
+    )
+
+
+def test_a_github_workflow_without_a_mistake_has_one_line(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "--format=github", write(rules / "50-a.toml", GOOD)]) == 0
+    assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n"

@@ -22,7 +22,7 @@ import contextlib, io, sys
 from genericdp.cli.check import run
 for path in sys.argv[1:]:
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        status = run(paths=[path], json=False, rules=[], config="/dev/null", domain=None)
+        status = run(paths=[path], format="human", rules=[], config="/dev/null", domain=None)
     print(path, status)
     print(printed.getvalue())
 """
@@ -52,7 +52,7 @@ def expected(case: Path) -> str:
 def test_a_mistake_is_shown_where_it_is_with_what_to_do(
     case: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = run(paths=[case.name], json=False, rules=[], config="/dev/null", domain=None)
+    status = run(paths=[case.name], format="human", rules=[], config="/dev/null", domain=None)
     assert capsys.readouterr().out == expected(case)
     assert status == 1
 

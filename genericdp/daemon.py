@@ -98,6 +98,7 @@ class Daemon:
         notify: Notify | None = None,
         now: Callable[[], float] = time.monotonic,
         pauses: Pauses = REFUSED,
+        usb_reset: Callable[[int, int], None] = usb.reset,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
         self.settings = settings
@@ -108,13 +109,14 @@ class Daemon:
             on_kubelet=self._say_kubelet,
             on_progress=self._say_progress,
             on_allocate=_say_allocated,
-            usb_reset=usb.reset,
+            usb_reset=self._reset_usb,
             pauses=pauses,
         )
         self.rules = rules
         self._claims = Claims(rules.resources)
         self._notify = notify or Notify()
         self._now = now
+        self._usb_reset = usb_reset
         self._on_step = on_step
         self._links = Links(settings.link_dir)
         self._state = StateFile(settings.state_dir)
@@ -244,6 +246,13 @@ class Daemon:
             changed |= self._devices.apply(hint)
         if changed:
             self.step()
+
+    async def _reset_usb(self, busnum: int, devnum: int) -> None:
+        """Reset a USB device and look at what is there then, before its uevents are read."""
+        # libusb blocks.
+        await asyncio.to_thread(self._usb_reset, busnum, devnum)
+        self._hear(Resync("a USB device was reset"))
+        self._follow_hints()
 
     def _take_rules(self) -> bool:
         self._notify.reloading()

@@ -9,15 +9,19 @@ The rules of this file:
 
 import errno
 import os
+import time
 
 from genericdp.errors import GenericdpError
+
+#: How long the kernel may take to disconnect a device that has become another by its reset, in seconds.
+DISCONNECT_S = 5.0
 
 
 def reset(busnum: int, devnum: int) -> None:
     """Reset the USB device with these numbers, as if it were unplugged and plugged in again.
 
-    It comes back under the same numbers, or, when its descriptors have changed, as a new device.
-    Blocks while the device resets (some 100 ms). Raises GenericdpError.
+    It comes back under the same numbers, or, when its descriptors have changed, as a new device;
+    then this returns when the old one is gone. Blocks meanwhile (some 100 ms). Raises GenericdpError.
     """
     node = f"/dev/bus/usb/{busnum:03}/{devnum:03}"
     if not os.path.exists(node):
@@ -26,7 +30,8 @@ def reset(busnum: int, devnum: int) -> None:
     import usb.core  # noqa: PLC0415
 
     try:
-        _reset(busnum, devnum)
+        if not _reset(busnum, devnum):
+            _wait_until_gone(node)
     except usb.core.NoBackendError as error:
         raise GenericdpError(
             f"USB device '{node}' is not reset: libusb cannot be loaded",
@@ -40,7 +45,8 @@ def reset(busnum: int, devnum: int) -> None:
         ) from error
 
 
-def _reset(busnum: int, devnum: int) -> None:
+def _reset(busnum: int, devnum: int) -> bool:
+    """Whether it is the same device afterwards."""
     import usb.core  # noqa: PLC0415
     import usb.util  # noqa: PLC0415
 
@@ -49,5 +55,18 @@ def _reset(busnum: int, devnum: int) -> None:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
     try:
         device.reset()
+    except usb.core.USBError as error:
+        # libusb_reset_device: "if re-enumeration is required, or if the device has been disconnected".
+        if error.errno != errno.ENOENT:
+            raise
+        return False
     finally:
         usb.util.dispose_resources(device)
+    return True
+
+
+def _wait_until_gone(node: str) -> None:
+    """The kernel disconnects it later, in a thread of its own."""
+    deadline = time.monotonic() + DISCONNECT_S
+    while os.path.exists(node) and time.monotonic() < deadline:
+        time.sleep(0.01)

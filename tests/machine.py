@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from genericdp import usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import Inventory
 from genericdp.core.rules import Resource
@@ -42,6 +43,7 @@ class Machine:
         self.dev = dev
         self._devices: dict[str, UdevDevice] = {}
         self._sinks: list[Callable[[Hint], None]] = []
+        self._unheard: list[Hint] | None = None
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
@@ -91,8 +93,21 @@ class Machine:
 
     def tell(self, hint: Hint) -> None:
         """Let everybody who listens hear something."""
+        if self._unheard is not None:
+            self._unheard.append(hint)
+            return
         for sink in self._sinks:
             sink(hint)
+
+    @contextmanager
+    def unheard(self) -> Iterator[list[Hint]]:
+        """What happens in the block is not told; gives the hints, to be told late or never."""
+        hints: list[Hint] = []
+        self._unheard = hints
+        try:
+            yield hints
+        finally:
+            self._unheard = None
 
     def _tell(self, action: str, device: UdevDevice) -> None:
         self.tell(Uevent(action, device.sys_path, device.subsystem, "udev"))
@@ -174,11 +189,19 @@ async def a_daemon(
     *,
     now: Callable[[], float] = time.monotonic,
     pauses: Pauses = REFUSED,
+    usb_reset: Callable[[int, int], None] = usb.reset,
 ) -> AsyncIterator[Daemon]:
     """A daemon that runs on the machine for the length of the block."""
     steps = Steps()
     daemon = Daemon(
-        settings, rules, devices=machine, listen=machine.listen, on_step=steps, now=now, pauses=pauses
+        settings,
+        rules,
+        devices=machine,
+        listen=machine.listen,
+        on_step=steps,
+        now=now,
+        pauses=pauses,
+        usb_reset=usb_reset,
     )
     serving = asyncio.ensure_future(daemon.run())
     try:

@@ -13,7 +13,7 @@ The rules of this file:
 # ruff: noqa: N802  (the proto's spelling)
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import grpc
@@ -23,6 +23,14 @@ from genericdp.core.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import deviceplugin as api
+
+#: Resets the USB device of these numbers (bus, device) and returns when what came of it is known:
+#: whoever looks at the offer then sees no device that the reset has taken away. Raises GenericdpError.
+UsbReset = Callable[[int, int], Awaitable[None]]
+
+
+async def no_usb_reset(busnum: int, devnum: int) -> None:
+    """For whoever has no USB devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,7 @@ class Plugin:
     streams   how many ListAndWatch streams are open
     opened    how many ever were: one may open and end before anybody looks
     messages  how many lists were sent
+    starting  how many containers wait for their devices, in PreStartContainer
     """
 
     def __init__(
@@ -49,12 +58,13 @@ class Plugin:
         link_dir: str,
         coalesce_s: float,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
-        usb_reset: Callable[[int, int], None] = lambda _bus, _device: None,
+        usb_reset: UsbReset = no_usb_reset,
     ) -> None:
         self.offer = offer
         self.streams = 0
         self.opened = 0
         self.messages = 0
+        self.starting = 0
         self._link_dir = link_dir
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
@@ -162,6 +172,7 @@ class Plugin:
     ) -> api.PreStartContainerResponse:
         prestart = self.offer.resource.prestart
         if prestart is not None:
+            self.starting += 1
             try:
                 async with asyncio.timeout(prestart.wait_s):
                     await self._until_present(request.devices_ids)
@@ -174,6 +185,8 @@ class Plugin:
             except GenericdpError as error:
                 name = self.offer.resource.name
                 await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name}: {error}; {error.hint}")
+            finally:
+                self.starting -= 1
         return api.PreStartContainerResponse()
 
     async def _until_present(self, ids: Sequence[str]) -> None:
@@ -181,11 +194,11 @@ class Plugin:
             await self._changed.wait()
 
     async def _reset_all(self, ids: Sequence[str]) -> None:
-        """Reset the USB devices behind the ids, each once; libusb blocks, so beside the loop."""
+        """Reset the USB devices behind the ids, each once."""
         known = self.offer.ids
         for numbers in {known[id_].usb for id_ in ids} - {None}:
             if numbers is not None:
-                await asyncio.to_thread(self._usb_reset, *numbers)
+                await self._usb_reset(*numbers)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         devices = [(id_, self.offer.device(id_)) for id_ in ids]

@@ -15,7 +15,7 @@ from genericdp.core.inventory import Changes, Inventory
 from genericdp.core.offer import Offer
 from genericdp.core.settings import Settings
 from genericdp.core.watchdog import Sign
-from genericdp.kubelet.plugin import Allocated, Plugin
+from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset, no_usb_reset
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
 from genericdp.kubelet.socket import KubeletSocket
 
@@ -30,7 +30,7 @@ class Plugins:
         on_kubelet: Callable[[bool], None] = lambda _: None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
-        usb_reset: Callable[[int, int], None] = lambda _bus, _device: None,
+        usb_reset: UsbReset = no_usb_reset,
         pauses: Pauses = REFUSED,
     ) -> None:
         self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet)

@@ -1,7 +1,7 @@
 """The DevicePlugin service, called over a real socket as a kubelet calls it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from genericdp.core.offer import Device, Health, Node, Offer
 from genericdp.core.rules import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import deviceplugin as api
-from genericdp.kubelet.plugin import Allocated, Plugin
+from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
 from tests.running import RunAsync
 
 NAME = "example.com/ftdi"
@@ -46,7 +46,7 @@ async def served(plugin: Plugin, directory: Path) -> AsyncIterator[api.DevicePlu
     await server.stop(grace=None)
 
 
-def no_reset(bus: int, device: int) -> None:
+async def no_reset(bus: int, device: int) -> None:
     raise AssertionError(f"nobody asked for a reset of {bus}:{device}")
 
 
@@ -55,7 +55,7 @@ def a_plugin(
     *,
     coalesce_s: float = 0.0,
     allocated: list[Allocated] | None = None,
-    usb_reset: Callable[[int, int], None] = no_reset,
+    usb_reset: UsbReset = no_reset,
 ) -> Plugin:
     said = [] if allocated is None else allocated
     return Plugin(
@@ -313,9 +313,11 @@ def test_prestart_resets_each_usb_device_once(run_async: RunAsync, short_dir: Pa
         resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
         devices = [replace(a_ftdi(f"ftdi_{n}"), usb=(1, 4)) for n in range(2)]
         resets: list[tuple[int, int]] = []
-        plugin = a_plugin(
-            an_offer(*devices, resource=resource), usb_reset=lambda bus, device: resets.append((bus, device))
-        )
+
+        async def reset(bus: int, device: int) -> None:
+            resets.append((bus, device))
+
+        plugin = a_plugin(an_offer(*devices, resource=resource), usb_reset=reset)
         async with served(plugin, short_dir) as stub:
             await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_0", "ftdi_1"]))
         assert resets == [(1, 4)]
@@ -326,7 +328,7 @@ def test_prestart_resets_each_usb_device_once(run_async: RunAsync, short_dir: Pa
 def test_a_reset_that_is_not_permitted_refuses_the_start_with_what_to_do(
     run_async: RunAsync, short_dir: Path
 ) -> None:
-    def reset(bus: int, device: int) -> None:
+    async def reset(bus: int, device: int) -> None:
         raise GenericdpError(f"cannot reset {bus}:{device}", hint="allow it")
 
     async def main() -> None:

@@ -6,6 +6,7 @@ The device nodes are the testbed's; libusb's part is played, because nothing her
 import errno
 import subprocess
 import sys
+from threading import Timer
 from types import SimpleNamespace
 
 import pytest
@@ -87,10 +88,27 @@ def test_a_device_that_we_may_not_open(plugged: SimpleNamespace) -> None:
     assert plugged.unit.disposed
 
 
-def test_a_device_that_does_not_come_back_at_its_place(plugged: SimpleNamespace) -> None:
-    plugged.unit = Unit(usb.core.USBError("Entity not found", -5, errno.ENOENT))
+def test_a_device_that_is_another_after_its_reset_is_waited_for_until_it_is_gone(
+    bed: Testbed, plugged: SimpleNamespace
+) -> None:
+    dongle = gadgets.serial_dongle()
 
-    assert told() == ("USB device '/dev/bus/usb/001/005' is not reset: [Errno 2] Entity not found", "")
+    class Bootloader(Unit):
+        def reset(self) -> None:
+            Timer(0.02, lambda: bed.unplug(dongle)).start()
+            super().reset()
+
+    plugged.unit = Bootloader(usb.core.USBError("Entity not found", -5, errno.ENOENT))
+    reset(1, 5)
+
+    assert told() == ("no USB device '/dev/bus/usb/001/005' to reset", "")
+    assert plugged.unit.disposed
+
+
+def test_any_other_error_of_the_reset_is_told(plugged: SimpleNamespace) -> None:
+    plugged.unit = Unit(usb.core.USBError("Input/output error", -1, errno.EIO))
+
+    assert told() == ("USB device '/dev/bus/usb/001/005' is not reset: [Errno 5] Input/output error", "")
 
 
 def test_a_system_that_cannot_reset(plugged: SimpleNamespace) -> None:

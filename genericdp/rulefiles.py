@@ -15,7 +15,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.parse import duplicates, parse_rules, parse_settings
+from genericdp.core.parse import distinct, parse_rules, parse_settings
 from genericdp.core.rules import Resource
 from genericdp.core.settings import Settings
 from genericdp.errors import ConfigError, Location, Problem
@@ -146,14 +146,8 @@ class RuleFiles:
         before = {file.path: file for file in self.files}
         found = (read(path, self.domain, before.get(path)) for path in find(self.places))
         self.files = tuple(file for file in found if file is not None)
-        doubles = duplicates([(file.path, file.text, file.resources) for file in self.files])
-        own = tuple(problem for file in self.files for problem in file.problems)
-        self.problems = (*own, *doubles)
-        first: dict[str, Resource] = {}
-        for file in self.files:
-            for resource in file.resources:
-                first.setdefault(resource.name, resource)
-        self.resources = tuple(first.values())
+        self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])
+        self.problems = (*(problem for file in self.files for problem in file.problems), *clashes)
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """Call `on_change` when a rule file may have changed; returns what ends it.

@@ -10,7 +10,6 @@ The rules of this file:
   gets a number, `-1`, `-2`, …
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -18,7 +17,7 @@ from typing import TypeVar
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.identity import natural
 from genericdp.core.offer import Device, Node, Offer
-from genericdp.core.rules import Resource
+from genericdp.core.rules import Resource, env_names
 from genericdp.core.template import Template
 
 
@@ -55,14 +54,6 @@ class UnknownDeviceError(LookupError):
     """The kubelet asks for an id that was never offered, or for one that cannot be described."""
 
 
-_NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
-
-
-def env_prefix(resource: str) -> str:
-    """`GENERICDP_` and the full resource name in capitals, other characters as `_`."""
-    return "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
-
-
 def kubevirt_env(resource: str) -> str:
     """The env in which KubeVirt looks for the bus and device numbers of USB devices."""
     return "USB_RESOURCE_" + resource.upper().replace("/", "_").replace(".", "_")
@@ -87,10 +78,8 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
         {**device.values, **_own_values(device, index, id_, link_dir)}
         for index, (id_, device) in enumerate(devices)
     ]
-    envs = {
-        env_prefix(resource.name): ",".join(announced),
-        f"{env_prefix(resource.name)}_IDS": ",".join(id_ for id_, _ in devices),
-    }
+    paths_env, ids_env = env_names(resource.name)
+    envs = {paths_env: ",".join(announced), ids_env: ",".join(id_ for id_, _ in devices)}
     if resource.kubevirt:
         numbers = dict.fromkeys(f"{device.usb[0]}:{device.usb[1]}" for _, device in devices if device.usb)
         envs[kubevirt_env(resource.name)] = ",".join(numbers)

@@ -1,10 +1,10 @@
 """From the text of a rule file or of the settings to values, with every mistake in it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from genericdp.core.keys import RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.rules import EVERYTHING, NodeTable, Resource, why_not_a_resource_name
+from genericdp.core.rules import EVERYTHING, NodeTable, Resource, env_names, why_not_a_resource_name
 from genericdp.core.settings import Settings
 from genericdp.core.source import At, Mistake, line_of, nearest, parse_toml, read_list, read_table
 from genericdp.core.template import Field
@@ -62,23 +62,39 @@ def _too_deep(file: str) -> Problem:
     return Problem(Location(file, 1), "its tables and lists are nested too deeply", "no rule needs that")
 
 
-def duplicates(files: Sequence[tuple[str, str, Sequence[Resource]]]) -> tuple[Problem, ...]:
-    """Resources whose name an earlier one has, in (file, text, resources) in file order."""
-    first: dict[str, Resource] = {}
+def distinct(
+    files: Sequence[tuple[str, Sequence[Resource]]],
+) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
+    """The resources of (text, resources) in file order without those that an earlier one excludes."""
+    names: dict[str, Resource] = {}
+    envs: dict[str, Resource] = {}
     problems: list[Problem] = []
-    for _, text, resources in files:
+    for text, resources in files:
         for resource in resources:
-            earlier = first.setdefault(resource.name, resource)
-            if earlier is not resource:
-                problems.append(
-                    Problem(
-                        resource.location,
-                        f"the resource '{resource.name}' is already defined",
-                        f"the first one is at {earlier.location}; rename one of them or join their matches",
-                        line_of(text, resource.location.line),
-                    )
-                )
-    return tuple(problems)
+            problem = _clash(resource, text, names, envs)
+            if problem is not None:
+                problems.append(problem)
+                continue
+            names[resource.name] = resource
+            envs.update(dict.fromkeys(env_names(resource.name), resource))
+    return tuple(names.values()), tuple(problems)
+
+
+def _clash(
+    resource: Resource, text: str, names: Mapping[str, Resource], envs: Mapping[str, Resource]
+) -> Problem | None:
+    """What an earlier resource has taken: the name, or the env in which containers find the devices."""
+    line = line_of(text, resource.location.line)
+    if (earlier := names.get(resource.name)) is not None:
+        message = f"the resource '{resource.name}' is already defined"
+        hint = f"the first one is at {earlier.location}; rename one of them or join their matches"
+        return Problem(resource.location, message, hint, line)
+    for env in env_names(resource.name):
+        if (earlier := envs.get(env)) is not None:
+            message = f"its env in containers, {env}, is also that of '{earlier.name}'"
+            hint = f"the other one is at {earlier.location}; rename one of them"
+            return Problem(resource.location, message, hint, line)
+    return None
 
 
 def _resources(at: At, domain: str) -> tuple[Resource, ...]:

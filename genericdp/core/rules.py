@@ -153,6 +153,19 @@ QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 
 
+_NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
+
+
+def env_names(resource: str) -> tuple[str, str]:
+    """The env in which a container finds the paths of its devices, and the one with their ids.
+
+    `GENERICDP_` and the full resource name in capitals, other characters as `_`. Of two resources with
+    the same env in one container a kubelet takes either (1.36 goes through a map).
+    """
+    paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
+    return paths, f"{paths}_IDS"
+
+
 def why_not_a_resource_name(name: str) -> str:
     """What the kubelet would say against a full resource name, or "" when it accepts it.
 

@@ -11,13 +11,13 @@ from genericdp.core.allocate import (
     MountSpec,
     UnknownDeviceError,
     allocate,
-    env_prefix,
     kubevirt_env,
 )
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import Inventory
 from genericdp.core.memory import Memory, remember
 from genericdp.core.offer import Device, Offer
+from genericdp.core.rules import env_names
 from tests.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.inventories import inventory_of
 
@@ -237,8 +237,8 @@ def test_replicas_of_one_node_give_one_spec() -> None:
 
 
 def test_the_name_of_the_environment_variable_is_the_full_name_of_the_resource() -> None:
-    assert env_prefix("example.com/ftdi") == "GENERICDP_EXAMPLE_COM_FTDI"
-    assert env_prefix("my-vendor.example/LTE.modem_2") == "GENERICDP_MY_VENDOR_EXAMPLE_LTE_MODEM_2"
+    assert env_names("example.com/ftdi") == ("GENERICDP_EXAMPLE_COM_FTDI", "GENERICDP_EXAMPLE_COM_FTDI_IDS")
+    assert env_names("my-vendor.example/LTE.modem_2")[0] == "GENERICDP_MY_VENDOR_EXAMPLE_LTE_MODEM_2"
 
 
 def test_kubevirt_spells_its_variable_in_its_own_way() -> None:

@@ -17,6 +17,9 @@ from genericdp.kubelet import podresources as api
 
 _TIMEOUT_S = 5.0
 
+#: As the kubelet's own client of this API has it: grpc's 4 MiB are few on a node with many devices.
+_LONGEST_ANSWER = 16 << 20
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holder:
@@ -37,7 +40,11 @@ async def ask(socket_path: str) -> Holdings | None:
         return None
     async with grpc.aio.insecure_channel(
         f"unix:{socket_path}",
-        options=(("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)),
+        options=(
+            ("grpc.default_authority", "localhost"),
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_receive_message_length", _LONGEST_ANSWER),
+        ),
     ) as channel:
         lister = api.PodResourcesListerStub(channel)
         try:

@@ -46,6 +46,10 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines an
 torture: .venv/ready  ## 20,000 random steps of a node: plugs, edits, restarts, crashes, reboots (STEPS=, SEED=)
 	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
 
+.PHONY: test-vm
+test-vm: vm-packages deb .venv/ready  ## the package in an emulated Debian, with USB devices that come and go (CASES="word …")
+	@.ci/python-as-root -m tests.vm $(CASES)
+
 .PHONY: bench
 bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
 	@.ci/python-as-root -m tests.bench
@@ -67,6 +71,10 @@ venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries) and .venv-floor
 .PHONY: packages
 packages:  # asked every time: it takes 10 ms, and a stamp would not see a package go
 	@.ci/system-packages
+
+.PHONY: vm-packages
+vm-packages:
+	@.ci/system-packages qemu-system-x86 mmdebstrap e2fsprogs kmod util-linux
 
 .venv/ready: pyproject.toml .ci/venv
 	@.ci/venv .venv --editable '.[test]'

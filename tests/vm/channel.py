@@ -1,0 +1,77 @@
+"""Lines of JSON to and from something that runs elsewhere, with deadlines.
+
+The rules of this file:
+
+* Nothing waits without a deadline, and a deadline that has passed says what was waited for.
+* QEMU connects to us: the sockets are there before it starts, so nobody has to try again.
+"""
+
+import json
+import select
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+Document = dict[str, Any]
+
+
+class ChannelError(Exception):
+    """The other side is gone, or said nothing in time."""
+
+
+class Channel:
+    """One line at a time. `listen` first, `accept` when the other side has been started."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(str(path))
+        self._listening.listen(1)
+        self._socket: socket.socket | None = None
+        self._buffer = b""
+
+    def accept(self, timeout_s: float) -> None:
+        """Wait for the other side to connect. Raises ChannelError."""
+        self._listening.settimeout(timeout_s)
+        try:
+            self._socket, _ = self._listening.accept()
+        except TimeoutError:
+            raise ChannelError(f"nobody connected to {self.path.name} within {timeout_s:g} s") from None
+
+    def close(self) -> None:
+        """Close both sockets."""
+        self._listening.close()
+        if self._socket is not None:
+            self._socket.close()
+
+    def say(self, document: Document) -> None:
+        """Send one document. Raises ChannelError."""
+        try:
+            self._connected.sendall(json.dumps(document).encode() + b"\n")
+        except OSError as error:
+            raise ChannelError(f"{self.path.name} is gone: {error}") from error
+
+    def hear(self, until: float, what: str) -> Document:
+        """The next document. `until`: on time.monotonic(). Raises ChannelError."""
+        while b"\n" not in self._buffer:
+            left = until - time.monotonic()
+            ready, _, _ = select.select([self._connected], [], [], max(0.0, left))
+            if not ready:
+                raise ChannelError(f"{self.path.name} said nothing in time; waited for {what}")
+            try:
+                data = self._connected.recv(1 << 16)
+            except OSError as error:
+                raise ChannelError(f"{self.path.name} is gone: {error}") from error
+            if not data:
+                raise ChannelError(f"{self.path.name} is gone; waited for {what}")
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        document: Document = json.loads(line)
+        return document
+
+    @property
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            raise ChannelError(f"{self.path.name} is not connected")
+        return self._socket

@@ -1,0 +1,133 @@
+"""One guest: a QEMU process, its console, and the lines to what runs inside.
+
+The rules of this file:
+
+* Everything is emulated: no hardware acceleration, no network, no display.
+* Its disk is written to a temporary overlay; the image stays as it was made.
+* It ends with us, whatever becomes of us.
+"""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.vm.channel import Channel, ChannelError, Document
+from tests.vm.image import Image
+from tests.vm.qmp import Qmp
+
+_MEMORY_MB = 768
+
+#: From power on until the agent says that it is there; about half a minute where nothing else runs.
+_BOOT_S = 300.0
+
+#: How long a command may take inside unless said otherwise. Emulation is slow, and others may be busy.
+PATIENCE_S = 60.0
+
+
+class GuestError(Exception):
+    """The guest did not do what it was told."""
+
+
+class Guest:
+    """A running guest. `with Guest(image, initrd, console) as guest: guest.wait_for_boot()`."""
+
+    def __init__(self, image: Image, initrd: bytes, console: Path) -> None:
+        self.boot = ""
+        self._console = console
+        # Short, because it holds unix sockets.
+        self._folder = Path(tempfile.mkdtemp(prefix="gdp-vm-"))
+        (self._folder / "initrd").write_bytes(initrd)
+        self.agent = Channel(self._folder / "agent")
+        self.kubelet = Channel(self._folder / "kubelet")
+        self._monitor = Channel(self._folder / "qmp")
+        self.qmp = Qmp(self._monitor)
+        self._errors = (self._folder / "errors").open("w+b")
+        self._process = subprocess.Popen(
+            self._command(image), stdin=subprocess.DEVNULL, stdout=self._errors, stderr=subprocess.STDOUT
+        )
+
+    def __enter__(self) -> Self:
+        try:
+            for channel in (self._monitor, self.agent, self.kubelet):
+                channel.accept(30.0)
+            self.qmp.greet()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Pull the plug."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            self._process.wait(10.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for channel in (self._monitor, self.agent, self.kubelet):
+            channel.close()
+        self._errors.close()
+        shutil.rmtree(self._folder)
+
+    def wait_for_boot(self, timeout_s: float = _BOOT_S) -> None:
+        """Return once the agent of a new boot has said that it is there. Raises GuestError."""
+        until = time.monotonic() + timeout_s
+        document: Document = {}
+        try:
+            while document.get("boot", self.boot) == self.boot:
+                document = self.agent.hear(until, "the boot")
+        except ChannelError as error:
+            raise GuestError(f"the guest did not come up: {error}\n{self.console_tail()}") from error
+        self.boot = document["boot"]
+
+    def ask(self, request: Document, timeout_s: float = PATIENCE_S) -> Document:
+        """What the agent answers. Raises GuestError when it could not do it, or with the guest's end."""
+        try:
+            self.agent.say(request)
+            answer = self.agent.hear(time.monotonic() + timeout_s, f"the answer to {request}")
+        except ChannelError as error:
+            raise GuestError(f"{error}\n{self.console_tail()}") from error
+        if "error" in answer:
+            raise GuestError(f"{request}: {answer['error']}")
+        return answer
+
+    def console_tail(self) -> str:
+        """The last lines that the guest's kernel said, and what QEMU complained about."""
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace")
+        lines = self._console.read_text(errors="replace").splitlines() if self._console.exists() else []
+        return "\n".join([*lines[-25:], said])
+
+    def _command(self, image: Image) -> list[str]:
+        def port(name: str, path: Path) -> list[str]:
+            return [
+                *("-chardev", f"socket,id={name},path={path}"),
+                *("-device", f"virtserialport,chardev={name},name=vm.{name}"),
+            ]
+
+        return [
+            *("setpriv", "--pdeathsig", "KILL"),
+            *("qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max"),
+            *("-smp", "1", "-m", str(_MEMORY_MB)),
+            *("-nodefaults", "-no-user-config", "-display", "none", "-vga", "none"),
+            *("-serial", f"file:{self._console}"),
+            *("-kernel", str(image.kernel), "-initrd", str(self._folder / "initrd")),
+            *("-append", "console=ttyS0 mitigations=off quiet loglevel=4"),
+            *("-drive", f"file={image.disk},format=raw,if=virtio,snapshot=on"),
+            *("-chardev", f"socket,id=qmp,path={self._monitor.path}", "-mon", "chardev=qmp,mode=control"),
+            *("-device", "virtio-serial-pci"),
+            *port("agent", self.agent.path),
+            *port("kubelet", self.kubelet.path),
+            *("-device", "qemu-xhci,id=xhci,p2=8,p3=8"),
+        ]

@@ -1,0 +1,181 @@
+"""The guest's disk and kernel: Debian 12 from the mirror of this machine, made once and kept.
+
+The rules of this file:
+
+* What is kept is kept under a name made of everything that it was made of, this file included: an
+  image is never changed, only made anew.
+* Nothing of genericdp is in it, and nothing of the tests: that comes with each start (seed.py).
+* No loop device and no mount is needed: `mke2fs -d` writes a file system from a folder.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+RELEASE = "bookworm"
+
+#: What a node has; the libraries that genericdp's package depends on; a shell for the first moment.
+PACKAGES = (
+    "systemd-sysv",
+    "udev",
+    "dbus",
+    "kmod",
+    "procps",
+    "python3",
+    "python3-grpcio",
+    "python3-protobuf",
+    "python3-pyudev",
+    "python3-usb",
+    "python3-tomli",
+    "busybox-static",
+)
+#: The kernel is unpacked, not installed: it would make an initrd, slowly, and the guest has its own.
+_UNPACK_KERNEL = (
+    'cd "$1" && export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" && '
+    "package=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p') && "
+    'apt-get -qq download "$package" && dpkg-deb --fsys-tarfile "$package"_*.deb '
+    '| tar -x --keep-directory-symlink && rm "$package"_*.deb'
+)
+
+#: What the kernel needs until it can read its disk; their dependencies come along.
+_BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
+
+#: Drivers of things that this guest will never have: more than half of the kernel package.
+_NOT_NEEDED = (
+    "drivers/gpu",
+    "drivers/infiniband",
+    "drivers/media",
+    "drivers/net/ethernet",
+    "drivers/net/wireless",
+    "drivers/staging",
+    "sound",
+)
+
+_SIZE = "1G"
+
+#: Nobody waits for a login on a guest, and nothing is to happen by itself.
+_MASKED = (
+    "apt-daily-upgrade.timer",
+    "apt-daily.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
+    "getty@tty1.service",
+    "serial-getty@ttyS0.service",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a guest is started from.
+
+    modules  kernel modules in the order in which they have to be loaded to reach the disk
+    """
+
+    kernel: Path
+    disk: Path
+    busybox: Path
+    modules: tuple[Path, ...]
+
+
+def provide(cache: Path) -> Image:
+    """The image in `cache`; made, when it is not there. Needs root, and then the mirror."""
+    place = cache / f"image-{_key()}"
+    if not place.exists():
+        for outdated in cache.glob("image-*"):
+            shutil.rmtree(outdated)
+        unfinished = cache / "image-unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        _make(unfinished)
+        unfinished.rename(place)
+    order = (place / "modules" / "order").read_text().split()
+    return Image(
+        kernel=place / "vmlinuz",
+        disk=place / "disk",
+        busybox=place / "busybox",
+        modules=tuple(place / "modules" / name for name in order),
+    )
+
+
+def _key() -> str:
+    return hashlib.sha256(Path(__file__).read_bytes() + _mirror().encode()).hexdigest()[:12]
+
+
+def _mirror() -> str:
+    """Where this machine gets Debian from."""
+    targets = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for line in targets.stdout.splitlines():
+        uri, _, what = line.partition(" ")
+        if what == "Debian Debian":
+            return uri
+    return "http://deb.debian.org/debian/"
+
+
+def _make(place: Path) -> None:
+    tree = place / "tree"
+    _run(
+        "mmdebstrap",
+        "--quiet",
+        "--mode=root",
+        "--variant=minbase",
+        '--aptopt=APT::Sandbox::User "root"',
+        f"--include={','.join(PACKAGES)}",
+        f"--customize-hook={_UNPACK_KERNEL}",
+        RELEASE,
+        str(tree),
+        _mirror(),
+    )
+    _set_up(tree)
+    (release,) = os.listdir(tree / "lib/modules")
+    modules = tree / "lib/modules" / release
+    for folder in _NOT_NEEDED:
+        shutil.rmtree(modules / "kernel" / folder)
+    _run("depmod", "--basedir", str(tree), release)
+    shutil.copy(tree / f"boot/vmlinuz-{release}", place / "vmlinuz")
+    shutil.copy(tree / "bin/busybox", place / "busybox")
+    _copy_boot_modules(modules, place / "modules")
+    shutil.rmtree(tree / "boot")
+    _run("mke2fs", "-q", "-t", "ext4", "-L", "root", "-d", str(tree), str(place / "disk"), _SIZE)
+    shutil.rmtree(tree)
+
+
+def _set_up(tree: Path) -> None:
+    # A journal that outlives a reboot says what happened before it.
+    (tree / "var/log/journal").mkdir(exist_ok=True)
+    (tree / "etc/hostname").write_text("node\n")
+    for unit in _MASKED:
+        (tree / "etc/systemd/system" / unit).symlink_to("/dev/null")
+
+
+def _copy_boot_modules(modules: Path, place: Path) -> None:
+    """The boot modules and what they depend on, with a file that says their order."""
+    needs: dict[str, list[str]] = {}
+    paths: dict[str, str] = {}
+    for line in (modules / "modules.dep").read_text().splitlines():
+        path, _, others = line.partition(":")
+        name = _module_name(path)
+        paths[name] = path
+        # Each line of modules.dep has all of them, the ones to be loaded first at its end.
+        needs[name] = [_module_name(other) for other in reversed(others.split())]
+    order = dict.fromkeys(name for wanted in _BOOT_MODULES for name in (*needs[wanted], wanted))
+    place.mkdir()
+    for name in order:
+        shutil.copy(modules / paths[name], place / f"{name}.ko")
+    (place / "order").write_text("".join(f"{name}.ko\n" for name in order))
+
+
+def _module_name(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0].replace("-", "_")
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)

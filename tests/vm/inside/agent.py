@@ -1,0 +1,71 @@
+"""Runs in the guest as root: does what a test says. One JSON document a line, over a virtio port.
+
+    {"run": [word, …], "input": text, "timeout": seconds}   -> {"status": 0, "out": text, "err": text}
+    {"write": path, "text": text}                           -> {}
+    {"links": directory}                                    -> {"links": {name: target}}
+
+It says {"boot": id} when it starts, so a reboot can be waited for.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+PORT = "/dev/virtio-ports/vm.agent"
+
+
+def main() -> None:
+    """Serve until the end of the machine."""
+    with open(PORT, "r+b", buffering=0) as port:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        _say(port, {"boot": boot})
+        with open(port.fileno(), "rb", closefd=False) as lines:
+            for line in lines:
+                _say(port, _answer(json.loads(line)))
+
+
+def _say(port: Any, document: dict[str, Any]) -> None:
+    data = json.dumps(document).encode() + b"\n"
+    while data:
+        data = data[port.write(data) :]
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        match request:
+            case {"run": command, "input": text, "timeout": timeout}:
+                return _run(command, text, timeout)
+            case {"write": path, "text": text}:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text(text, encoding="utf-8")
+                return {}
+            case {"links": directory}:
+                with os.scandir(directory) as entries:
+                    return {
+                        "links": {each.name: os.readlink(each.path) for each in entries if each.is_symlink()}
+                    }
+    except OSError as error:
+        return {"error": str(error)}
+    return {"error": f"what is {request}?"}
+
+
+def _run(command: list[str], text: str, timeout: float) -> dict[str, Any]:
+    try:
+        result = subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return {"error": f"no end after {timeout} s: {error.stdout!r} {error.stderr!r}"}
+    return {"status": result.returncode, "out": result.stdout, "err": result.stderr}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Runs in the guest: the kubelet simulator of the installed package, driven over a virtio port.
+
+One JSON document a line, each with {"run": id}, so that what an earlier kubelet said is known as such.
+Whatever changes is said at once, unasked: {"state": …}, see `View` in tests/vm/node.py. Asked is for
+pods, and each answer comes after the state that it led to:
+
+    {"admit": name, "limits": {resource: count}}   -> {"answer": {}}
+    {"restart_container": name}                    -> {"answer": {}}
+    {"delete": name}                               -> {"answer": {}}
+    {"restart": true}                              -> {"answer": {}}
+"""
+
+import asyncio
+import json
+import os
+from typing import Any
+
+from genericdp.simulator import Container, Kubelet, KubeletPanicError, Pod, PodStatus
+
+PORT = "/dev/virtio-ports/vm.kubelet"
+ROOT = "/var/lib/kubelet"
+
+#: Which of the kubelets since the boot this is, as systemd counts them.
+RUN = os.environ["INVOCATION_ID"]
+
+#: The node status loop. A real kubelet's has 10 s.
+PERIOD_S = 1.0
+
+
+class Driven:
+    """A kubelet and the line to the test."""
+
+    def __init__(self, kubelet: Kubelet, port: int) -> None:
+        self._kubelet = kubelet
+        self._port = port
+        self._said: dict[str, Any] = {}
+        self._pods: dict[str, PodStatus] = {}
+
+    async def say_changes(self) -> None:
+        """Say the state whenever it has changed."""
+        while True:
+            self.say_state()
+            await self._kubelet.wait_until(lambda: self._state() != self._said, timeout_s=86400.0)
+
+    def say_state(self) -> None:
+        """Say the state."""
+        self._said = self._state()
+        self.say({"state": self._said})
+
+    def say(self, document: dict[str, Any]) -> None:
+        """Write a line."""
+        data = json.dumps({"run": RUN, **document}).encode() + b"\n"
+        while data:
+            data = data[os.write(self._port, data) :]
+
+    async def answer(self, request: dict[str, Any]) -> None:
+        """Do what was asked for."""
+        error = ""
+        try:
+            await self._do(request)
+        except (KubeletPanicError, KeyError, TimeoutError) as failure:
+            error = f"{type(failure).__name__}: {failure}"
+        self.say_state()
+        self.say({"answer": {"error": error} if error else {}})
+
+    async def _do(self, request: dict[str, Any]) -> None:
+        kubelet = self._kubelet
+        match request:
+            case {"admit": name, "limits": limits}:
+                kubelet.tick()
+                self._pods[name] = await kubelet.admit(Pod(name, [Container("main", limits=limits)]))
+            case {"restart_container": name}:
+                await kubelet.restart_container(self._pods[name], "main")
+            case {"delete": name}:
+                kubelet.delete(self._pods.pop(name))
+            case {"restart": _}:
+                await kubelet.restart()
+            case _:
+                raise KeyError(*request)
+
+    def _state(self) -> dict[str, Any]:
+        kubelet = self._kubelet
+        status = kubelet.node_status.now
+        return {
+            "devices": {
+                resource: {device.id: device.health for device in kubelet.devices(resource).values()}
+                for resource in kubelet.capacity
+            },
+            "streams": {resource: kubelet.streams(resource) for resource in kubelet.capacity},
+            "messages": {resource: kubelet.messages(resource) for resource in kubelet.capacity},
+            "capacity": dict(status.capacity),
+            "allocatable": dict(status.allocatable),
+            "pods": {pod.name: _pod(pod) for pod in kubelet.pods},
+        }
+
+
+def _pod(pod: PodStatus) -> dict[str, Any]:
+    main = pod.container("main")
+    created = main.created
+    return {
+        "phase": str(pod.phase),
+        "state": str(main.state),
+        "message": pod.message or main.message,
+        "health": {resource: dict(ids) for resource, ids in main.resources.items()},
+        "nodes": {node.container_path: node.source for node in created.nodes} if created else {},
+        "numbers": {node.container_path: [node.major, node.minor] for node in created.nodes}
+        if created
+        else {},
+        "env": dict(created.envs) if created else {},
+    }
+
+
+async def main() -> None:
+    """Be a kubelet until SIGTERM."""
+    loop = asyncio.get_running_loop()
+    port = os.open(PORT, os.O_RDWR)
+    requests: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def read_lines() -> None:
+        with open(port, "rb", closefd=False) as lines:
+            for line in lines:
+                loop.call_soon_threadsafe(requests.put_nowait, line)
+
+    async with Kubelet(ROOT, status_period_s=PERIOD_S) as kubelet:
+        driven = Driven(kubelet, port)
+        loop.run_in_executor(None, read_lines)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(driven.say_changes())
+            while True:
+                await driven.answer(json.loads(await requests.get()))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

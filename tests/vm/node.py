@@ -1,0 +1,201 @@
+"""The guest as a node of a cluster: its rule files, its service, its kubelet, its pods.
+
+The rules of this file:
+
+* What is waited for is said; when it does not come, the kubelet's view and the service's journal are
+  shown, because nobody can look into the guest afterwards.
+* Each case begins with a node on which genericdp has never run.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.vm.channel import ChannelError, Document
+from tests.vm.guest import PATIENCE_S, Guest
+from tests.vm.seed import HOME
+from tests.vm.usb import Usb
+
+#: Where rule files of the administrator are.
+RULES = "/etc/genericdp/rules.d"
+
+LINKS = "/dev/genericdp"
+
+_FORGET = f"""
+systemctl stop kubelet.service genericdp.service
+rm -rf /var/lib/kubelet {LINKS} {RULES}/*.toml /var/lib/genericdp/*
+"""
+
+
+class CaseError(AssertionError):
+    """Something is not as it has to be."""
+
+
+def expect(there: object, wanted: object) -> None:
+    """Raise CaseError unless they are equal."""
+    if there != wanted:
+        raise CaseError(f"there is   {there}\nwanted was {wanted}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What became of a pod with one container.
+
+    nodes    container path -> what it was on the host when the container was created
+    numbers  container path -> major, minor
+    """
+
+    phase: str
+    state: str
+    message: str
+    nodes: Mapping[str, str]
+    numbers: Mapping[str, tuple[int, int]]
+    env: Mapping[str, str]
+    health: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the kubelet knows.
+
+    devices      resource -> id -> health
+    streams      resource -> ListAndWatch streams that it holds
+    messages     resource -> lists received
+    capacity, allocatable    as the node's status says
+    """
+
+    devices: Mapping[str, Mapping[str, str]]
+    streams: Mapping[str, int]
+    messages: Mapping[str, int]
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    pods: Mapping[str, Pod]
+
+
+_NOTHING = View({}, {}, {}, {}, {}, {})
+
+
+class Node:
+    """One guest, for all cases."""
+
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self.usb = Usb(guest.qmp)
+        self.view = _NOTHING
+        self._run = ""
+        self._since = "@0"
+
+    def install(self, package: Path) -> None:
+        """Install the package as an administrator would."""
+        # apt would ask for lists that the guest does not have; the image has what the package depends on.
+        self.sh(f"dpkg --install {HOME}/{package.name}", timeout_s=300.0)
+
+    def begin(self, rules: Mapping[str, str]) -> None:
+        """A node on which nothing is plugged in and genericdp starts with these rule files, by name."""
+        self.usb.unplug_all()
+        self.sh(_FORGET + "udevadm settle")
+        self._since = self.sh("date +@%s.%N").strip()
+        for name, text in rules.items():
+            self.guest.ask({"write": f"{RULES}/{name}", "text": text})
+        self.sh("systemctl start genericdp.service")
+        self.start_kubelet()
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet, and forget what an earlier one said."""
+        self.sh("systemctl start kubelet.service")
+        self.meet_kubelet()
+
+    def meet_kubelet(self) -> None:
+        """Listen to the kubelet that runs now."""
+        self._run = self.sh("systemctl show --value --property InvocationID kubelet.service").strip()
+        self.view = _NOTHING
+
+    def sh(self, script: str, timeout_s: float = PATIENCE_S) -> str:
+        """Run a shell script inside; what it wrote to stdout. Raises CaseError when its status is not 0."""
+        answer = self.guest.ask(
+            {"run": ["/bin/sh", "-euc", script], "input": "", "timeout": timeout_s}, timeout_s + 30.0
+        )
+        if answer["status"] != 0:
+            raise CaseError(f"status {answer['status']} of\n{script}\n{answer['out']}{answer['err']}")
+        text: str = answer["out"]
+        return text
+
+    def links(self) -> dict[str, str]:
+        """Our stable links: name -> what they point at."""
+        links: dict[str, str] = self.guest.ask({"links": LINKS})["links"]
+        return links
+
+    def wait_until(self, what: str, holds: Callable[[View], object], timeout_s: float = PATIENCE_S) -> View:
+        """Return what the kubelet knows as soon as it is so. Raises CaseError."""
+        until = time.monotonic() + timeout_s
+        while not holds(self.view):
+            try:
+                self._take(self.guest.kubelet.hear(until, what))
+            except ChannelError:
+                raise CaseError(f"not within {timeout_s:g} s: {what}\n{self.circumstances()}") from None
+        return self.view
+
+    def wait_for_devices(self, resource: str, **healths: str) -> View:
+        """Return once a resource has exactly these devices (id="Healthy"), a `-` in an id written `__`."""
+        wanted = {name.replace("__", "-"): health for name, health in healths.items()}
+        return self.wait_until(
+            f"{resource} has {wanted}", lambda view: dict(view.devices.get(resource, {})) == wanted
+        )
+
+    def admit(self, name: str, limits: Mapping[str, int]) -> Pod:
+        """Have the kubelet start a pod; what became of it."""
+        return self._ask_kubelet({"admit": name, "limits": dict(limits)}).pods[name]
+
+    def restart_container(self, pod: str) -> Pod:
+        """The container's process ends; the runtime makes another, from what the kubelet saved."""
+        return self._ask_kubelet({"restart_container": pod}).pods[pod]
+
+    def delete(self, pod: str) -> None:
+        """The pod goes."""
+        self._ask_kubelet({"delete": pod})
+
+    def write_to(self, pod: Pod, path: str, text: str) -> None:
+        """What a program in the container does: open a node by the numbers that it was given, and write."""
+        major, minor = pod.numbers[path]
+        self.sh(
+            f"rm -f {HOME}/node; mknod {HOME}/node c {major} {minor}; "
+            f"stty -F {HOME}/node raw -echo; printf %s '{text}' >{HOME}/node"
+        )
+
+    def circumstances(self) -> str:
+        """What there is to see when something is not as it should be."""
+        journal = self.sh(
+            "journalctl --no-pager --output=short-monotonic --lines=40 "
+            f"--since={self._since} --unit=genericdp --unit=kubelet || true"
+        )
+        return f"the kubelet knows {self.view}\nlinks: {self.sh(f'ls -l {LINKS} 2>&1 || true')}\n{journal}"
+
+    def _ask_kubelet(self, request: Document) -> View:
+        self.guest.kubelet.say(request)
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            answer = self._take(self.guest.kubelet.hear(until, f"the answer to {request}"))
+            if answer is not None:
+                if "error" in answer:
+                    raise CaseError(f"{request}: {answer['error']}\n{self.circumstances()}")
+                return self.view
+
+    def _take(self, document: Document) -> Document | None:
+        """Take one line of the kubelet; the answer, if it is one."""
+        if document["run"] != self._run:
+            return None
+        if "state" in document:
+            self.view = _view(document["state"])
+        return document.get("answer")
+
+
+def _view(state: Document) -> View:
+    pods = {name: _pod(pod) for name, pod in state.pop("pods").items()}
+    return View(**state, pods=pods)
+
+
+def _pod(pod: dict[str, Any]) -> Pod:
+    numbers = {path: (major, minor) for path, (major, minor) in pod.pop("numbers").items()}
+    return Pod(**pod, numbers=numbers)

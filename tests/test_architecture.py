@@ -23,6 +23,7 @@ DOORS = {
     "inotify_simple": {"genericdp.watch"},
     "grpc": {"genericdp.kubelet", "genericdp.simulator"},
     "google": {"genericdp.kubelet"},
+    "pytest": {"genericdp.simulator.pytest_plugin"},
     "tomli": {"genericdp.core.positions", "genericdp.core.source"},
 }
 

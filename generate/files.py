@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from generate.manpages import manpages
 from genericdp.core.schema import rules_schema, settings_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +21,7 @@ def files() -> Mapping[str, str]:
     return {
         "schema/rules.json": _json(rules_schema()),
         "schema/settings.json": _json(settings_schema()),
+        **{f"man/{name}": text for name, text in manpages()},
     }
 
 

@@ -4,7 +4,7 @@ The rules of this file:
 
 * A verb is a module with `add_arguments(parser)` and `run(…) -> int`, whose keywords are the options.
   Only the module of the verb that is asked for is imported.
-* Exit status: 0 fine; 1 the thing asked about is not fine; 2 usage; 3 a bug of ours; 130 interrupted.
+* The exit status is one of STATUSES.
 * A usage error says what is wrong and names what was probably meant; it does not print the help.
 """
 
@@ -28,6 +28,15 @@ BUG = 3
 INTERRUPTED = 130
 #: What a shell reports of a program whose reader went away.
 BROKEN_PIPE = 141
+
+#: What each says; 141 is the shell's own word for it and needs none.
+STATUSES = {
+    FINE: "all is well",
+    NOT_FINE: "what was asked about is not well: a mistake in a rule file, a device that is not offered",
+    USAGE: "the command line makes no sense",
+    BUG: "a bug of genericdp; what to report is printed",
+    INTERRUPTED: "interrupted by Ctrl-C",
+}
 
 #: The verbs in the order in which an operator meets them; the module has the verb's name.
 VERBS = {
@@ -122,14 +131,22 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
             f"there is no verb '{for_terminal(verb)}'",
             hint=did_you_mean(verb, VERBS) or "'genericdp --help' lists the verbs",
         )
-    module = cast(Verb, importlib.import_module(f"genericdp.cli.{verb}"))
-    parser = Parser(verb)
-    module.add_arguments(parser)
     try:
-        options = parser.options(arguments)
+        options = parser_of(verb).options(arguments)
     except SystemExit:  # --help has printed the help
         return FINE
-    return module.run(**vars(options))
+    return _module(verb).run(**vars(options))
+
+
+def parser_of(verb: str) -> Parser:
+    """What the command line of a verb may hold; its manual and the shells' completion read it too."""
+    parser = Parser(verb)
+    _module(verb).add_arguments(parser)
+    return parser
+
+
+def _module(verb: str) -> Verb:
+    return cast(Verb, importlib.import_module(f"genericdp.cli.{verb}"))
 
 
 def _print_problems(error: ConfigError) -> None:

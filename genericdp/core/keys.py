@@ -26,18 +26,21 @@ from genericdp.core.settings import LogFormat, Settings
 from genericdp.core.source import At, Key, Mistake, nearest, read_list, read_table
 from genericdp.core.template import FIELDS
 
-# What may be written, as JSON Schema; the definitions referred to are those of `schema`.
+# What may be written, as JSON Schema. The name of a definition is what the manual calls such a value;
+# those that are not here are in `schema`.
 _TEXT = {"type": "string", "minLength": 1}
 _FLAG = {"type": "boolean"}
-_DURATION = {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$"}
+_DURATION = {"$ref": "#/definitions/duration"}
 _MATCH = {"$ref": "#/definitions/match"}
-_PROPERTY = {"type": "string", "pattern": f"^{values.PROPERTY_NAME.pattern}$"}
+_PROPERTY = {"$ref": "#/definitions/property"}
 _ABSOLUTE = {"type": "string", "pattern": "^/"}
 _TEMPLATE = {"$ref": "#/definitions/template"}
 _PATH = {"$ref": "#/definitions/path"}
 _FIELD = rf"({'|'.join(FIELDS)}|{values.PROPERTY_NAME.pattern})"
 #: What several keys want.
 DEFINITIONS: Mapping[str, Mapping[str, Any]] = {
+    "duration": {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$"},
+    "property": {"type": "string", "pattern": f"^{values.PROPERTY_NAME.pattern}$"},
     "template": {
         "type": "string",
         "minLength": 1,

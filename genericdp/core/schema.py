@@ -78,6 +78,7 @@ def settings_schema() -> Schema:
         "title": "the settings of genericdp",
         "description": "What the daemon can be told, see genericdp.toml(5)",
         **table(SETTINGS_KEYS),
+        "definitions": {"duration": DEFINITIONS["duration"]},
     }
 
 

@@ -22,7 +22,7 @@ _CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z
 FORM_DOCS: Mapping[str, str] = {
     "not": "everything else, also for what is not there",
     "regex": "a regular expression that must match the whole value",
-    "exists": "true: any value; false: none",
+    "exists": "with true any value, with false none",
 }
 PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
 

@@ -44,6 +44,7 @@ VERBS = {
     "check": "are the rule files right? all mistakes, with their places",
     "list": "the devices that the rules take, and the resource each goes to",
     "explain": "why a device matches, or not, and what a container would get",
+    "suggest": "the rule for a device, ready to be saved; with --all, a beginning",
     "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
     "schema": "what may stand in the files, for editors (JSON Schema)",
 }

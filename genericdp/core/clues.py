@@ -1,0 +1,169 @@
+"""What tells a device from all others, as conditions of a rule, from the best clue to the last resort.
+
+The rules of this file:
+
+* A clue is better the longer it lasts: what a unit is before where it is plugged in, that before
+  its place in the machine, and the kernel's name only where the kernel always gives the same.
+* Every condition is one that a rule file can write; who uses it finds out what it takes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.match import usb_value
+from genericdp.core.place import unit_of
+from genericdp.core.quoting import exactly
+from genericdp.core.together import Together
+
+#: A match as a rule file writes it: globs, lists of them, tables.
+Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
+
+
+class By(StrEnum):
+    """What a rule knows its device by."""
+
+    SERIAL = "serial"
+    MODEL = "model"
+    PORT = "port"
+    PLACE = "place"
+    INTERFACE = "interface"
+    NAME = "name"
+    ARRIVAL = "arrival"
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """Conditions that a unit satisfies, and what of it they look at."""
+
+    by: By
+    conditions: Conditions
+
+
+#: A USB string has at most 126 characters: what is longer is no serial number.
+_LONGEST_SERIAL = 126
+
+#: Kernel names that are given in the order of arrival although the device is on no bus.
+_BY_ARRIVAL = re.compile(r"(?:dm-|md|tap|input/|hidraw|vfio/)\d*.*")
+
+#: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
+_NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
+_AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
+
+
+def kind_of(group: Together) -> Conditions:
+    """What the nodes are: their subsystems."""
+    return {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
+
+
+def names_of(nodes: Iterable[UdevDevice]) -> Conditions:
+    """The names that the nodes have now."""
+    return {"DEVNAME": _one_or_more(node.property("DEVNAME") or "" for node in nodes)}
+
+
+def _one_or_more(values: Iterable[str]) -> str | tuple[str, ...]:
+    globs = tuple(sorted(exactly(value) for value in values))
+    return globs[0] if len(globs) == 1 else globs
+
+
+def serial_of(unit: UdevDevice) -> str | None:
+    """The serial number of a USB device as a rule can write it, or None."""
+    serial = unit.attributes.get("serial", "")
+    return serial if serial.strip() and len(serial) <= _LONGEST_SERIAL else None
+
+
+def has_a_fixed_name(node: UdevDevice) -> bool:
+    """Whether the kernel always gives this node this name: it is on no bus, and no matter of arrival."""
+    virtual = node.sys_path.startswith("/sys/devices/virtual/")
+    return virtual and _BY_ARRIVAL.fullmatch(node.devname) is None
+
+
+def clues(node: UdevDevice) -> Iterator[Clue]:
+    """The clues to the unit of a device node, the best one first."""
+    unit = unit_of(node)
+    if unit.subsystem == "usb":
+        yield from _usb_clues(unit)
+    elif has_a_fixed_name(node):
+        yield Clue(By.NAME, names_of([node]))
+    else:
+        yield from _other_clues(node, unit)
+
+
+def model_of(unit: UdevDevice) -> Conditions:
+    """What every unit of the model of a USB device satisfies."""
+    values = {key: usb_value(unit, key) for key in ("vendor", "product")}
+    return {"usb": {key: exactly(value) for key, value in values.items() if value}}
+
+
+def _usb_clues(unit: UdevDevice) -> Iterator[Clue]:
+    model = model_of(unit)
+    serial = serial_of(unit)
+    if serial is not None:
+        yield Clue(By.SERIAL, joined(model, {"usb": {"serial": exactly(serial)}}))
+    else:
+        yield Clue(By.MODEL, model)
+    at_port = joined(model, {"usb": {"port": exactly(usb_value(unit, "port") or "")}})
+    yield Clue(By.PORT, at_port)
+    controller = unit.sys_path.partition("/usb")[0].removeprefix("/sys")
+    yield Clue(By.PLACE, joined(at_port, {"DEVPATH": f"{_lasting(controller)}/*"}))
+
+
+def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
+    for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID"):
+        if value := node.properties.get(name):
+            yield Clue(By.SERIAL, {name: exactly(value)})
+    for name, by in (("PCI_ID", By.MODEL), ("PCI_SLOT_NAME", By.PLACE)):
+        if value := unit.properties.get(name):
+            yield Clue(by, {"parent": {name: exactly(value)}})
+    for above in node.ancestors():
+        if above.subsystem == "net":
+            yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
+    if unit is not node and not unit.sys_path.startswith("/sys/devices/virtual/"):
+        yield Clue(By.PLACE, {"DEVPATH": f"{_lasting(unit.sys_path.removeprefix('/sys'))}/*"})
+
+
+def _lasting(path: str) -> str:
+    """A glob of a path of sysfs without the numbers that drivers give in the order of arrival."""
+    return _AUTO_NUMBER.sub(".*.auto", exactly(path))
+
+
+def details(node: UdevDevice) -> Iterator[Conditions]:
+    """What tells a device node from the other ones of its unit, the best detail first."""
+    interface = usb_value(node, "interface")
+    if interface:
+        yield {"usb": {"interface": exactly(interface)}}
+    if node.subsystem == "block" and node.devtype:
+        yield {"DEVTYPE": exactly(node.devtype)}
+    if part := node.properties.get("PARTN"):
+        yield {"PARTN": exactly(part)}
+    number = _NUMBER.search(node.device_node or "")
+    if number is not None:
+        before, after = exactly(number.string[: number.start()]), exactly(number.string[number.end() :])
+        yield {"DEVNAME": f"{before}[0-9]*{after}"}
+    if index := node.attributes.get("index", ""):
+        yield {"ATTR{index}": exactly(index)}
+    for above in node.self_and_ancestors():
+        if above.subsystem == "usb":
+            break
+        if port := above.attributes.get("port_number", ""):
+            own: Conditions = {"ATTR{port_number}": exactly(port)}
+            yield own if above is node else {"parent": own}
+            break
+    for above in node.ancestors():
+        if above.subsystem == "input" and (name := above.attributes.get("name", "")):
+            yield {"parent": {"SUBSYSTEM": "input", "ATTR{name}": exactly(name)}}
+            break
+
+
+def joined(one: Conditions, other: Conditions) -> Conditions:
+    """The conditions of both. When both speak of a parent, the other's is below the one's."""
+    result = dict(one)
+    for key, wanted in other.items():
+        mine = result.get(key)
+        if isinstance(mine, Mapping) and isinstance(wanted, Mapping):
+            result[key] = joined(wanted, {key: mine}) if key == "parent" else {**mine, **wanted}
+        else:
+            result[key] = wanted
+    return result

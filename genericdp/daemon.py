@@ -29,10 +29,12 @@ from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress
 from genericdp.links import Links
+from genericdp.rulefiles import RuleFile
 from genericdp.standby import refuse_company, until_alone
 from genericdp.state import StateFile
 from genericdp.systemd import Notify
 from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices
+from genericdp.witness import Witness
 
 #: How long a change of the memory may wait for the disk, in seconds: a storm is written once.
 SAVE_AFTER_S = 1.0
@@ -55,6 +57,7 @@ class Rules(Protocol):
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]
+    files: tuple[RuleFile, ...]
 
     def reload(self) -> None: ...
 
@@ -108,15 +111,18 @@ class Daemon:
             settings,
             on_kubelet=self._say_kubelet,
             on_progress=self._say_progress,
-            on_allocate=_say_allocated,
+            on_allocate=self._say_allocated,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
         self.rules = rules
+        self.standing_by = ""
         self._claims = Claims(rules.resources)
         self._notify = notify or Notify()
         self._now = now
         self._usb_reset = usb_reset
+        self._witness = Witness(self, now=now)
+        self._seen: dict[str, watchdog.Seen] = {}
         self._on_step = on_step
         self._links = Links(settings.link_dir)
         self._state = StateFile(settings.state_dir)
@@ -149,12 +155,17 @@ class Daemon:
         feeding = asyncio.create_task(self._keep_watchdog(), name="watchdog")
         try:
             with contextlib.ExitStack() as stack:
-                await until_alone(
-                    self.settings, stack, self._say_standby, self._awake, lambda: self._stopping
-                )
-                if not self._stopping:
-                    await refuse_company(self.settings.kubelet_dir)
-                    await self._serve()
+                async with self._witness.asked():
+                    # Where another one serves, it is the one that answers.
+                    await self._witness.listen(say=False)
+                    await until_alone(
+                        self.settings, stack, self._say_standby, self._awake, lambda: self._stopping
+                    )
+                    self.standing_by = ""
+                    if not self._stopping:
+                        await refuse_company(self.settings.kubelet_dir)
+                        await self._witness.listen()
+                        await self._serve()
         finally:
             feeding.cancel()
             await asyncio.wait((feeding,))
@@ -171,6 +182,7 @@ class Daemon:
             stack.callback(self.rules.watch(self.reload))
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 self._devices.resync()
+                self._witness.see_rules()
                 self.step()
                 forgetting = group.create_task(self._forget(), name="forgetting")
                 self._notify.ready(self.status_line())
@@ -178,7 +190,10 @@ class Daemon:
                 while not self._stopping:
                     await self._awake.wait()
                     self._awake.clear()
+                    reloading = self._reload
                     self._follow_hints()
+                    if reloading:
+                        await self._witness.listen()
                 self._notify.stopping("stopping")
                 forgetting.cancel()
 
@@ -198,6 +213,7 @@ class Daemon:
         for each in news(self.inventory, inventory):
             (_log.warning if each.warning else _log.info)(each.message, **each.fields)
         self.inventory = inventory
+        self._witness.see_step(inventory, changes)
         if memory != self.memory:
             self.memory = memory
             self._save_soon()
@@ -223,7 +239,14 @@ class Daemon:
             line += f"; {_count(len(self.rules.problems), 'problem')} in rule files"
         return line
 
+    def stuck(self) -> tuple[str, ...]:
+        """The resources that have stopped trying to register, as far as anybody has looked."""
+        now = self._now()
+        self._seen = watchdog.look(self._seen, self.plugins.signs(), now)
+        return watchdog.stuck(self._seen, now)
+
     def _hear(self, hint: Hint) -> None:
+        self._witness.hear(hint)
         match hint:
             case Deafness(reason=reason):
                 if reason:
@@ -263,6 +286,7 @@ class Daemon:
         if changed:
             self._claims = Claims(self.rules.resources)
             self._devices.want(attributes_of(self.rules.resources))
+        self._witness.see_rules()
         _log.info("rules are read again", resources=len(self.rules.resources), changed=changed)
         self._notify.ready(self.status_line())
         return changed
@@ -309,12 +333,9 @@ class Daemon:
     async def _keep_watchdog(self) -> None:
         """Tell the service manager that all is well, as long as it is: it starts us again otherwise."""
         interval = self._notify.watchdog_interval_s
-        seen: dict[str, watchdog.Seen] = {}
         while interval is not None:
             self.plugins.kubelet.look_again()
-            now = self._now()
-            seen = watchdog.look(seen, self.plugins.signs(), now)
-            stuck = watchdog.stuck(seen, now)
+            stuck = self.stuck()
             if stuck:
                 _log.error("resources are stuck, the watchdog is not fed", resources=",".join(stuck))
             else:
@@ -337,15 +358,18 @@ class Daemon:
             _log.warning(str(error), hint=error.hint)
 
     def _say_standby(self, holder: str) -> None:
+        self.standing_by = holder
         self._notify.ready(f"standing by: {holder} serves this node")
 
     def _say_kubelet(self, there: bool) -> None:
+        self._witness.see_kubelet(there)
         if there:
             _log.info("kubelet is here", socket=self.plugins.kubelet.path)
         else:
             _log.info("kubelet is gone, waiting for it", socket=self.plugins.kubelet.path)
 
     def _say_progress(self, progress: Progress) -> None:
+        self._witness.see_progress(progress)
         match progress:
             case Progress(phase=Phase.REGISTERED):
                 _log.info("resource is registered", resource=progress.resource)
@@ -353,17 +377,17 @@ class Daemon:
                 _log.warning("resource is not registered", resource=progress.resource, why=error)
         self._notify.status(self.status_line())
 
+    def _say_allocated(self, allocated: Allocated) -> None:
+        self._witness.see_allocated(allocated)
+        fields = {"resource": allocated.resource, "ids": ",".join(allocated.ids)}
+        if allocated.error:
+            _log.warning("allocation is refused", **fields, why=allocated.error)
+        else:
+            _log.info("allocated", **fields)
+
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def _say_allocated(allocated: Allocated) -> None:
-    fields = {"resource": allocated.resource, "ids": ",".join(allocated.ids)}
-    if allocated.error:
-        _log.warning("allocation is refused", **fields, why=allocated.error)
-    else:
-        _log.info("allocated", **fields)
 
 
 def _say_start(inventory: Inventory) -> None:

@@ -15,7 +15,9 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TextIO
 
 from genericdp.core.hostile import for_terminal
@@ -139,6 +141,50 @@ class Repeats(logging.Filter):
         if count:
             record.fields = {**fields, "repeated": count}
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A warning or an error that was said, `count` times, last at `at` (seconds, Unix time)."""
+
+    at: float
+    level: str
+    message: str
+    fields: Mapping[str, str]
+    count: int = 1
+
+
+class Recent(logging.Handler):
+    """The last warnings and errors, each once, the latest last: for whoever asks what went wrong."""
+
+    def __init__(self, most: int = 20) -> None:
+        super().__init__(logging.WARNING)
+        self._most = most
+        self._events: dict[tuple[str, str], Event] = {}
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(self._events.values())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields = {name: _text(value) for name, value in _fields(record).items()}
+        message = for_terminal(record.getMessage())
+        key = (message, repr(fields))
+        known = self._events.pop(key, None)
+        count = 1 if known is None else known.count + 1
+        self._events[key] = Event(record.created, record.levelname.lower(), message, fields, count)
+        if len(self._events) > self._most:
+            del self._events[next(iter(self._events))]
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take what is said within the block."""
+        ours = logging.getLogger("genericdp")
+        ours.addHandler(self)
+        try:
+            yield
+        finally:
+            ours.removeHandler(self)
 
 
 class TextLines(logging.Formatter):

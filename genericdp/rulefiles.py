@@ -10,6 +10,7 @@ The rules of this file:
 * A file that others may write is refused: whoever can write a rule can hand out any device.
 """
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
@@ -32,13 +33,17 @@ SETTINGS_FILE = "/etc/genericdp/genericdp.toml"
 #: A rule file is written by people; a larger one is something else.
 SIZE_LIMIT = 1 << 20
 
+#: So much of a digest tells the versions of a file apart.
+DIGEST_LENGTH = 12
+
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
     """One rule file that counts, as it was read.
 
     resources are in force; problems are those of the text on disk. With an error among them the
-    resources are those of the last good version (`outdated`), or none.
+    resources are those of the last good version (`outdated`), or none. digest is that of the version
+    in force, the beginning of what sha256sum(1) prints (a byte order mark left aside), "" without one.
     """
 
     path: str
@@ -46,6 +51,7 @@ class RuleFile:
     resources: tuple[Resource, ...] = ()
     problems: tuple[Problem, ...] = ()
     outdated: bool = False
+    digest: str = ""
 
 
 def find(places: Iterable[str]) -> tuple[str, ...]:
@@ -76,7 +82,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
     if previous is not None and text == previous.text:
         return previous
     resources, problems = parse_rules(path, text, domain)
-    fresh = RuleFile(path, text, resources, problems)
+    fresh = RuleFile(path, text, resources, problems, digest=_digest(text))
     if any(problem.severity == "error" for problem in problems):
         return _keep(fresh, previous)
     return fresh
@@ -85,7 +91,12 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
 def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
     """The version that was in force, under the problems of the new text."""
     resources = previous.resources if previous is not None else ()
-    return RuleFile(fresh.path, fresh.text, resources, fresh.problems, outdated=bool(resources))
+    digest = previous.digest if previous is not None else ""
+    return RuleFile(fresh.path, fresh.text, resources, fresh.problems, bool(resources), digest)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def _read_text(path: str) -> str | None:

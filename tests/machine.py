@@ -26,6 +26,7 @@ from genericdp.core.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.errors import Problem
 from genericdp.kubelet.registration import REFUSED, Pauses
+from genericdp.rulefiles import RuleFile
 from genericdp.simulator import Kubelet
 from genericdp.udev import Hint, Uevent
 from tests.builders import resources_of
@@ -130,6 +131,7 @@ class FixedRules:
     def __init__(self, text: str) -> None:
         self.resources: tuple[Resource, ...] = resources_of(text, domain=DOMAIN)
         self.problems: tuple[Problem, ...] = ()
+        self.files: tuple[RuleFile, ...] = ()
 
     def reload(self) -> None:
         pass
@@ -151,6 +153,7 @@ def settings_below(root: Path, *, coalesce_s: float = 0.0) -> Settings:
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
         state_dir=f"{root}/state",
+        run_dir=f"{root}/run",
         coalesce_s=coalesce_s,
     )
 

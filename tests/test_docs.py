@@ -7,11 +7,17 @@ from pathlib import Path
 import pytest
 
 from genericdp.cli.main import VERBS
+from genericdp.core.history import History
+from genericdp.core.holder import Holder
 from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
 from genericdp.core.match import USB_ATTRIBUTES
 from genericdp.core.parse import parse_rules, parse_settings
+from genericdp.core.report import Facts, InForce, Said, report
 from genericdp.core.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.source import Key
+from genericdp.errors import Location, Problem
+from tests.builders import a_terminal, a_usb_serial
+from tests.inventories import inventory_of
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -74,3 +80,44 @@ def test_architecture_names_every_file_of_the_core() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     files = {path.name for path in (ROOT / "genericdp" / "core").glob("*.py")} - {"__init__.py"}
     assert {name for name in files if f"`{name}`" not in text} == set()
+
+
+def test_every_key_of_the_status_is_documented() -> None:
+    text = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    said = Said(0.0, "error", "x")
+    problem = Problem(Location("x", 1), "x")
+    inventory = inventory_of(
+        '[[resource]]\nname = "a"\nmatch = { SUBSYSTEM = "tty" }\n'
+        '[[resource]]\nname = "b"\nmatch = { SUBSYSTEM = "vc" }\nenv = { X = "{ID_NOWHERE}" }\n',
+        a_usb_serial(0),
+        a_terminal(),
+    )
+    (id_,) = inventory.offers["example.com/a"].ids
+    facts = Facts(
+        version="1",
+        pid=1,
+        settings=Settings(),
+        now=0.0,
+        unix_now=0.0,
+        history=History(0.0),
+        inventory=inventory,
+        holdings={("example.com/a", id_): (Holder("a", "b", "c"),)},
+        files=[InForce("a", "b")],
+        problems=[problem],
+        said=[said],
+    )
+    names = {*keys_of(report(facts))}
+    assert {"heldBy", "notOffered", "outdated", "column", "count", "present"} <= names
+    assert {name for name in names if not re.search(rf"`{name}(\[\])?`", text)} == set()
+
+
+def keys_of(value: object) -> Iterable[str]:
+    """Every key of a JSON value, however deep; the fields of a log line are of its own."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield key
+            if key != "fields":
+                yield from keys_of(below)
+    if isinstance(value, list):
+        for each in value:
+            yield from keys_of(each)

@@ -19,15 +19,20 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="read these rules instead of the system's; may be given several times, later ones win",
     )
-    group.add_argument(
-        "--config",
-        metavar="FILE",
-        help="the daemon's settings (default: /etc/genericdp/genericdp.toml)",
-    )
+    add_config_option(group)
     group.add_argument(
         "--domain",
         metavar="DOMAIN",
         help="the domain of resources whose name has none, instead of the one in the settings",
+    )
+
+
+def add_config_option(parser: "argparse._ActionsContainer") -> None:
+    """`--config`: for every verb that needs to know where things are."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="the daemon's settings (default: /etc/genericdp/genericdp.toml)",
     )
 
 

@@ -110,6 +110,7 @@ def _below(settings: Settings, root: str) -> Settings:
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
         state_dir=f"{root}/state",
+        run_dir=f"{root}/run",
     )
 
 

@@ -310,6 +310,13 @@ SETTINGS_KEYS = (
     ),
     Key("state_dir", values.absolute_path, "what outlives a reboot", _ABSOLUTE, default=_DEFAULTS.state_dir),
     Key(
+        "run_dir",
+        values.absolute_path,
+        "where `genericdp status` and `genericdp monitor` find the daemon",
+        _TEXT,
+        default=_DEFAULTS.run_dir,
+    ),
+    Key(
         "coalesce",
         values.duration(0.0, 10.0),
         "at most one list per resource is sent in this time",

@@ -23,6 +23,7 @@ class Settings:
     pod_resources_socket  the PodResources API; follows the kubelet's --root-dir
     link_dir              where our links live, the same path in the container runtime's eyes
     state_dir             what must outlive a reboot
+    run_dir               where the daemon can be asked, by `genericdp status` and `monitor`
     coalesce_s            at most one list per resource is sent in this time (seconds)
     rescan_s              how often a daemon with a deaf monitor looks for itself (seconds)
     """
@@ -32,6 +33,7 @@ class Settings:
     pod_resources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     link_dir: str = "/dev/genericdp"
     state_dir: str = "/var/lib/genericdp"
+    run_dir: str = "/run/genericdp"
     coalesce_s: float = 0.1
     rescan_s: float = 10.0
     log_format: LogFormat = LogFormat.AUTO

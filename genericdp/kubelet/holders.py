@@ -8,30 +8,17 @@ The rules of this file:
 """
 
 import os
-from dataclasses import dataclass
 
 import grpc
 import grpc.aio
 
+from genericdp.core.holder import Holder, Holdings
 from genericdp.kubelet import podresources as api
 
 _TIMEOUT_S = 5.0
 
 #: As the kubelet's own client of this API has it: grpc's 4 MiB are few on a node with many devices.
 _LONGEST_ANSWER = 16 << 20
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Holder:
-    """A container that holds a device."""
-
-    namespace: str
-    pod: str
-    container: str
-
-
-#: (resource, id as the kubelet knows it) -> who holds it.
-Holdings = dict[tuple[str, str], tuple[Holder, ...]]
 
 
 async def ask(socket_path: str) -> Holdings | None:

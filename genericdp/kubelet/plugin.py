@@ -13,8 +13,9 @@ The rules of this file:
 # ruff: noqa: N802  (the proto's spelling)
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import grpc
 
@@ -35,11 +36,12 @@ async def no_usb_reset(busnum: int, devnum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """An answer that was given: for the log, the metrics and the order of use."""
+    """An answer that was given, in `took_s` seconds: for the log, the metrics and the order of use."""
 
     resource: str
     ids: tuple[str, ...]
     error: str = ""
+    took_s: float = field(default=0.0, compare=False)
 
 
 class Plugin:
@@ -155,13 +157,14 @@ class Plugin:
         answers: list[api.ContainerAllocateResponse] = []
         for asked in request.container_requests:
             ids = tuple(asked.devices_ids)
+            began = time.perf_counter()
             try:
                 answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
             except UnknownDeviceError as error:
                 self._on_allocate(Allocated(name, ids, str(error)))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             self._note_use(ids)
-            self._on_allocate(Allocated(name, ids))
+            self._on_allocate(Allocated(name, ids, took_s=time.perf_counter() - began))
         # An empty answer leaks the devices in the kubelet, see its "no containers return in …".
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
 

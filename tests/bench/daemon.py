@@ -97,7 +97,8 @@ async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterat
     (root / "rules.d/rules.toml").chmod(0o644)
     (root / "genericdp.toml").write_text(
         f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
-        f'pod_resources_socket = "{root}/pod-resources/kubelet.sock"\nlog_level = "error"\n'
+        f'run_dir = "{root}/run"\npod_resources_socket = "{root}/pod-resources/kubelet.sock"\n'
+        'log_level = "error"\n'
         f'coalesce = "{coalesce}"\n'
         # A machine without udevd is looked at now and then; that is not the idleness measured here.
         'rescan = "1h"\n'

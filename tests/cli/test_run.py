@@ -26,7 +26,7 @@ class Manager:
         self.write(RULES)
         (root / "genericdp.toml").write_text(
             f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
-            f'pod_resources_socket = "{root}/pod-resources.sock"\n'
+            f'run_dir = "{root}/run"\npod_resources_socket = "{root}/pod-resources.sock"\n'
         )
         (root / "genericdp.toml").chmod(0o644)
         self.process = subprocess.Popen(

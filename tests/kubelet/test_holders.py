@@ -8,9 +8,9 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
+from genericdp.core.holder import Holder
 from genericdp.kubelet import holders
 from genericdp.kubelet import podresources as api
-from genericdp.kubelet.holders import Holder
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
 from tests.builders import a_usb_serial
 from tests.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable

@@ -1,0 +1,175 @@
+"""A socket on which others ask us something: a unix socket, or a port of an IP address.
+
+The rules of this file:
+
+* Being asked never ends the daemon, and never makes it wait: whoever is slow, or too many, is hung up on.
+* A unix socket has its mode before anybody can connect. One on which nobody listens any more was left by
+  a process that was killed, and is replaced; one on which somebody listens is left alone.
+"""
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from genericdp import log
+from genericdp.errors import GenericdpError
+from genericdp.kubelet.endpoints import accepts
+
+#: Who may ask: root, and the group of the process.
+MODE = 0o660
+
+#: A directory that we make for the socket: others may look, the socket itself says who may ask.
+DIRECTORY_MODE = 0o755
+
+#: How many may be connected at once.
+MOST = 16
+
+#: How long a line of a question may be, in bytes.
+LINE_LIMIT = 8192
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_log = log.get(__name__)
+
+
+class Listener:
+    """Listens on an address until it is closed.
+
+    address  "unix:/path", or "127.0.0.1:9101", "[::1]:9101"
+    answer   called for each connection, which is closed when it returns
+    most     how many connections there may be at once; another one is closed at once
+    """
+
+    def __init__(self, address: str, answer: Answer, *, most: int = MOST) -> None:
+        self.address = address
+        self._answer = answer
+        self._most = most
+        self._server: asyncio.Server | None = None
+        self._made: tuple[int, int] | None = None
+        self._asking: set[asyncio.Task[None]] = set()
+
+    @property
+    def _path(self) -> str:
+        return self.address.removeprefix("unix:") if self.address.startswith("unix:") else ""
+
+    @property
+    def listens(self) -> bool:
+        """Whether it can be asked: it listens, and nobody took its socket file away."""
+        if self._server is None:
+            return False
+        return not self._path or _identity(self._path) == self._made
+
+    async def open(self) -> None:
+        """Listen. Does nothing when it listens already. Raises GenericdpError."""
+        if self.listens:
+            return
+        await self.close()
+        try:
+            listening = _unix_socket(self._path) if self._path else _ip_socket(self.address)
+        except OSError as error:
+            raise GenericdpError(f"cannot listen on '{self.address}': {_words(error)}") from error
+        if self._path:
+            self._made = _identity(self._path)
+            self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=LINE_LIMIT)
+        else:
+            self._server = await asyncio.start_server(self._serve, sock=listening, limit=LINE_LIMIT)
+
+    async def close(self) -> None:
+        """Listen no more, and hang up. May be called twice."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+            if self._path and _identity(self._path) == self._made:
+                with suppress(OSError):
+                    os.unlink(self._path)
+        asking = tuple(self._asking)
+        for task in asking:
+            task.cancel()
+        if asking:
+            await asyncio.wait(asking)
+
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None or len(self._asking) >= self._most:
+            writer.transport.abort()
+            return
+
+        def hang_up(task: asyncio.Task[None]) -> None:
+            # Here, because a task that is cancelled early never begins. What is not yet sent is dropped:
+            # one that does not read would keep it.
+            self._asking.discard(task)
+            if not writer.transport.is_closing() or writer.transport.get_write_buffer_size():
+                writer.transport.abort()
+
+        task = asyncio.get_running_loop().create_task(self._serve_one(reader, writer))
+        self._asking.add(task)
+        task.add_done_callback(hang_up)
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._answer(reader, writer)
+            writer.close()
+        except (OSError, EOFError, ValueError, TimeoutError):
+            pass  # gone, too slow, or no line within the limit: nobody is left to complain to
+        except Exception as error:  # noqa: BLE001  (a bug in an answer must not end the plugin)
+            _log.bug("an answer could not be given", error)
+
+
+async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float) -> None:
+    """Send it all. Raises TimeoutError when it is not read in time, OSError when nobody is there."""
+    # Nothing is left in a buffer of ours: what is sent is in the kernel's.
+    writer.transport.set_write_buffer_limits(high=0)
+    writer.write(data)
+    async with asyncio.timeout(patience_s):
+        await writer.drain()
+
+
+def _unix_socket(path: str) -> socket.socket:
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory):
+        os.makedirs(directory, mode=DIRECTORY_MODE, exist_ok=True)
+        os.chmod(directory, DIRECTORY_MODE)
+    with suppress(FileNotFoundError):
+        if stat.S_ISSOCK(os.lstat(path).st_mode):
+            if accepts(path):
+                raise OSError(0, "another process listens there")
+            os.unlink(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        listening.setblocking(False)
+        listening.bind(path)
+        os.chmod(path, MODE)
+        listening.listen(MOST)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _ip_socket(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host.strip("[]"), int(port)))
+        listening.listen(MOST)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _words(error: OSError) -> str:
+    return error.strerror or str(error)

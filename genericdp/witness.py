@@ -1,0 +1,197 @@
+"""Sees what the daemon does, and tells whoever asks: `status`, `monitor`, metrics.
+
+The rules of this file:
+
+* It is told in passing: a count, a time. Everything that costs more is done when somebody asks, and
+  loaded then.
+* Being unable to listen is said and tried again at the next reload; it never stops the plugin.
+"""
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from genericdp import VERSION, log
+from genericdp.control import Control, Events
+from genericdp.core.history import History
+from genericdp.core.holder import Holdings
+from genericdp.core.inventory import Changes, Inventory
+from genericdp.core.settings import Settings
+from genericdp.errors import GenericdpError, Problem
+from genericdp.kubelet import holders
+from genericdp.kubelet.plugin import Allocated
+from genericdp.kubelet.plugins import Plugins
+from genericdp.kubelet.registration import Phase, Progress
+from genericdp.rulefiles import RuleFile
+from genericdp.udev import Deafness, Hint, Resync, Uevent
+
+if TYPE_CHECKING:
+    from genericdp.core.report import Facts
+
+_log = log.get(__name__)
+
+
+class Rules(Protocol):
+    """The rule files as far as a report tells of them."""
+
+    @property
+    def problems(self) -> Sequence[Problem]: ...
+
+    @property
+    def files(self) -> Sequence[RuleFile]: ...
+
+
+class Subject(Protocol):
+    """What is looked at when somebody asks: the daemon.
+
+    standing_by  which other genericdp serves the node; "" when this one does
+    """
+
+    settings: Settings
+    inventory: Inventory
+    plugins: Plugins
+    standing_by: str
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def stuck(self) -> tuple[str, ...]: ...
+
+
+class Witness:
+    """Told by the daemon what happens; answers while `asked` runs."""
+
+    def __init__(self, subject: Subject, *, now: Callable[[], float]) -> None:
+        self.history = History(now())
+        self._subject = subject
+        self._now = now
+        self._recent = log.Recent()
+        self._events = Events()
+        self._control = Control(
+            subject.settings.run_dir, status=self._status, begin=self._begin, events=self._events
+        )
+        self._last_kernel = 0
+
+    @asynccontextmanager
+    async def asked(self) -> AsyncIterator[None]:
+        """Remember what goes wrong, and hang up on everybody at the end."""
+        with self._recent.listening():
+            try:
+                yield
+            finally:
+                await self._control.listener.close()
+
+    async def listen(self, *, say: bool = True) -> None:
+        """Listen wherever it does not yet; `say` what stands in the way."""
+        for listener in (self._control.listener,):
+            try:
+                await listener.open()
+            except GenericdpError as error:
+                if say:
+                    _log.warning(str(error), hint="it is tried again when the rules are read again")
+
+    # What is told
+
+    def hear(self, hint: Hint) -> None:
+        """Something was heard of a device, or of how well devices are heard of."""
+        match hint:
+            case Uevent():
+                # Deaf, the monitor repeats the kernel's; not deaf, it passes some of them on beside udev's.
+                if hint.source == "udev" or (self.history.deaf.what and hint.seqnum > self._last_kernel):
+                    self.history.heard_uevent(hint.action, hint.subsystem)
+                if hint.source == "kernel":
+                    self._last_kernel = hint.seqnum
+            case Resync(reason=reason):
+                self.history.looked_at_everything(*_kind(reason))
+            case Deafness(reason=reason):
+                self.history.heard(reason, self._now())
+
+    def see_step(self, inventory: Inventory, changes: Changes) -> None:
+        """There is another inventory."""
+        self.history.stepped(inventory, changes, self._now())
+
+    def see_kubelet(self, there: bool) -> None:
+        self.history.saw_kubelet(there, self._now())
+
+    def see_progress(self, progress: Progress) -> None:
+        self.history.registered_as(
+            progress.resource, progress.phase is Phase.REGISTERED, progress.error, self._now()
+        )
+
+    def see_allocated(self, allocated: Allocated) -> None:
+        reason = "unknown device" if allocated.error else ""
+        self.history.allocated(allocated.resource, reason, allocated.took_s)
+
+    def see_rules(self) -> None:
+        """The rule files were read."""
+        rules = self._subject.rules
+        digests = {file.path: file.digest for file in rules.files}
+        mistakes = any(problem.severity == "error" for problem in rules.problems)
+        self.history.read_rules(digests, mistakes, self._now())
+
+    # What is asked
+
+    async def _status(self) -> Mapping[str, object]:
+        from genericdp.core.report import report  # noqa: PLC0415  (see the rules of this file)
+
+        return report(self._facts(await self._holdings()))
+
+    def _begin(self) -> Mapping[str, object]:
+        state = "standing by" if self._subject.standing_by else "serving"
+        return {"event": "begin", "version": VERSION, "state": state}
+
+    async def _holdings(self) -> Holdings | None:
+        if self._subject.standing_by:
+            return None
+        return await holders.ask(self._subject.settings.pod_resources_socket)
+
+    def _facts(self, holdings: Holdings | None) -> "Facts":
+        from genericdp.core.report import Facts, InForce, Said, Standing  # noqa: PLC0415  (as above)
+
+        subject = self._subject
+        standings = {
+            name: Standing(
+                phase=str(each.progress.phase),
+                registered=each.progress.phase is Phase.REGISTERED,
+                error=each.progress.error,
+                streams=each.plugin.streams,
+                lists=each.plugin.messages,
+            )
+            for name, each in subject.plugins.registrations.items()
+        }
+        files = [
+            InForce(file.path, file.digest, file.outdated, tuple(each.name for each in file.resources))
+            for file in subject.rules.files
+        ]
+        said = [
+            Said(event.at, event.level, event.message, event.fields, event.count)
+            for event in reversed(self._recent.events)
+        ]
+        return Facts(
+            version=VERSION,
+            pid=os.getpid(),
+            settings=subject.settings,
+            now=self._now(),
+            unix_now=time.time(),
+            history=self.history,
+            inventory=subject.inventory,
+            standing_by=subject.standing_by,
+            kubelet=subject.plugins.kubelet.incarnation is not None,
+            standings=standings,
+            stuck=subject.stuck(),
+            holdings=holdings,
+            files=files,
+            problems=tuple(subject.rules.problems),
+            said=said,
+        )
+
+
+def _kind(reason: str) -> tuple[str, bool]:
+    """The reason of a resync as one of few words, and whether events were lost."""
+    if reason.endswith("overflowed"):
+        return "overflow", True
+    if reason == "rescan":
+        return "deaf", False
+    return ("heard again" if reason.startswith("heard again") else "trouble"), False

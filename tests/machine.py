@@ -28,6 +28,7 @@ from genericdp.errors import Problem
 from genericdp.kubelet.registration import REFUSED, Pauses
 from genericdp.rulefiles import RuleFile
 from genericdp.simulator import Kubelet
+from genericdp.systemd import Notify
 from genericdp.udev import Hint, Uevent
 from tests.builders import resources_of
 
@@ -193,6 +194,7 @@ async def a_daemon(
     now: Callable[[], float] = time.monotonic,
     pauses: Pauses = REFUSED,
     usb_reset: Callable[[int, int], None] = usb.reset,
+    notify: Notify | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon that runs on the machine for the length of the block."""
     steps = Steps()
@@ -205,6 +207,7 @@ async def a_daemon(
         now=now,
         pauses=pauses,
         usb_reset=usb_reset,
+        notify=notify,
     )
     serving = asyncio.ensure_future(daemon.run())
     try:

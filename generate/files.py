@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from generate.completions import completions
 from generate.manpages import manpages
 from genericdp.core.schema import rules_schema, settings_schema
 
@@ -21,6 +22,7 @@ def files() -> Mapping[str, str]:
     return {
         "schema/rules.json": _json(rules_schema()),
         "schema/settings.json": _json(settings_schema()),
+        **{f"completions/{name}": text for name, text in completions()},
         **{f"man/{name}": text for name, text in manpages()},
     }
 

@@ -44,11 +44,11 @@ class Verb:
     @property
     def own_options(self) -> tuple[Option, ...]:
         """Those that are not the same for every verb that reads rule files."""
-        return tuple(option for option in self.options if option.group != RULE_OPTIONS)
+        return tuple(each for each in self.options if not self.reads_rules or each.group != RULE_OPTIONS)
 
     @property
     def reads_rules(self) -> bool:
-        return self.own_options != self.options
+        return any("--rules" in option.flags for option in self.options)
 
 
 def verbs() -> tuple[Verb, ...]:

@@ -61,7 +61,7 @@ def declared(verb: str) -> tuple[set[str], set[str]]:
     for group in parser_of(verb)._action_groups:
         flags = {flag for action in group._group_actions for flag in action.option_strings}
         every |= flags
-        rules |= flags if group.title == "rule files" else set()
+        rules |= flags if "--rules" in flags else set()
     return every - {"-h", "--help"}, rules
 
 

@@ -50,6 +50,9 @@ VERBS = {
     "schema": "what may stand in the files, for editors (JSON Schema)",
 }
 
+#: What is not for people to type.
+_FOR_SHELLS = ("complete",)
+
 _USAGE = """\
 usage: genericdp VERB [OPTION…]
        genericdp VERB --help
@@ -128,7 +131,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
             f"'{for_terminal(verb)}' stands where a verb is expected",
             hint="the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs",
         )
-    if verb not in VERBS:
+    if verb not in VERBS and verb not in _FOR_SHELLS:
         raise UsageError(
             f"there is no verb '{for_terminal(verb)}'",
             hint=did_you_mean(verb, VERBS) or "'genericdp --help' lists the verbs",

@@ -1,0 +1,86 @@
+# Completion of genericdp for fish. Made by "make generate" from generate/shells/genericdp.fish.
+
+function __genericdp_verb -a verb
+    set -l words (commandline --tokenize --current-process --cut-at-cursor)
+    test "$words[2]" = $verb
+end
+
+function __genericdp_no_verb
+    set -l words (commandline --tokenize --current-process --cut-at-cursor)
+    test (count $words) -lt 2
+    or test "$words[2]" = help -a (count $words) -lt 3
+end
+
+function __genericdp_ask -a kind
+    set -l words (commandline --tokenize --current-process --cut-at-cursor)
+    $words[1] complete $kind $words[2..] 2>/dev/null
+end
+
+function __genericdp_assignments
+    __genericdp_ask resources | string replace --regex '^([^\t]*)' '$1='
+end
+
+function __genericdp_nodes
+    set -l path (__genericdp_value)
+    string match --quiet '/*' -- $path
+    or set path /dev/$path
+    __fish_complete_path $path
+end
+
+function __genericdp_rules
+    __fish_complete_path (__genericdp_value) | string match --regex '.*(?:/|\.toml)(?:\t.*)?$'
+end
+
+function __genericdp_value
+    commandline --current-token | string replace --regex '^--[a-z-]+=' ''
+end
+
+complete --command genericdp --no-files
+complete --command genericdp --condition __genericdp_no_verb --long-option help --description 'say what there is'
+complete --command genericdp --condition __genericdp_no_verb --long-option version --description 'print the version'
+complete --command genericdp --condition __genericdp_no_verb --arguments run --description 'the daemon: offer this machine\'s devices to the kubelet'
+complete --command genericdp --condition __genericdp_no_verb --arguments check --description 'are the rule files right? all mistakes, with their places'
+complete --command genericdp --condition __genericdp_no_verb --arguments list --description 'the devices that the rules take, and the resource each goes to'
+complete --command genericdp --condition __genericdp_no_verb --arguments explain --description 'why a device matches, or not, and what a container would get'
+complete --command genericdp --condition __genericdp_no_verb --arguments suggest --description 'the rule for a device, ready to be saved; with --all, a beginning'
+complete --command genericdp --condition __genericdp_no_verb --arguments status --description 'ask the daemon: what is registered, who holds what, what is wrong'
+complete --command genericdp --condition __genericdp_no_verb --arguments simulate --description 'the daemon at an embedded kubelet: try rules without a cluster'
+complete --command genericdp --condition __genericdp_no_verb --arguments schema --description 'what may stand in the files, for editors (JSON Schema)'
+complete --command genericdp --condition __genericdp_no_verb --arguments help --description 'all about a verb'
+complete --command genericdp --condition '__genericdp_verb run' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
+complete --command genericdp --condition '__genericdp_verb run' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb run' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb check' --long-option format --exclusive --arguments 'human json github' --description 'for people, for programs, or as GitHub workflow commands (default: human)'
+complete --command genericdp --condition '__genericdp_verb check' --long-option json --description 'the same as --format=json'
+complete --command genericdp --condition '__genericdp_verb check' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
+complete --command genericdp --condition '__genericdp_verb check' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb check' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb check' --arguments '(__genericdp_rules)'
+complete --command genericdp --condition '__genericdp_verb list' --long-option all --description 'also the device nodes that no rule takes'
+complete --command genericdp --condition '__genericdp_verb list' --long-option json --description 'print JSON, for programs'
+complete --command genericdp --condition '__genericdp_verb list' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
+complete --command genericdp --condition '__genericdp_verb list' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb list' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option json --description 'print JSON, for programs'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb explain' --arguments '(__genericdp_nodes)'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option all --description 'rules for everything that no rule takes yet'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option node --description 'a rule for this device node alone, not for all that belongs to it'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option json --description 'print JSON, for programs'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb suggest' --arguments '(__genericdp_nodes)'
+complete --command genericdp --condition '__genericdp_verb status' --long-option watch --description 'show it again every 2 seconds, on a terminal'
+complete --command genericdp --condition '__genericdp_verb status' --long-option quiet --description 'print only what is wrong'
+complete --command genericdp --condition '__genericdp_verb status' --long-option json --description 'print JSON, for programs'
+complete --command genericdp --condition '__genericdp_verb status' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option allocate --exclusive --arguments '(__genericdp_assignments)' --description 'start a container that asks for this, and show what it gets; may be given several times'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option runtime --exclusive --arguments 'containerd cri-o' --description 'the container runtime\'s ways'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option for --exclusive --description 'end after so long instead of at Ctrl-C'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb schema' --arguments 'rules settings'

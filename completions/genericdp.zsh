@@ -1,0 +1,127 @@
+#compdef genericdp
+# Completion of genericdp for zsh. Made by "make generate" from generate/shells/genericdp.zsh.
+
+_genericdp_nodes() {
+    if [[ $PREFIX == /* ]]; then
+        _path_files -g '*(%,@,-/)'
+    else
+        _path_files -P /dev/ -W /dev -g '*(%,@,-/)'
+    fi
+}
+
+_genericdp_rules() { _files -g '*.toml(-.)' }
+
+# _genericdp_ask KIND [COMPADD-OPTION…]: candidates of genericdp itself.
+_genericdp_ask() {
+    local kind=$1 line
+    local -a candidates
+    shift
+    for line in ${(f)"$(_call_program $kind ${(q)_genericdp_program} complete $kind ${(q)_genericdp_words} 2>/dev/null)"}; do
+        candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done
+    _describe -t $kind $kind candidates "$@"
+}
+
+_genericdp_resources() { _genericdp_ask resources }
+_genericdp_assignments() { _genericdp_ask resources -S = }
+_genericdp_serials() { _genericdp_ask serials }
+_genericdp_usb() { _genericdp_ask usb }
+
+_genericdp() {
+    local curcontext=$curcontext state line ret=1
+    local _genericdp_program=$words[1]
+    local -a _genericdp_words=("${(@)words[2,CURRENT-1]}")
+    local -a verbs=(
+        'run:the daemon: offer this machine'\''s devices to the kubelet'
+        'check:are the rule files right? all mistakes, with their places'
+        'list:the devices that the rules take, and the resource each goes to'
+        'explain:why a device matches, or not, and what a container would get'
+        'suggest:the rule for a device, ready to be saved; with --all, a beginning'
+        'status:ask the daemon: what is registered, who holds what, what is wrong'
+        'simulate:the daemon at an embedded kubelet: try rules without a cluster'
+        'schema:what may stand in the files, for editors (JSON Schema)'
+        'help:all about a verb'
+    )
+    _arguments -C '(- *)--help[say what there is]' '(- *)--version[print the version]' \
+        '1: :->verb' '*:: :->rest' && ret=0
+    case $state in
+    verb) _describe -t verbs verb verbs && ret=0 ;;
+    rest)
+        case $words[1] in
+        help) (( CURRENT == 2 )) && _describe -t verbs verb verbs && ret=0 ;;
+        run)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+            ;;
+        check)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '--format=[for people, for programs, or as GitHub workflow commands (default\: human)]:format:(human json github)' \
+                '--json[the same as --format=json]' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
+                '*:dir_or_file:_genericdp_rules' && ret=0
+            ;;
+        list)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '--all[also the device nodes that no rule takes]' \
+                '--json[print JSON, for programs]' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+            ;;
+        explain)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '--json[print JSON, for programs]' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
+                '1:device:_genericdp_nodes' && ret=0
+            ;;
+        suggest)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '--all[rules for everything that no rule takes yet]' \
+                '--node[a rule for this device node alone, not for all that belongs to it]' \
+                '--json[print JSON, for programs]' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
+                '1:device:_genericdp_nodes' && ret=0
+            ;;
+        status)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '--watch[show it again every 2 seconds, on a terminal]' \
+                '--quiet[print only what is wrong]' \
+                '--json[print JSON, for programs]' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' && ret=0
+            ;;
+        simulate)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '*--allocate=[start a container that asks for this, and show what it gets; may be given several times]:name=count:_genericdp_assignments' \
+                '--runtime=[the container runtime'\''s ways]:runtime:(containerd cri-o)' \
+                '--for=[end after so long instead of at Ctrl-C]:seconds: ' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+            ;;
+        schema)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '1:file:(rules settings)' && ret=0
+            ;;
+        esac
+        ;;
+    esac
+    return ret
+}
+
+_genericdp "$@"

@@ -1,0 +1,46 @@
+"""What a value is, for completion: what its name in the help means to a shell.
+
+The rules of this file:
+
+* A new name of a value must be given a kind here, or nobody can complete it; the generator says so.
+"""
+
+from enum import StrEnum
+
+from generate.verbs import Option
+
+
+class Kind(StrEnum):
+    """What candidates there are for a value.
+
+    The last ones are what `genericdp complete` is asked for; ASSIGNMENTS are RESOURCES with `=`.
+    """
+
+    NOTHING = "nothing"
+    FILES = "files"
+    RULES = "rules"
+    NODES = "nodes"
+    RESOURCES = "resources"
+    ASSIGNMENTS = "assignments"
+    SERIALS = "serials"
+    USB = "usb"
+
+
+KINDS = {
+    "DEVICE": Kind.NODES,
+    "DIR_OR_FILE": Kind.RULES,
+    "DOMAIN": Kind.NOTHING,
+    "FILE": Kind.FILES,
+    "NAME=COUNT": Kind.ASSIGNMENTS,
+    "RESOURCE": Kind.RESOURCES,
+    "SECONDS": Kind.NOTHING,
+    "SERIAL": Kind.SERIALS,
+    "VENDOR:PRODUCT": Kind.USB,
+}
+
+
+def kind(option: Option) -> Kind:
+    """The kind of an option's or argument's value."""
+    if option.value not in KINDS:
+        raise KeyError(f"generate/kinds.py does not say how '{option.value}' is completed")
+    return KINDS[option.value]

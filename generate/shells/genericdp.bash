@@ -1,0 +1,89 @@
+# Completion of genericdp for bash. Made by "make generate" from generate/shells/genericdp.bash.
+#
+# No candidate is ever expanded by the shell: what a device says of itself is quoted.
+
+# _genericdp_options VERB: the options of a verb.
+_genericdp_options() {
+    case $1 in
+@options
+    esac
+}
+
+# _genericdp_kind VERB OPTION: what the value of an option is, of an argument if there is no option; "" if
+# it takes none. "=" and the words that there are, or a kind.
+_genericdp_kind() {
+    case $1:$2 in
+@kinds
+    esac
+}
+
+# Take what begins with the value as candidates: WORD… each on a line of its own, descriptions behind a tab.
+_genericdp_take() {
+    local word quoted
+    while IFS=$'\t' read -r word _; do
+        if [[ $word == "$value"* ]]; then
+            printf -v quoted %q "$word$1"
+            _genericdp_candidates+=("$prefix$quoted")
+        fi
+    done
+}
+
+_genericdp_paths() {
+    local path about
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r path; do
+        case $1 in
+        rules) [[ -d $path || $path == *.toml ]] || continue ;;
+        nodes) [[ -d $path || -c $path || -b $path ]] || continue ;;
+        esac
+        _genericdp_candidates+=("$prefix$path")
+    done < <(compgen -f -- "$value")
+}
+
+_genericdp() {
+    local line=${COMP_LINE:0:COMP_POINT}
+    local token=${line##*[[:space:]]}
+    local -a before _genericdp_candidates=()
+    read -ra before <<<"${line%"$token"}"
+    local verb=${before[1]-} last=${before[*]: -1} prefix= value=$token kind= words
+    COMPREPLY=()
+
+    if ((${#before[@]} < 2)) || [[ $verb == help && ${#before[@]} == 2 ]]; then
+        kind='=@verbs'
+    elif [[ $token == --*=* ]]; then
+        prefix=${token%%=*}= value=${token#*=}
+        kind=$(_genericdp_kind "$verb" "${token%%=*}")
+    elif [[ $last == -* && -n $(_genericdp_kind "$verb" "$last") ]]; then
+        kind=$(_genericdp_kind "$verb" "$last")
+    elif [[ $token == -* ]]; then
+        kind="=$(_genericdp_options "$verb") --help"
+    else
+        kind=$(_genericdp_kind "$verb" '')
+    fi
+
+    case $kind in
+    =*)
+        read -ra words <<<"${kind#=}"
+        _genericdp_take < <(printf '%s\n' "${words[@]}")
+        ;;
+    nodes)
+        [[ $value == /* ]] || value=/dev/$value
+        _genericdp_paths nodes
+        ;;
+    rules | files) _genericdp_paths "$kind" ;;
+    assignments)
+        compopt -o nospace 2>/dev/null
+        _genericdp_take = < <("$1" complete resources "${before[@]:1}" 2>/dev/null)
+        ;;
+    '' | nothing) ;;
+    *) _genericdp_take < <("$1" complete "$kind" "${before[@]:1}" 2>/dev/null) ;;
+    esac
+
+    # readline replaces only what is behind the last character that breaks words for it.
+    local kept=${token%"${token##*[$COMP_WORDBREAKS]}"} candidate
+    for candidate in "${_genericdp_candidates[@]}"; do
+        COMPREPLY+=("${candidate#"$kept"}")
+    done
+}
+
+complete -F _genericdp genericdp

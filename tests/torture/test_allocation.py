@@ -163,6 +163,45 @@ def test_a_rule_that_now_takes_another_device_does_not_give_that_to_who_was_admi
     run_async(main())
 
 
+# In a storm
+
+
+def test_pods_are_admitted_with_their_own_device_while_others_flap_without_a_pause(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    flapping = [a_usb_serial(10 + n, serial=f"F{n}", port=f"2.{n + 1}", vendor="10c4") for n in range(4)]
+    both = SERIAL_PORTS + SERIAL_PORTS.replace('"ftdi"', '"flapping"').replace("0403", "10c4")
+
+    async def main() -> None:
+        async with a_scene(short_dir, a_usb_serial(3), *flapping, rules=both, coalesce_s=0.01) as scene:
+            await scene.until(FTDI, allocatable=1)
+            events = 0
+
+            async def storm() -> None:
+                nonlocal events
+                while True:
+                    for each in flapping:
+                        scene.machine.unplug(each)
+                        await asyncio.sleep(0)
+                        scene.machine.plug(each)
+                        await asyncio.sleep(0)
+                        events += 2
+
+            raging = asyncio.ensure_future(storm())
+            for round_ in range(20):
+                pod = await scene.admit(name=f"pod-{round_}")
+                assert minors_in(pod.container("main")) == [3], pod.message
+                scene.kubelet.delete(pod)
+            raging.cancel()
+            await asyncio.wait((raging,))
+            # Each admission had to wait for some of them, and none for all.
+            assert events > 100
+            await scene.until("example.com/flapping", allocatable=4)
+            assert scene.kubelet.messages(FTDI) == 1
+
+    run_async(main(), timeout_s=30)
+
+
 # In numbers
 
 

@@ -220,3 +220,59 @@ def test_after_a_reboot_with_the_daemon_first_every_pod_runs_with_its_own_device
                         assert [node.minor for node in created.nodes] == [count - 1 - serial]
 
     run_async(main(), timeout_s=30)
+
+
+@both_generations
+def test_after_a_reboot_with_the_kubelet_first_new_pods_get_the_devices_of_before(
+    run_async: RunAsync, short_dir: Path, generation: Generation
+) -> None:
+    """The kubelet ends the old pods itself, with nobody to ask; whoever replaces them finds the same ids."""
+
+    async def main() -> None:
+        settings, rules = settings_below(short_dir), FixedRules(RULES)
+        with a_machine() as machine:
+            machine.plug(a_usb_serial(0))
+            async with Kubelet(short_dir, generation=generation) as kubelet:
+                async with a_daemon(machine, rules, settings):
+                    await until_allocatable(kubelet, FTDI, 1)
+                    old = await kubelet.admit(a_pod(0))
+                await kubelet.reboot(wipe=[settings.link_dir])
+                assert old.phase is Phase.FAILED
+                async with a_daemon(machine, rules, settings):
+                    await until_allocatable(kubelet, FTDI, 1)
+                    new = await kubelet.admit(a_pod(1))
+                    assert (new.phase, ids_of(new)) == (Phase.RUNNING, ["ftdi_A50285BI"])
+
+    run_async(main())
+
+
+@both_generations
+@pytest.mark.parametrize("number", [0, 9], ids=["same name", "new name"])
+def test_a_device_that_comes_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
+    run_async: RunAsync, short_dir: Path, generation: Generation, number: int
+) -> None:
+    """The kubelet rejects its pod meanwhile, since what it was given is not healthy; nothing crashes."""
+
+    async def main() -> None:
+        settings, rules = settings_below(short_dir), FixedRules(RULES)
+        with a_machine() as machine:
+            machine.plug(a_usb_serial(0))
+            async with Kubelet(short_dir, generation=generation) as kubelet:
+                async with a_daemon(machine, rules, settings):
+                    await until_allocatable(kubelet, FTDI, 1)
+                    old = await kubelet.admit(a_pod(0))
+                await kubelet.stop()
+                machine.unplug(a_usb_serial(0))
+                async with a_daemon(machine, rules, settings):
+                    await kubelet.reboot(wipe=[settings.link_dir], readmit=False)
+                    await kubelet.wait_until(lambda: kubelet.capacity[FTDI] == 1)
+                    assert kubelet.allocatable[FTDI] == 0
+                    await kubelet.readmit()
+                    assert (old.phase, old.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
+                    # It may never come; when it does, it is nobody else.
+                    machine.plug(a_usb_serial(number))
+                    await until_allocatable(kubelet, FTDI, 1)
+                    new = await kubelet.admit(a_pod(1))
+                    assert (new.phase, ids_of(new)) == (Phase.RUNNING, ["ftdi_A50285BI"])
+
+    run_async(main())

@@ -41,7 +41,7 @@ def test_resources_are_those_of_the_rules_that_were_typed_as_short_as_may_be(
     typed = ["simulate", "--for", "5", "--rules", rules, "--allocate"]
     assert told(capsys, "resources", *typed) == "fuse\tfile systems\\tof pods\nvendor.example/lte\t\n"
     typed += ["--domain", "vendor.example", "--json"]
-    assert told(capsys, "resources", *typed) == "lte\t\nvendor.example/fuse\tfile systems\\tof pods\n"
+    assert told(capsys, "resources", *typed) == "fuse\tfile systems\\tof pods\nlte\t\n"
 
 
 @pytest.mark.parametrize("typed", [["--rules", "/nowhere"], ["--rules"], ["--config", "/nowhere", "--x"]])

@@ -6,13 +6,15 @@ The rules of this file:
   nothing back.
 * An entry of the database says nothing about the successor of the device it was written for. The
   kernel gives device numbers away again at once; udev, busy or dead, deletes the entry later or never.
-* Where nobody plays udev, what the kernel says is all there will ever be.
+* Where nobody plays udev, what the kernel says is all there will ever be; a udev that comes later takes
+  it back only by saying something else.
 """
 
 import os
 from dataclasses import replace
 
 from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.udev import snapshot
 
 
 class Said:
@@ -49,7 +51,7 @@ class Said:
         """
         if found.initialized and self._is_of_another(found):
             self._told.discard(found.sys_path)
-            return replace(found, initialized=False)
+            return self._without_udev(_of_the_kernel(found), known if trust_the_past else None)
         if found.initialized:
             self._told.add(found.sys_path)
             return found
@@ -59,7 +61,11 @@ class Said:
         if trust_the_past and known is not None and self._still_holds(found, known):
             return _with(found, known)
         self._told.discard(found.sys_path)
-        return found if self._is_awaited(found) else replace(found, initialized=True)
+        return self._without_udev(found, known if trust_the_past else None)
+
+    def _without_udev(self, found: UdevDevice, known: UdevDevice | None) -> UdevDevice:
+        is_believed = known is not None and known.initialized and _is_the_same(found, known)
+        return replace(found, initialized=True) if is_believed or not self._is_awaited(found) else found
 
     def _is_of_another(self, found: UdevDevice) -> bool:
         if found.number is None:
@@ -77,15 +83,27 @@ class Said:
         return False
 
     def _still_holds(self, found: UdevDevice, known: UdevDevice) -> bool:
-        return found.sys_path in self._told and (known.incarnation, known.number) == (
-            found.incarnation,
-            found.number,
-        )
+        return found.sys_path in self._told and _is_the_same(found, known)
 
     def _is_awaited(self, found: UdevDevice) -> bool:
         # udev keeps nothing about a device that has neither a node nor a network interface.
         matters = found.number is not None or "IFINDEX" in found.properties
         return matters and os.path.exists(f"{self._run}/control")
+
+
+def _is_the_same(found: UdevDevice, known: UdevDevice) -> bool:
+    return (found.incarnation, found.number) == (known.incarnation, known.number)
+
+
+def _of_the_kernel(found: UdevDevice) -> UdevDevice:
+    names = snapshot.names_of_the_kernel(found.sys_path)
+    return replace(
+        found,
+        initialized=False,
+        properties={name: value for name, value in found.properties.items() if name in names},
+        devlinks=(),
+        tags=frozenset(),
+    )
 
 
 def _with(found: UdevDevice, said: UdevDevice) -> UdevDevice:

@@ -57,6 +57,10 @@ def sys_paths_with_node() -> set[str]:
     return {path for path in found if path.startswith(DEVICES)}
 
 
+#: Not in the `uevent` file of a device; libudev makes them from where and what it is.
+_NAMED_BY_LIBUDEV = frozenset({"DEVPATH", "SUBSYSTEM"})
+
+
 def is_device(sys_path: str) -> bool:
     """Whether a directory of sysfs is a device (and may be a parent), as libudev decides it."""
     return os.access(f"{sys_path}/uevent", os.F_OK)
@@ -141,6 +145,15 @@ def message(device: pyudev.Device) -> UdevDevice:
         properties=properties,
         tags=_tags(properties),
     )
+
+
+def names_of_the_kernel(sys_path: str) -> frozenset[str]:
+    """The names of the properties that a device has from the kernel, whatever udev adds to them."""
+    try:
+        with open(f"{sys_path}/uevent", encoding="utf-8", errors="replace") as lines:
+            return _NAMED_BY_LIBUDEV.union(line.partition("=")[0] for line in lines)
+    except OSError:
+        return _NAMED_BY_LIBUDEV
 
 
 def _names_in(folder: str) -> list[str]:

@@ -190,6 +190,55 @@ def test_an_entry_that_was_written_for_the_old_unit_says_nothing_about_the_new_o
     assert devices.devices[new[2].sys_path].initialized
 
 
+def test_without_udev_the_successor_of_a_device_is_offered_whatever_udev_has_left_behind(
+    bed: Testbed,
+) -> None:
+    """Udevd is dead: the entry of the old unit stays, and nobody will ever write one for the new."""
+    new = gadgets.serial_dongle(serial="NEW")
+    bed.plug(DONGLE)
+    devices = UdevDevices()
+    devices.resync()
+    entries = {path: path.read_bytes() for path in (RUN / "data").iterdir()}
+    kept = {path: path.with_name(f"kept-{path.name}") for path in entries}
+    (RUN / "control").unlink()
+
+    for path, aside in kept.items():
+        path.rename(aside)
+    bed.unplug(DONGLE)
+    for path, aside in kept.items():
+        aside.rename(path)
+    bed.attach(new)
+    devices.resync()
+
+    assert tty(devices).initialized
+    assert tty(devices).devlinks == ()
+    assert tty(devices).properties == {
+        "DEVNAME": "/dev/ttyUSB0",
+        "DEVPATH": TTY.path,
+        "MAJOR": "188",
+        "MINOR": "0",
+        "SUBSYSTEM": "tty",
+    }
+    offered = tty(devices)
+
+    (RUN / "control").touch()
+    assert not devices.resync()
+    assert tty(devices) is offered
+
+
+def test_what_was_offered_without_udev_stays_when_udev_comes(bed: Testbed) -> None:
+    """Udevd is started and asks the kernel for nothing; only a trigger would have it say something."""
+    (RUN / "control").unlink()
+    bed.attach(DONGLE)
+    devices = UdevDevices()
+    devices.resync()
+
+    (RUN / "control").touch()
+    assert not devices.resync()
+
+    assert tty(devices).initialized
+
+
 def test_a_device_that_udev_declares_removed_is_not_initialized_although_it_is_there(
     bed: Testbed,
 ) -> None:

@@ -73,6 +73,10 @@ class View:
     allocatable: Mapping[str, int]
     pods: Mapping[str, Pod]
 
+    def of(self, resource: str) -> Mapping[str, str]:
+        """The devices of a resource: id -> health. None, of one that is not registered."""
+        return self.devices.get(resource, {})
+
 
 _NOTHING = View({}, {}, {}, {}, {}, {})
 
@@ -97,10 +101,14 @@ class Node:
         self.usb.unplug_all()
         self.sh(_FORGET + "udevadm settle")
         self._since = self.sh("date +@%s.%N").strip()
-        for name, text in rules.items():
-            self.guest.ask({"write": f"{RULES}/{name}", "text": text})
+        self.write_rules(rules)
         self.sh("systemctl start genericdp.service")
         self.start_kubelet()
+
+    def write_rules(self, rules: Mapping[str, str]) -> None:
+        """Write these rule files, by name; a service that runs reads them by itself."""
+        for name, text in rules.items():
+            self.guest.ask({"write": f"{RULES}/{name}", "text": text})
 
     def start_kubelet(self) -> None:
         """Start the kubelet, and forget what an earlier one said."""
@@ -122,6 +130,11 @@ class Node:
         text: str = answer["out"]
         return text
 
+    def python(self, script: str) -> str:
+        """Run a Python script inside; what it wrote to stdout. Raises CaseError as `sh` does."""
+        self.guest.ask({"write": f"{HOME}/script.py", "text": script})
+        return self.sh(f"python3 {HOME}/script.py")
+
     def links(self) -> dict[str, str]:
         """Our stable links: name -> what they point at."""
         links: dict[str, str] = self.guest.ask({"links": LINKS})["links"]
@@ -137,12 +150,16 @@ class Node:
                 raise CaseError(f"not within {timeout_s:g} s: {what}\n{self.circumstances()}") from None
         return self.view
 
-    def wait_for_devices(self, resource: str, **healths: str) -> View:
-        """Return once a resource has exactly these devices (id="Healthy"), a `-` in an id written `__`."""
-        wanted = {name.replace("__", "-"): health for name, health in healths.items()}
+    def wait_for_devices(self, resource: str, wanted: Mapping[str, str]) -> View:
+        """Return once the kubelet has exactly these devices of a resource, by id, in this health."""
         return self.wait_until(
-            f"{resource} has {wanted}", lambda view: dict(view.devices.get(resource, {})) == wanted
+            f"{resource} has {wanted or 'no devices'}",
+            lambda view: resource in view.devices and view.devices[resource] == wanted,
         )
+
+    def wait_for_node(self, path: str) -> None:
+        """Return once a device node is there, and udevd has done with it. Raises CaseError."""
+        self.sh(f"udevadm wait --timeout=60 {path}", timeout_s=90.0)
 
     def admit(self, name: str, limits: Mapping[str, int]) -> Pod:
         """Have the kubelet start a pod; what became of it."""
@@ -156,6 +173,13 @@ class Node:
         """The pod goes."""
         self._ask_kubelet({"delete": pod})
 
+    def wait_for_restart(self, pod: str) -> Pod:
+        """Restart a pod's container; return once it runs, now or when the kubelet has tried again."""
+        self.restart_container(pod)
+        return self.wait_until(
+            f"the container of {pod} runs again", lambda view: view.pods[pod].state == "running"
+        ).pods[pod]
+
     def write_to(self, pod: Pod, path: str, text: str) -> None:
         """What a program in the container does: open a node by the numbers that it was given, and write."""
         major, minor = pod.numbers[path]
@@ -163,6 +187,26 @@ class Node:
             f"rm -f {HOME}/node; mknod {HOME}/node c {major} {minor}; "
             f"stty -F {HOME}/node raw -echo; printf %s '{text}' >{HOME}/node"
         )
+
+    def unit_of(self, pod: Pod, path: str) -> str:
+        """The serial number of the USB device that a container has as this node."""
+        major, minor = pod.numbers[path]
+        return self.sh(
+            f"device=$(readlink -f /sys/dev/char/{major}:{minor}); "
+            "until [ -e $device/serial ]; do device=${device%/*}; done; cat $device/serial"
+        ).strip()
+
+    def cpu_s(self, seconds: int) -> float:
+        """Seconds of processor time that the service takes in so many seconds."""
+        usage = "systemctl show --value -p CPUUsageNSec genericdp"
+        before, after = self.sh(f"{usage}; sleep {seconds}; {usage}").split()
+        return (int(after) - int(before)) / 1e9
+
+    def drops(self) -> list[int]:
+        """How many messages each of the service's uevent sockets has lost; see /proc/net/netlink."""
+        inodes = self.sh("ls -l /proc/$(systemctl show --value -p MainPID genericdp)/fd")
+        rows = [line.split() for line in self.sh("cat /proc/net/netlink").splitlines()[1:]]
+        return [int(row[8]) for row in rows if row[1] == "15" and f"socket:[{row[9]}]" in inodes]
 
     def circumstances(self) -> str:
         """What there is to see when something is not as it should be."""

@@ -1,4 +1,4 @@
-"""Plugged, unplugged, plugged again, as it happens on a desk with serial adapters."""
+"""Plugged, pulled out, plugged again, as it happens on a desk with serial adapters."""
 
 from tests.vm.case import case
 from tests.vm.node import Node, expect
@@ -11,17 +11,139 @@ name = "serial"
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
 """
 }
+A, B = "serial_UNIT-A", "serial_UNIT-B"
 
 
 @case
 def a_plugged_adapter_reaches_a_container(node: Node) -> None:
     node.begin(RULES)
-    node.wait_for_devices(SERIAL)
+    node.wait_for_devices(SERIAL, {})
     node.usb.serial("1", "UNIT-A")
-    node.wait_for_devices(SERIAL, **{"serial_UNIT-A": "Healthy"})
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
     pod = node.admit("pod", {SERIAL: 1})
     expect(pod.phase, "Running")
     expect(pod.nodes, {"/dev/ttyUSB0": "/dev/ttyUSB0"})
-    expect(node.links(), {"serial_UNIT-A": "/dev/ttyUSB0"})
+    expect(node.links(), {A: "/dev/ttyUSB0"})
     node.write_to(pod, "/dev/ttyUSB0", "good morning")
     expect(node.usb.written_to("1"), "good morning")
+
+
+@case
+def an_adapter_that_is_pulled_out_stays_listed_until_it_is_back(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    node.admit("pod", {SERIAL: 1})
+
+    node.usb.unplug("1")
+    view = node.wait_for_devices(SERIAL, {A: "Unhealthy"})
+    view = node.wait_until("the node's status says it", lambda view: view.allocatable[SERIAL] == 0)
+    expect(view.capacity[SERIAL], 1)
+    expect(node.links(), {A: A})
+    restarted = node.restart_container("pod")
+    expect(restarted.state, "waiting")
+    refused = "failed to generate container spec: failed to generate spec: EvalSymlinks: too many links"
+    expect(restarted.message, refused)
+
+    node.usb.serial("4", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    # The kubelet tries again by itself.
+    restarted = node.wait_until(
+        "the container runs again", lambda view: view.pods["pod"].state == "running"
+    ).pods["pod"]
+    node.write_to(restarted, "/dev/ttyUSB0", "back")
+    expect(node.usb.written_to("4"), "back")
+
+
+@case
+def two_adapters_swap_their_kernel_names_and_each_container_keeps_its_own(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    of_a = node.admit("of-a", {SERIAL: 1})
+    node.usb.serial("2", "UNIT-B")
+    node.wait_for_devices(SERIAL, {A: "Healthy", B: "Healthy"})
+    of_b = node.admit("of-b", {SERIAL: 1})
+    expect((of_a.nodes, of_b.nodes), ({"/dev/ttyUSB0": "/dev/ttyUSB0"}, {"/dev/ttyUSB1": "/dev/ttyUSB1"}))
+
+    node.usb.unplug("1")
+    node.usb.unplug("2")
+    node.wait_for_devices(SERIAL, {A: "Unhealthy", B: "Unhealthy"})
+    node.usb.serial("3", "UNIT-B")
+    node.wait_for_devices(SERIAL, {A: "Unhealthy", B: "Healthy"})
+    node.usb.serial("4", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy", B: "Healthy"})
+    expect(node.links(), {A: "/dev/ttyUSB1", B: "/dev/ttyUSB0"})
+    # Under the name that the container has always known, its own adapter.
+    of_a, of_b = node.restart_container("of-a"), node.restart_container("of-b")
+    expect((of_a.nodes, of_b.nodes), ({"/dev/ttyUSB0": "/dev/ttyUSB1"}, {"/dev/ttyUSB1": "/dev/ttyUSB0"}))
+    node.write_to(of_a, "/dev/ttyUSB0", "to A")
+    node.write_to(of_b, "/dev/ttyUSB1", "to B")
+    expect((node.usb.written_to("4"), node.usb.written_to("3")), ("to A", "to B"))
+
+
+@case
+def an_adapter_that_moves_to_another_port_within_an_instant_is_the_same(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    node.admit("pod", {SERIAL: 1})
+    for port in ("2", "3", "4", "5"):
+        node.usb.unplug_all()
+        node.usb.serial(port, "UNIT-A")
+    node.sh("udevadm settle")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    node.write_to(node.wait_for_restart("pod"), "/dev/ttyUSB0", "settled")
+    expect(node.usb.written_to("5"), "settled")
+
+
+@case
+def twins_are_told_apart_by_their_ports_and_never_swapped(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "TWIN")
+    node.wait_for_devices(SERIAL, {"serial_TWIN": "Healthy"})
+    node.usb.serial("2", "TWIN")
+    view = node.wait_until("two devices", lambda view: len(view.of(SERIAL)) == 2)
+    (second,) = view.of(SERIAL).keys() - {"serial_TWIN"}
+    expect(node.links(), {"serial_TWIN": "/dev/ttyUSB0", second: "/dev/ttyUSB1"})
+
+    # The kernel's names swap, and genericdp does not run meanwhile.
+    node.sh("systemctl stop genericdp")
+    node.usb.unplug_all()
+    node.sh("udevadm settle")
+    node.usb.serial("2", "TWIN")
+    node.wait_for_node("/dev/ttyUSB0")
+    node.usb.serial("1", "TWIN")
+    node.wait_for_node("/dev/ttyUSB1")
+    node.sh("systemctl start genericdp")
+    node.wait_until(
+        "a new stream with both",
+        lambda view: (
+            view.streams[SERIAL] == 1 and view.of(SERIAL) == {"serial_TWIN": "Healthy", second: "Healthy"}
+        ),
+    )
+    expect(node.links(), {"serial_TWIN": "/dev/ttyUSB1", second: "/dev/ttyUSB0"})
+
+    # Alone, the second one is still the second one.
+    node.usb.unplug("1")
+    node.wait_for_devices(SERIAL, {"serial_TWIN": "Unhealthy", second: "Healthy"})
+
+
+@case
+def a_resource_of_ports_keeps_its_ids_when_the_units_are_exchanged(node: Node) -> None:
+    rules = RULES["50-serial.toml"] + 'identity = "port"\n'
+    node.begin({"50-serial.toml": rules})
+    node.usb.serial("1", "UNIT-A")
+    view = node.wait_until("a device", lambda view: "Healthy" in view.of(SERIAL).values())
+    (first,) = view.of(SERIAL)
+    node.admit("pod", {SERIAL: 1})
+    node.usb.unplug("1")
+    node.wait_for_devices(SERIAL, {first: "Unhealthy"})
+    node.usb.serial("2", "UNIT-A")
+    view = node.wait_until("another device", lambda view: len(view.of(SERIAL)) == 2)
+    expect(view.of(SERIAL)[first], "Unhealthy")
+    node.usb.serial("1", "UNIT-B")
+    node.wait_until("the port is in use again", lambda view: view.of(SERIAL).get(first) == "Healthy")
+    pod = node.wait_for_restart("pod")
+    node.write_to(pod, "/dev/ttyUSB0", "to whatever is in port 1")
+    expect(node.usb.written_to("1"), "to whatever is in port 1")

@@ -1,0 +1,76 @@
+"""Other things than serial adapters: input devices, disks, hubs with what is behind them."""
+
+from tests.vm.case import case
+from tests.vm.cases.plugging import RULES as SERIAL_RULES
+from tests.vm.cases.plugging import SERIAL
+from tests.vm.node import Node, expect
+
+PANEL = "genericdp.io/panel"
+PANEL_RULES = {
+    "40-panel.toml": """
+[[resource]]
+name = "panel"
+match = [
+  { SUBSYSTEM = "input", DEVNAME = "/dev/input/event*", usb = { vendor = "0627" } },
+  { SUBSYSTEM = "hidraw", usb = { vendor = "0627" } },
+]
+group_by = "usb_device"
+
+[[resource.node]]
+match = { SUBSYSTEM = "input" }
+container_path = "/dev/input/event0"
+
+[[resource.node]]
+match = { SUBSYSTEM = "hidraw" }
+container_path = "/dev/hidraw0"
+"""
+}
+
+DISK = "genericdp.io/disk"
+DISK_RULE = """
+[[resource]]
+name = "disk"
+match = { SUBSYSTEM = "block", DEVTYPE = "disk", ID_BUS = "usb" }
+"""
+
+
+@case
+def keyboard_and_tablet_are_devices_of_two_nodes_each(node: Node) -> None:
+    node.begin(PANEL_RULES)
+    node.usb.plug("1", "usb-kbd", serial="KEYS")
+    node.wait_for_devices(PANEL, {"panel_KEYS": "Healthy"})
+    node.usb.plug("2", "usb-tablet", serial="PEN")
+    node.wait_for_devices(PANEL, {"panel_KEYS": "Healthy", "panel_PEN": "Healthy"})
+    pod = node.admit("pod", {PANEL: 1})
+    expect(sorted(pod.nodes), ["/dev/hidraw0", "/dev/input/event0"])
+    # First come, first served: both nodes are the keyboard's.
+    expect({node.unit_of(pod, path) for path in pod.nodes}, {"KEYS"})
+
+
+@case
+def a_disk_is_refused_unless_the_rule_says_that_it_is_dangerous(node: Node) -> None:
+    node.begin({"30-disk.toml": DISK_RULE})
+    node.usb.storage("1")
+    node.wait_for_node("/dev/sda")
+    said = node.sh("genericdp list")
+    expect("/dev/sda" in said and "allow_dangerous" in said, True)
+    expect(node.view.of(DISK), {})
+    node.write_rules({"30-disk.toml": DISK_RULE + "allow_dangerous = true\n"})
+    view = node.wait_until("the disk", lambda view: len(view.of(DISK)) == 1)
+    expect(list(view.of(DISK).values()), ["Healthy"])
+
+
+@case
+def a_hub_that_is_pulled_out_takes_all_that_is_behind_it(node: Node) -> None:
+    node.begin(SERIAL_RULES | PANEL_RULES)
+    devices = {f"serial_UNIT-{number}": "Healthy" for number in (1, 2, 3)}
+    for _ in range(2):
+        node.usb.plug("1", "usb-hub")
+        for number in (1, 2, 3):
+            node.usb.serial(f"1.{number}", f"UNIT-{number}")
+        node.usb.plug("1.4", "usb-kbd", serial="KEYS")
+        node.wait_for_devices(SERIAL, devices)
+        node.wait_for_devices(PANEL, {"panel_KEYS": "Healthy"})
+        node.usb.unplug("1")
+        node.wait_for_devices(SERIAL, dict.fromkeys(devices, "Unhealthy"))
+        node.wait_for_devices(PANEL, {"panel_KEYS": "Unhealthy"})

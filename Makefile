@@ -50,6 +50,10 @@ torture: .venv/ready  ## 20,000 random steps of a node: plugs, edits, restarts, 
 test-vm: vm-packages deb .venv/ready  ## the package in an emulated Debian, with USB devices that come and go (CASES="word …")
 	@.ci/python-as-root -m tests.vm $(CASES)
 
+.PHONY: test-package
+test-package: package-packages deb .venv/ready  ## the package on booted Debian systems, from install to purge (RELEASES="12 13")
+	@.ci/python-as-root -m tests.package $(RELEASES)
+
 .PHONY: bench
 bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
 	@.ci/python-as-root -m tests.bench
@@ -76,6 +80,10 @@ packages:  # asked every time: it takes 10 ms, and a stamp would not see a packa
 vm-packages:
 	@.ci/system-packages qemu-system-x86 mmdebstrap e2fsprogs kmod util-linux
 
+.PHONY: package-packages
+package-packages:
+	@.ci/system-packages systemd-container mmdebstrap debian-archive-keyring util-linux iproute2
+
 .venv/ready: pyproject.toml .ci/venv
 	@.ci/venv .venv --editable '.[test]'
 
@@ -91,4 +99,4 @@ clean:  ## remove everything that was made, both environments too
 help:
 	@awk 'BEGIN { FS = ":.*  ## " } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z-]+:.*  ## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*  ## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

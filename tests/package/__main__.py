@@ -1,0 +1,133 @@
+"""`make test-package`: the Debian package on booted Debian systems, case by case, as a table with times.
+
+Needs root, systemd-nspawn and mmdebstrap (the Makefile sees to it) and, the first time, a Debian
+mirror. Arguments: numbers of releases; all that the mirror serves without any.
+"""
+
+import fcntl
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.package import documented, image, nspawn, successor
+from tests.package.case import Outcome
+from tests.udev.hotplug import reserve_console
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CACHE = CHECKOUT / ".cache/machines"
+
+#: Where the machine finds the checkout and what Debian has not.
+INSIDE = "/src"
+PYTHON_PATH = f"{INSIDE}:{INSIDE}/packaging/carried"
+
+#: The section of the install page whose steps bring the package onto the machine.
+SECTION = "Debian and Ubuntu"
+
+
+def main(numbers: list[str]) -> int:
+    """Try the package on each release; the exit status says whether everything holds."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another `make test-package` runs in this checkout", file=sys.stderr)
+            return 1
+        return _try_all([release for release in image.RELEASES if not numbers or release.number in numbers])
+
+
+def _try_all(releases: list[image.Release]) -> int:
+    started = time.monotonic()
+    (deb,) = (CHECKOUT / "dist").glob("genericdp_*.deb")
+    next_deb = successor.build(CHECKOUT, CACHE / "successor")
+    tried = failed = 0
+    for release in releases:
+        if not image.served(release):
+            print(f"{release}: not tried, {image.MIRROR} does not serve it")
+            continue
+        for outcome in _outcomes(release, deb, next_deb):
+            tried += 1
+            failed += bool(outcome.problem)
+            _show(release, outcome)
+    took = time.monotonic() - started
+    print(f"{tried} cases, {failed} failed, in {took:.0f} s" if tried else "nothing was tried")
+    return 1 if failed or not tried else 0
+
+
+def _outcomes(release: image.Release, deb: Path, next_deb: Path) -> Iterator[Outcome]:
+    """Every case on one release, as they come out."""
+    tree = image.image(release, deb, CACHE)
+    machine_tree = CACHE / f"machine-{release.number}"
+    nspawn.end_what_is_left(machine_tree)
+    image.copy(tree, machine_tree)
+    home = machine_tree / "root"
+    (home / deb.name).write_bytes(deb.read_bytes())
+    binds = {CHECKOUT / part: f"{INSIDE}/{part}" for part in ("genericdp", "tests", "packaging")}
+    binds |= {deb.parent: "/debs", next_deb.parent: "/debs-next"}
+    console = reserve_console()
+    with nspawn.Machine(machine_tree, binds=binds) as machine:
+        installed = _installed(machine)
+        yield installed
+        if installed.problem:
+            return
+        yield from _part(machine, "installed", console.number)
+        yield _restarted(machine)
+        yield from _part(machine, "rebooted", console.number)
+        yield from _part(machine, "end", console.number)
+    nspawn.end_what_is_left(machine_tree)
+
+
+def _installed(machine: nspawn.Machine) -> Outcome:
+    """The steps of the install page, as they stand there."""
+    started = time.monotonic()
+    problem = ""
+    for step in documented.steps(SECTION):
+        process = machine.start(["bash", "-c", f"cd /root\n{step.command}"])
+        output, _ = process.communicate()
+        if process.returncode:
+            problem = f"'{step.command}' ended with status {process.returncode}:\n{output}"
+        elif not step.agrees(output):
+            problem = f"'{step.command}' printed\n{output}\nand the page says\n{step.prints}"
+        if problem:
+            break
+    return Outcome("the steps of docs/install.md install it and it runs", time.monotonic() - started, problem)
+
+
+def _restarted(machine: nspawn.Machine) -> Outcome:
+    started = time.monotonic()
+    machine.halt()
+    machine.boot()
+    return Outcome("the machine restarts", time.monotonic() - started)
+
+
+def _part(machine: nspawn.Machine, part: str, console: int) -> Iterator[Outcome]:
+    """The cases of one part; what else the driver prints is a problem of its own."""
+    environment = {"PYTHONPATH": PYTHON_PATH, "PYTHONDONTWRITEBYTECODE": "1", "GRPC_VERBOSITY": "NONE"}
+    driver = machine.start(
+        ["python3", "-m", "tests.package.driver", part, str(console)], environment=environment
+    )
+    assert driver.stdout is not None
+    noise = []
+    started = time.monotonic()
+    for line in driver.stdout:
+        if line.startswith('{"case": '):
+            yield Outcome(**json.loads(line))
+        else:
+            noise.append(line)
+    if driver.wait() or noise:
+        yield Outcome(
+            f"the driver of '{part}' ends well", time.monotonic() - started, "".join(noise) or "it did not"
+        )
+
+
+def _show(release: image.Release, outcome: Outcome) -> None:
+    verdict = "FAILED" if outcome.problem else "ok"
+    print(f"{release}  {verdict:<6}  {outcome.took_s:5.1f} s  {outcome.case}", flush=True)
+    for line in outcome.problem.splitlines():
+        print(f"    {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

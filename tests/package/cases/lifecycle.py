@@ -1,0 +1,169 @@
+"""Upgrade, reboot, remove, install again, purge: what happens to devices, files and other people's things."""
+
+import os
+from pathlib import Path
+
+from tests.package.case import Case
+from tests.package.node import FUSE, RULES_D, SCREEN, SETTINGS, STATE, UNIT, Node
+from tests.package.successor import NEXT, SETTINGS_LINE
+
+#: Where the machine finds the packages: the one under test, and its successor.
+DEBS = Path("/debs")
+NEXT_DEB = Path("/debs-next")
+
+EDITED = '\n# By the administrator.\nlog_level = "debug"\n'
+FOREIGN = Path("/etc/genericdp/notes.txt")
+FOREIGN_RULES = RULES_D / "README.ours"
+
+#: A kubelet that only notes what it finds when it is started.
+_KUBELET_UNIT = """\
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'systemctl show --value --property=SubState genericdp.service >/run/%n.saw'
+[Install]
+WantedBy=multi-user.target
+"""
+
+#: What a package manager writes about every package; nothing of ours.
+_RECORDS = (
+    "/var/log/",
+    "/var/cache/",
+    "/var/lib/apt/",
+    "/var/lib/dpkg/",
+    "/debs/",
+    "/debs-next/",
+    "/root/",
+    "/src/",
+    "/sys/",
+)
+
+
+async def an_upgrade_keeps_devices_edited_files_and_the_pods_that_run(node: Node) -> None:
+    with SETTINGS.open("a") as settings:
+        settings.write(EDITED)
+    edited = SETTINGS.read_text()
+    with node.console.plugged():
+        await node.until_offered(SCREEN, 1)
+        pod = await node.admit(SCREEN)
+        held, links, before = node.kubelet.allocated(SCREEN), node.links(), node.registrations(SCREEN)
+        await _apt("install", str(_deb(NEXT_DEB)), node=node)
+        assert NEXT in await node.run("genericdp", "--version")
+        await node.until_registered_again(SCREEN, before)
+        await node.until_offered(SCREEN, 1)
+        assert (node.kubelet.allocated(SCREEN), node.links()) == (held, links)
+        assert node.kubelet.resource_health(pod, "main") == {SCREEN: dict.fromkeys(held, "Healthy")}
+        restarted = await node.kubelet.restart_container(pod, "main")
+        assert restarted.created is not None
+        assert restarted.created.nodes[0].source == node.console.node
+    await node.until_offered(SCREEN, 0)
+    assert SETTINGS.read_text() == edited
+    offered = SETTINGS.with_name("genericdp.toml.dpkg-dist").read_text()
+    assert offered.startswith(SETTINGS_LINE)
+    assert await node.show("NRestarts") == "0"
+    installed = Path(f"/proc/{await node.pid()}/cmdline").read_bytes()
+    assert b"/usr/bin/genericdp\0run\0" in installed
+
+
+async def the_machine_is_made_ready_for_a_reboot(node: Node) -> None:
+    for name in await _kubelets(node):
+        Path(f"/etc/systemd/system/{name}").write_text(_KUBELET_UNIT)
+        await node.run("systemctl", "--quiet", "enable", name)
+    with node.console.plugged():
+        await node.until_offered(SCREEN, 1)
+    await node.until_offered(SCREEN, 0)
+
+
+async def after_a_reboot_it_runs_before_every_kubelet_and_knows_its_devices(node: Node) -> None:
+    kubelets = await _kubelets(node)
+    assert "kubelet.service" in kubelets
+    saw = {name: Path(f"/run/{name}.saw").read_text().strip() for name in kubelets}
+    assert saw == dict.fromkeys(kubelets, "running")
+    # It is absent now; a pod may hold it all the same.
+    assert set(node.kubelet.devices(SCREEN)) == {f"screen_vcs{node.console.number}"}
+    assert node.kubelet.allocatable[SCREEN] == 0
+    for name in kubelets:
+        await node.run("systemctl", "--quiet", "disable", "--now", name)
+        Path(f"/etc/systemd/system/{name}").unlink()
+    await node.run("systemctl", "daemon-reload")
+
+
+async def remove_takes_the_program_and_leaves_configuration_links_and_others_alone(node: Node) -> None:
+    foreign_socket = node.kubelet.directory / "somebody-else.sock"
+    foreign_socket.touch()
+    FOREIGN.write_text("not genericdp's\n")
+    rules = {path.name: path.read_text() for path in RULES_D.iterdir()}
+    pod = await node.admit(FUSE)
+    links = node.links()
+    await _apt("remove", "genericdp", node=node)
+    await node.until(lambda: node.kubelet.connections(FUSE) == 0)
+    assert {path.name for path in node.kubelet.directory.glob("*.sock")} == {
+        "kubelet.sock",
+        "somebody-else.sock",
+    }
+    assert {path.name: path.read_text() for path in RULES_D.iterdir()} == rules
+    assert SETTINGS.read_text().endswith(EDITED)
+    assert STATE.is_dir()
+    for gone in ("/usr/bin/genericdp", "/usr/share/genericdp"):
+        assert not os.path.exists(gone), f"{gone} is left"
+    # A container that has a device of ours may still be restarted.
+    assert node.links() == links
+    restarted = await node.kubelet.restart_container(pod, "main")
+    assert restarted.created is not None
+    assert restarted.created.nodes[0].source == "/dev/fuse"
+
+
+async def installed_again_it_goes_on_where_it_was(node: Node) -> None:
+    before = node.registrations(FUSE)
+    await _apt("install", str(_deb(DEBS)), node=node)
+    await node.until_registered_again(FUSE, before)
+    await node.until_offered(FUSE, 100)
+    assert SETTINGS.read_text().endswith(EDITED)
+    assert set(node.kubelet.devices(SCREEN)) == {f"screen_vcs{node.console.number}"}
+
+
+async def purge_leaves_nothing_of_ours_and_everything_of_others(node: Node) -> None:
+    await _apt("purge", "genericdp", node=node)
+    assert {path.name for path in node.kubelet.directory.glob("*.sock")} == {
+        "kubelet.sock",
+        "somebody-else.sock",
+    }
+    assert FOREIGN.read_text() == "not genericdp's\n"
+    FOREIGN.unlink()
+    FOREIGN.parent.rmdir()
+    found = await node.run("find", "/", "-name", "*genericdp*", "-not", "-path", "/proc/*")
+    left = [line for line in found.splitlines() if not line.startswith(_RECORDS)]
+    assert left == [], f"left behind: {left}"
+    status = await node.run("dpkg-query", "--show", "genericdp", status=1)
+    assert "no packages found" in status
+    assert await node.run("systemctl", "list-unit-files", "--no-legend", UNIT, status=1) == ""
+
+
+async def _kubelets(node: Node) -> list[str]:
+    """The kubelets that the unit comes before."""
+    before = await node.show("Before")
+    return [name for name in before.split() if name.endswith(".service")]
+
+
+async def _apt(verb: str, package: str, *, node: Node) -> None:
+    # Downgrades are what goes back to the version under test.
+    await node.run("apt", verb, "--quiet", "--allow-downgrades", package)
+
+
+def _deb(directory: Path) -> Path:
+    (deb,) = directory.glob("genericdp_*.deb")
+    return deb
+
+
+#: Before the machine is restarted, and after.
+UPGRADE: tuple[Case, ...] = (
+    an_upgrade_keeps_devices_edited_files_and_the_pods_that_run,
+    the_machine_is_made_ready_for_a_reboot,
+)
+REBOOTED: tuple[Case, ...] = (after_a_reboot_it_runs_before_every_kubelet_and_knows_its_devices,)
+#: In this order; the service does not run between them.
+END: tuple[Case, ...] = (
+    remove_takes_the_program_and_leaves_configuration_links_and_others_alone,
+    installed_again_it_goes_on_where_it_was,
+    purge_leaves_nothing_of_ours_and_everything_of_others,
+)

@@ -1,0 +1,69 @@
+"""The unit as systemd judges it."""
+
+import re
+from pathlib import Path
+
+from tests.package.case import Case
+from tests.package.node import DROP_INS, FUSE, UNIT, Node
+
+#: As systemd-analyze security counts; the fewer, the less a broken daemon could do.
+MOST_EXPOSED = 1.2
+MOST_EXPOSED_WITH_A_DROP_IN = 1.6
+
+SHIPPED_DROP_INS = Path("/usr/share/doc/genericdp/examples/dropins")
+
+
+async def the_service_is_enabled_and_nothing_failed_at_boot(node: Node) -> None:
+    assert (await node.run("systemctl", "is-enabled", UNIT)).strip() == "enabled"
+    assert (await node.run("systemctl", "is-system-running")).strip() == "running"
+
+
+async def systemd_finds_no_fault_with_the_unit(node: Node) -> None:
+    assert await node.run("systemd-analyze", "verify", "--man=no", UNIT) == ""
+
+
+async def the_exposure_is_what_is_promised(node: Node) -> None:
+    exposure = await _exposure(node)
+    assert exposure <= MOST_EXPOSED, f"systemd-analyze security says {exposure}"
+
+
+async def with_each_drop_in_it_serves_and_the_exposure_is_what_is_promised(node: Node) -> None:
+    drop_ins = sorted(SHIPPED_DROP_INS.glob("*.conf"))
+    assert [path.name for path in drop_ins] == ["metrics.conf", "usb-reset.conf"]
+    for drop_in in drop_ins:
+        before = node.registrations(FUSE)
+        await node.write_drop_in(drop_in.name, drop_in.read_text())
+        await node.until_registered_again(FUSE, before)
+        exposure = await _exposure(node)
+        assert exposure <= MOST_EXPOSED_WITH_A_DROP_IN, f"{drop_in.name}: {exposure}"
+        (DROP_INS / drop_in.name).unlink()
+
+
+async def the_daemon_has_no_capability_and_cannot_get_one(node: Node) -> None:
+    status = Path(f"/proc/{await node.pid()}/status").read_text()
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert re.search(rf"^{name}:\t0+$", status, re.MULTILINE), status
+    assert "NoNewPrivs:\t1\n" in status
+
+
+async def it_is_compiled_so_that_a_start_compiles_nothing(node: Node) -> None:
+    compiled = set(Path("/usr/share/genericdp/genericdp").rglob("*.pyc"))
+    sources = set(Path("/usr/share/genericdp/genericdp").rglob("*.py"))
+    assert len(compiled) == len(sources) > 50, f"{len(compiled)} of {len(sources)} files are compiled"
+
+
+async def _exposure(node: Node) -> float:
+    output = await node.run("systemd-analyze", "security", "--no-pager", UNIT)
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", output)
+    assert found, output
+    return float(found[1])
+
+
+CASES: tuple[Case, ...] = (
+    the_service_is_enabled_and_nothing_failed_at_boot,
+    systemd_finds_no_fault_with_the_unit,
+    the_exposure_is_what_is_promised,
+    with_each_drop_in_it_serves_and_the_exposure_is_what_is_promised,
+    the_daemon_has_no_capability_and_cannot_get_one,
+    it_is_compiled_so_that_a_start_compiles_nothing,
+)

@@ -1,0 +1,41 @@
+"""Tries cases inside the machine: `python3 -m tests.package.driver PART CONSOLE`.
+
+Prints one JSON line for each case, as it comes out. Runs on the distribution's Python, beside the
+package and not with it: the simulated kubelet is of the checkout.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from genericdp.simulator import Kubelet
+from tests.package.case import Case, tried
+from tests.package.cases import devices, failures, lifecycle, rulefiles, unit
+from tests.package.node import KUBELET_ROOT, Node, make_device_nodes
+from tests.udev.hotplug import Console
+
+#: part -> its cases, and whether each of them begins with a service that runs
+PARTS: Mapping[str, tuple[Sequence[Case], bool]] = {
+    "installed": ((*devices.CASES, *unit.CASES, *rulefiles.CASES, *failures.CASES, *lifecycle.UPGRADE), True),
+    "rebooted": (lifecycle.REBOOTED, True),
+    "end": (lifecycle.END, False),
+}
+
+
+async def main(part: str, console: Console) -> None:
+    """Try the cases of a part, one after the other; one that fails does not end it."""
+    cases, running = PARTS[part]
+    async with Kubelet(KUBELET_ROOT) as kubelet:
+        node = Node(kubelet, console)
+        if not running:
+            await node.begin()
+        for case in cases:
+            outcome = await tried(case, node, [node.begin] if running else [])
+            print(json.dumps(asdict(outcome)), flush=True)
+
+
+if __name__ == "__main__":
+    make_device_nodes()
+    asyncio.run(main(sys.argv[1], Console(int(sys.argv[2]))))

@@ -1,0 +1,147 @@
+"""Debian systems to copy machines from: made once from the archive, kept below .cache.
+
+The rules of this file:
+
+* An image holds what the installer puts on a small server, and not what genericdp needs: its
+  dependencies lie in apt's cache, for the machine has no network and `apt install` has to bring them.
+* A machine is a copy; an image is only read.
+"""
+
+import contextlib
+import hashlib
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+MIRROR = "http://deb.debian.org/debian"
+
+#: Beside apt and what is essential: what makes a machine, and what the cases look with.
+PACKAGES = ("systemd-sysv", "dbus", "udev", "iproute2", "procps", "mount")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release of Debian."""
+
+    number: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"Debian {self.number}"
+
+
+RELEASES = (Release("12", "bookworm"), Release("13", "trixie"))
+
+#: path -> content of the files that an image has besides.
+FILES = {
+    # Nobody is there to be asked; what they would answer is what Debian does by default.
+    "etc/apt/apt.conf.d/50-unattended": (
+        'APT::Get::Assume-Yes "true";\n'
+        'Dpkg::Use-Pty "false";\n'
+        'Dpkg::Options { "--force-confdef"; "--force-confold"; };\n'
+    ),
+    # systemd-nspawn mounts /sys read-only, and udevd does not start where it is.
+    "etc/systemd/system/writable-sys.service": (
+        "[Unit]\n"
+        "DefaultDependencies=no\n"
+        "Before=systemd-udevd-control.socket systemd-udevd-kernel.socket systemd-udevd-varlink.socket\n"
+        "Before=systemd-udevd.service systemd-udev-trigger.service\n"
+        "[Service]\n"
+        "Type=oneshot\n"
+        "ExecStart=/bin/sh -c 'for part in /sys /sys/*; do"
+        ' ! mountpoint -q "$part" || mount -o remount,rw "$part" || exit 1; done\'\n'
+        "[Install]\n"
+        "WantedBy=sysinit.target\n"
+    ),
+    # The kernel is shared: only devices of these kinds are announced anew at the boot.
+    "etc/systemd/system/systemd-udev-trigger.service.d/few.conf": (
+        "[Service]\n"
+        "ExecStart=\n"
+        "ExecStart=udevadm trigger --action=add"
+        " --subsystem-match=mem --subsystem-match=misc --subsystem-match=vc --subsystem-match=macvtap\n"
+    ),
+    # A container's /dev is no devtmpfs: what the kernel would make there, udevd makes.
+    "etc/udev/rules.d/10-nodes.rules": (
+        'SUBSYSTEM!="vc|macvtap|misc", GOTO="end"\n'
+        'SUBSYSTEM=="misc", KERNEL!="fuse", GOTO="end"\n'
+        'ACTION!="remove", PROGRAM=="/bin/sh -c \'test -e $devnode || mknod -m 600 $devnode c %M %m\'"\n'
+        'ACTION=="remove", RUN+="/bin/rm -f $devnode"\n'
+        'LABEL="end"\n'
+    ),
+}
+
+
+def served(release: Release) -> bool:
+    """Whether the mirror has it."""
+    with contextlib.suppress(urllib.error.URLError):
+        urllib.request.urlopen(f"{MIRROR}/dists/{release.name}/Release", timeout=30).close()  # noqa: S310
+        return True
+    return False
+
+
+def image(release: Release, deb: Path, cache: Path) -> Path:
+    """The tree of a release, with what `deb` depends on in apt's cache. CalledProcessError without it."""
+    tree = cache / f"debian-{release.number}-{_key(deb)}"
+    if tree.exists():
+        return tree
+    for stale in cache.glob(f"debian-{release.number}-*"):
+        shutil.rmtree(stale)
+    print(f"making an image of {release} ({release.name}) from {MIRROR}", flush=True)
+    unfinished = cache / f"unfinished-{release.number}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    overlay = cache / f"files-{release.number}"
+    _write_files(overlay)
+    command = [
+        # Mounts that it makes go with it, however it ends.
+        "unshare",
+        "--mount",
+        "mmdebstrap",
+        "--quiet",
+        "--variant=minbase",
+        # The lists stay: apt has to find what lies in its cache.
+        "--skip=cleanup/apt",
+        f"--include={','.join(PACKAGES)}",
+        f"--customize-hook=copy-in {overlay}/etc /",
+        '--customize-hook=chroot "$1" systemctl --quiet enable writable-sys.service',
+        # Neither the kernel's settings nor its modules are this machine's.
+        '--customize-hook=chroot "$1" systemctl --quiet mask systemd-sysctl.service kmod.service',
+        f"--customize-hook=copy-in {deb} /root",
+        # As `apt install` will do it, with what is recommended.
+        (
+            '--customize-hook=chroot "$1" apt-get -qq install --download-only'
+            f" --option=APT::Install-Recommends=true /root/{deb.name}"
+        ),
+        f'--customize-hook=rm "$1/root/{deb.name}"',
+        release.name,
+        str(unfinished),
+        MIRROR,
+    ]
+    log = cache / f"debian-{release.number}.log"
+    with log.open("wb") as output:
+        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True)
+    shutil.rmtree(overlay)
+    unfinished.rename(tree)
+    return tree
+
+
+def copy(tree: Path, to: Path) -> None:
+    """A machine of its own."""
+    subprocess.run(["cp", "--archive", "--reflink=auto", str(tree), str(to)], check=True)
+
+
+def _key(deb: Path) -> str:
+    """Names everything that an image is made from."""
+    depends = subprocess.run(
+        ["dpkg-deb", "--field", str(deb), "Depends", "Recommends"], capture_output=True, check=True
+    )
+    return hashlib.sha256(Path(__file__).read_bytes() + depends.stdout).hexdigest()[:12]
+
+
+def _write_files(root: Path) -> None:
+    for name, content in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)

@@ -1,0 +1,33 @@
+"""The next version of the package, made from the same tree: what an upgrade is tried with."""
+
+import subprocess
+from pathlib import Path
+
+from genericdp import VERSION
+
+#: Higher than what is installed, and lower than whatever is released next.
+NEXT = f"{VERSION}.post1"
+
+#: Where the two differ besides: a default that the new version comments otherwise.
+SETTINGS_LINE = "# After an upgrade, this is new.\n"
+
+
+def build(checkout: Path, work: Path) -> Path:
+    """Copy the tree, make it the next version, build its package as any other. Returns the .deb."""
+    subprocess.run(["rm", "-rf", str(work)], check=True)
+    subprocess.run([f"{checkout}/.ci/tree", str(work)], check=True)
+    _replace(work / "genericdp/__init__.py", f'"{VERSION}"', f'"{NEXT}"')
+    _replace(work / "packaging/debian/changelog", f"({VERSION}-", f"({NEXT}-")
+    settings = work / "packaging/genericdp.toml"
+    settings.write_text(SETTINGS_LINE + settings.read_text())
+    subprocess.run(
+        [f"{work}/.ci/deb"], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True
+    )
+    (deb,) = (work / "dist").glob("*.deb")
+    return deb
+
+
+def _replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text, f"{file} does not say {old}"
+    file.write_text(text.replace(old, new, 1))

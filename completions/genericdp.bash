@@ -10,6 +10,7 @@ _genericdp_options() {
     list) echo '--all --json --rules --config --domain' ;;
     explain) echo '--json --rules --config --domain' ;;
     suggest) echo '--all --node --json --rules --config --domain' ;;
+    monitor) echo '--touched --json --rules --config --domain' ;;
     status) echo '--watch --quiet --json --config' ;;
     simulate) echo '--allocate --runtime --for --rules --config --domain' ;;
     schema) echo '' ;;
@@ -36,6 +37,9 @@ _genericdp_kind() {
     suggest:--rules) echo 'rules' ;;
     suggest:--config) echo 'files' ;;
     suggest:--domain) echo 'nothing' ;;
+    monitor:--rules) echo 'rules' ;;
+    monitor:--config) echo 'files' ;;
+    monitor:--domain) echo 'nothing' ;;
     status:--config) echo 'files' ;;
     simulate:--allocate) echo 'assignments' ;;
     simulate:--runtime) echo '=containerd cri-o' ;;
@@ -82,7 +86,7 @@ _genericdp() {
     COMPREPLY=()
 
     if ((${#before[@]} < 2)) || [[ $verb == help && ${#before[@]} == 2 ]]; then
-        kind='=run check list explain suggest status simulate schema help --help --version'
+        kind='=run check list explain suggest monitor status simulate schema help --help --version'
     elif [[ $token == --*=* ]]; then
         prefix=${token%%=*}= value=${token#*=}
         kind=$(_genericdp_kind "$verb" "${token%%=*}")

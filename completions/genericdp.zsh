@@ -37,6 +37,7 @@ _genericdp() {
         'list:the devices that the rules take, and the resource each goes to'
         'explain:why a device matches, or not, and what a container would get'
         'suggest:the rule for a device, ready to be saved; with --all, a beginning'
+        'monitor:what happens to devices, and what the kubelet is told, live'
         'status:ask the daemon: what is registered, who holds what, what is wrong'
         'simulate:the daemon at an embedded kubelet: try rules without a cluster'
         'schema:what may stand in the files, for editors (JSON Schema)'
@@ -94,6 +95,15 @@ _genericdp() {
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
                 '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
                 '1:device:_genericdp_nodes' && ret=0
+            ;;
+        monitor)
+            _arguments -S \
+                '(- *)--help[say what there is]' \
+                '--touched[leave out uevents that touch no device of a resource]' \
+                '--json[print JSON, for programs]' \
+                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
+                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
             ;;
         status)
             _arguments -S \

@@ -25,7 +25,7 @@ from genericdp.core.rules import Resource, attributes_of
 from genericdp.core.settings import Settings
 from genericdp.errors import GenericdpError, Problem
 from genericdp.kubelet import holders
-from genericdp.kubelet.plugin import Allocated
+from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress
 from genericdp.links import Links
@@ -112,6 +112,7 @@ class Daemon:
             on_kubelet=self._say_kubelet,
             on_progress=self._say_progress,
             on_allocate=self._say_allocated,
+            on_list=self._say_listed,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
@@ -212,8 +213,8 @@ class Daemon:
         changes = diff(self.inventory, inventory)
         for each in news(self.inventory, inventory):
             (_log.warning if each.warning else _log.info)(each.message, **each.fields)
+        self._witness.see_step(self.inventory, inventory, changes)
         self.inventory = inventory
-        self._witness.see_step(inventory, changes)
         if memory != self.memory:
             self.memory = memory
             self._save_soon()
@@ -269,6 +270,7 @@ class Daemon:
             changed |= self._devices.apply(hint)
         if changed:
             self.step()
+        self._witness.see_nothing_more()
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and look at what is there then, before its uevents are read."""
@@ -376,6 +378,9 @@ class Daemon:
             case Progress(phase=Phase.WAITING, error=error) if error:
                 _log.warning("resource is not registered", resource=progress.resource, why=error)
         self._notify.status(self.status_line())
+
+    def _say_listed(self, listed: Listed) -> None:
+        self._witness.see_list(listed)
 
     def _say_allocated(self, allocated: Allocated) -> None:
         self._witness.see_allocated(allocated)

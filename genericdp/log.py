@@ -211,9 +211,8 @@ class JsonLines(logging.Formatter):
     """An object per line as Kubernetes' components write it: ts, level, msg, then lowerCamelCase keys."""
 
     def format(self, record: logging.LogRecord) -> str:
-        seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry: dict[str, object] = {
-            "ts": f"{seconds}.{int(record.msecs):03d}Z",
+            "ts": rfc3339(record.created),
             "level": record.levelname.lower(),
             "msg": for_terminal(record.getMessage()),
         }
@@ -222,6 +221,12 @@ class JsonLines(logging.Formatter):
         if stack:
             entry["stack"] = "\n".join(stack)
         return json.dumps(entry)
+
+
+def rfc3339(unix: float) -> str:
+    """A moment as RFC 3339 has it, in UTC, to the millisecond."""
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(unix))
+    return f"{seconds}.{int(unix * 1000) % 1000:03d}Z"
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, object]:

@@ -15,20 +15,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from genericdp import VERSION, log
 from genericdp.control import Control, Events
+from genericdp.core import events
 from genericdp.core.history import History
 from genericdp.core.holder import Holdings
 from genericdp.core.inventory import Changes, Inventory
 from genericdp.core.settings import Settings
 from genericdp.errors import GenericdpError, Problem
 from genericdp.kubelet import holders
-from genericdp.kubelet.plugin import Allocated
+from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import Phase, Progress
 from genericdp.rulefiles import RuleFile
 from genericdp.udev import Deafness, Hint, Resync, Uevent
+from genericdp.udev.once import Once
 
 if TYPE_CHECKING:
     from genericdp.core.report import Facts
+
+#: How many uevents wait for the end of a step, for those who listen.
+HEARD_LIMIT = 10_000
 
 _log = log.get(__name__)
 
@@ -72,7 +77,8 @@ class Witness:
         self._control = Control(
             subject.settings.run_dir, status=self._status, begin=self._begin, events=self._events
         )
-        self._last_kernel = 0
+        self._once = Once()
+        self._heard: list[Uevent] = []
 
     @asynccontextmanager
     async def asked(self) -> AsyncIterator[None]:
@@ -98,31 +104,65 @@ class Witness:
         """Something was heard of a device, or of how well devices are heard of."""
         match hint:
             case Uevent():
-                # Deaf, the monitor repeats the kernel's; not deaf, it passes some of them on beside udev's.
-                if hint.source == "udev" or (self.history.deaf.what and hint.seqnum > self._last_kernel):
+                if self._once.first(hint):
                     self.history.heard_uevent(hint.action, hint.subsystem)
-                if hint.source == "kernel":
-                    self._last_kernel = hint.seqnum
+                    if self._events and len(self._heard) < HEARD_LIMIT:
+                        self._heard.append(hint)
             case Resync(reason=reason):
                 self.history.looked_at_everything(*_kind(reason))
+                self._tell({"event": "resync", "reason": reason})
             case Deafness(reason=reason):
                 self.history.heard(reason, self._now())
+                self._tell({"event": "udev", "heard": not reason, "reason": reason})
 
-    def see_step(self, inventory: Inventory, changes: Changes) -> None:
-        """There is another inventory."""
-        self.history.stepped(inventory, changes, self._now())
+    def see_step(self, before: Inventory, after: Inventory, changes: Changes) -> None:
+        """There is another inventory, after what was heard since the last time."""
+        self.history.stepped(after, changes, self._now())
+        if self._events:
+            self._tell_uevents(before, after)
+            for event in events.of_step(before, after):
+                self._tell(event)
+
+    def see_nothing_more(self) -> None:
+        """What was heard was followed; there is no other inventory than the one that was seen."""
+        if self._heard:
+            self._tell_uevents(self._subject.inventory, self._subject.inventory)
 
     def see_kubelet(self, there: bool) -> None:
         self.history.saw_kubelet(there, self._now())
+        self._tell({"event": "kubelet", "there": there})
 
     def see_progress(self, progress: Progress) -> None:
-        self.history.registered_as(
-            progress.resource, progress.phase is Phase.REGISTERED, progress.error, self._now()
+        registered = progress.phase is Phase.REGISTERED
+        self.history.registered_as(progress.resource, registered, progress.error, self._now())
+        phase = str(progress.phase)
+        self._tell(
+            {
+                "event": "registration",
+                "resource": progress.resource,
+                "registered": registered,
+                "phase": phase,
+                "error": progress.error,
+            }
         )
+
+    def see_list(self, listed: Listed) -> None:
+        """The kubelet was sent a list."""
+        self.history.sent_list(listed.offer.resource.name)
+        if self._events:
+            self._tell(events.of_list(listed.before, listed.offer))
 
     def see_allocated(self, allocated: Allocated) -> None:
         reason = "unknown device" if allocated.error else ""
         self.history.allocated(allocated.resource, reason, allocated.took_s)
+        self._tell(
+            {
+                "event": "allocation",
+                "resource": allocated.resource,
+                "ids": list(allocated.ids),
+                "error": allocated.error,
+            }
+        )
 
     def see_rules(self) -> None:
         """The rule files were read."""
@@ -130,6 +170,16 @@ class Witness:
         digests = {file.path: file.digest for file in rules.files}
         mistakes = any(problem.severity == "error" for problem in rules.problems)
         self.history.read_rules(digests, mistakes, self._now())
+        self._tell({"event": "rules", "files": len(digests), "problems": len(rules.problems)})
+
+    def _tell_uevents(self, before: Inventory, after: Inventory) -> None:
+        heard, self._heard = self._heard, []
+        for each in heard:
+            self._tell(events.of_uevent(each, before, after))
+
+    def _tell(self, event: Mapping[str, object]) -> None:
+        if self._events:
+            self._events.tell({"time": log.rfc3339(time.time()), **event})
 
     # What is asked
 
@@ -140,7 +190,8 @@ class Witness:
 
     def _begin(self) -> Mapping[str, object]:
         state = "standing by" if self._subject.standing_by else "serving"
-        return {"event": "begin", "version": VERSION, "state": state}
+        now = log.rfc3339(time.time())
+        return {"time": now, "event": "begin", "version": VERSION, "state": state, "from": "daemon"}
 
     async def _holdings(self) -> Holdings | None:
         if self._subject.standing_by:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.cli.main import VERBS
+from genericdp.cli.monitor import WORDS
+from genericdp.core.events import of_list, of_step, of_uevent
 from genericdp.core.history import History
 from genericdp.core.holder import Holder
 from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
@@ -16,11 +18,13 @@ from genericdp.core.report import Facts, InForce, Said, report
 from genericdp.core.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.source import Key
 from genericdp.errors import Location, Problem
+from genericdp.udev import Uevent
 from tests.builders import a_terminal, a_usb_serial
 from tests.inventories import inventory_of
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TTYS = '[[resource]]\nname = "a"\nmatch = { SUBSYSTEM = "tty" }\n'
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 
@@ -87,8 +91,7 @@ def test_every_key_of_the_status_is_documented() -> None:
     said = Said(0.0, "error", "x")
     problem = Problem(Location("x", 1), "x")
     inventory = inventory_of(
-        '[[resource]]\nname = "a"\nmatch = { SUBSYSTEM = "tty" }\n'
-        '[[resource]]\nname = "b"\nmatch = { SUBSYSTEM = "vc" }\nenv = { X = "{ID_NOWHERE}" }\n',
+        TTYS + '[[resource]]\nname = "b"\nmatch = { SUBSYSTEM = "vc" }\nenv = { X = "{ID_NOWHERE}" }\n',
         a_usb_serial(0),
         a_terminal(),
     )
@@ -121,3 +124,18 @@ def keys_of(value: object) -> Iterable[str]:
     if isinstance(value, list):
         for each in value:
             yield from keys_of(each)
+
+
+def test_every_event_and_its_keys_are_documented() -> None:
+    text = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
+    before, after = inventory_of(""), inventory_of(TTYS, a_usb_serial(0))
+    (offer,) = after.offers.values()
+    stick = a_usb_serial(0)
+    made = [
+        of_uevent(Uevent("add", stick.sys_path, "tty", "udev"), before, after),
+        *of_step(before, after),
+        of_list(None, offer),
+    ]
+    names = {name for event in made for name in keys_of(event)} | set(WORDS)
+    assert {"touched", "moreChanges", "fields", "lost", "begin"} <= names
+    assert {name for name in names if not re.search(rf"`{name}`", text)} == set()

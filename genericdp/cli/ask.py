@@ -47,7 +47,7 @@ def events(settings: Settings) -> Iterator[dict[str, Any]]:
     """The events of the daemon as they happen; ends when it does. Raises GenericdpError at the first."""
     with _connected(settings) as connection:
         for event in _answers(connection, settings, "events"):
-            connection.settimeout(None)
+            connection.settimeout(None)  # nothing may happen for days
             yield event
 
 

@@ -75,12 +75,12 @@ def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine
     settings, files = open_rules(rules, config, domain)
     devices = UdevDevices(attributes_of(files.resources))
     devices.resync()
-    memory, remarks = _memory(settings)
+    memory, remarks = remembered(settings)
     machine = machine_of(settings, files.resources, devices.devices, memory)
     return replace(machine, problems=files.problems, remarks=remarks)
 
 
-def _memory(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
+def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
     """What the daemon remembers, or a remark about what follows from not knowing it."""
     try:
         return StateFile(settings.state_dir).load(), ()

@@ -45,6 +45,7 @@ VERBS = {
     "list": "the devices that the rules take, and the resource each goes to",
     "explain": "why a device matches, or not, and what a container would get",
     "suggest": "the rule for a device, ready to be saved; with --all, a beginning",
+    "monitor": "what happens to devices, and what the kubelet is told, live",
     "status": "ask the daemon: what is registered, who holds what, what is wrong",
     "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
     "schema": "what may stand in the files, for editors (JSON Schema)",

@@ -134,6 +134,10 @@ class History:
         elif error:
             self.registrations.add(resource, "error")
 
+    def sent_list(self, resource: str) -> None:
+        """The kubelet was sent a list."""
+        self.lists.add(resource)
+
     def allocated(self, resource: str, reason: str, seconds: float) -> None:
         """Allocate was answered, or refused for a reason."""
         if reason:

@@ -44,6 +44,14 @@ class Allocated:
     took_s: float = field(default=0.0, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list that the kubelet is sent, as the offer it is made of; `before`: of the list before, if any."""
+
+    before: Offer | None
+    offer: Offer
+
+
 class Plugin:
     """One resource as a device plugin. Serves any number of streams; never ends one by itself.
 
@@ -60,6 +68,7 @@ class Plugin:
         link_dir: str,
         coalesce_s: float,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
+        on_list: Callable[[Listed], None] = lambda _: None,
         usb_reset: UsbReset = no_usb_reset,
     ) -> None:
         self.offer = offer
@@ -70,6 +79,7 @@ class Plugin:
         self._link_dir = link_dir
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
+        self._on_list = on_list
         self._usb_reset = usb_reset
         self._list = list_of(offer)
         self._changed = asyncio.Event()
@@ -114,12 +124,15 @@ class Plugin:
         del request, context
         self._count_stream(1)
         sent: api.ListAndWatchResponse | None = None
+        told: Offer | None = None
         try:
             while True:
                 changed = self._changed
                 if self._list != sent:
                     sent = self._list
                     self.messages += 1
+                    before, told = told, self.offer
+                    self._on_list(Listed(before, told))
                     yield sent
                     await asyncio.sleep(self._coalesce_s)
                     continue

@@ -15,7 +15,7 @@ from genericdp.core.inventory import Changes, Inventory
 from genericdp.core.offer import Offer
 from genericdp.core.settings import Settings
 from genericdp.core.watchdog import Sign
-from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset, no_usb_reset
+from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
 from genericdp.kubelet.socket import KubeletSocket
 
@@ -30,6 +30,7 @@ class Plugins:
         on_kubelet: Callable[[bool], None] = lambda _: None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
+        on_list: Callable[[Listed], None] = lambda _: None,
         usb_reset: UsbReset = no_usb_reset,
         pauses: Pauses = REFUSED,
     ) -> None:
@@ -38,6 +39,7 @@ class Plugins:
         self._settings = settings
         self._on_progress = on_progress
         self._on_allocate = on_allocate
+        self._on_list = on_list
         self._usb_reset = usb_reset
         self._pauses = pauses
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -103,6 +105,7 @@ class Plugins:
             link_dir=self._settings.link_dir,
             coalesce_s=self._settings.coalesce_s,
             on_allocate=self._on_allocate,
+            on_list=self._on_list,
             usb_reset=self._usb_reset,
         )
         registration = Registration(plugin, self.kubelet, on_progress=self._on_progress, pauses=self._pauses)

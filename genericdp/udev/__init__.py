@@ -1,9 +1,9 @@
 """Everything that speaks to udev: which devices there are, and what happens to them.
 
 Read it in this order: `hint` (what the monitor tells), `pending` (of many hints the one that
-matters), `snapshot` (one device, read), `said` (what udev said of it), `devices` (all of them, kept
-current by hints), `hearing` (can udev be heard at all?), `subscription` (one socket), `namespace`
-(one reason for silence), `monitor` (tells).
+matters), `once` (which of them are the same), `snapshot` (one device, read), `said` (what udev said
+of it), `devices` (all of them, kept current by hints), `hearing` (can udev be heard at all?),
+`subscription` (one socket), `namespace` (one reason for silence), `monitor` (tells).
 pyudev is imported here and nowhere else.
 
 Does not belong here: what a device is good for. That is decided in `core`.

@@ -31,6 +31,11 @@ class Uevent:
     device: UdevDevice | None = None
     old_sys_path: str = ""
 
+    @property
+    def node(self) -> str:
+        """The device node, "" where it is not said."""
+        return (self.device and self.device.device_node) or ""
+
 
 @dataclass(frozen=True, slots=True)
 class Resync:

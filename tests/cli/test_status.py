@@ -4,9 +4,7 @@ import io
 import json
 import os
 import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from genericdp.cli import status as verb
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.control import SOCKET
+from tests.cli.daemons import a_daemon_that_says, config
 
 WELL: dict[str, Any] = {
     "version": "1.2.3",
@@ -141,34 +140,6 @@ def shown(report: Mapping[str, Any], width: int = 80) -> str:
     stream = io.StringIO()
     verb.show(report, Output(stream, width=width))
     return stream.getvalue()
-
-
-@contextmanager
-def a_daemon_that_says(run_dir: Path, answer: bytes) -> Iterator[list[bytes]]:
-    """Something that answers on the control socket; what it was asked."""
-    asked: list[bytes] = []
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(f"{run_dir}/{SOCKET}")
-        listening.listen()
-
-        def serve() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                asked.append(connection.recv(4096))
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield asked
-        thread.join()
-
-
-def config(root: Path) -> str:
-    """Settings that name `root` as the run directory."""
-    path = root / "genericdp.toml"
-    path.write_text(f'run_dir = "{root}"\n')
-    path.chmod(0o644)
-    return str(path)
 
 
 def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:

@@ -1,0 +1,95 @@
+"""What the rules make of this machine's uevents, seen without a daemon: nothing is told to anybody.
+
+The rules of this file:
+
+* It looks as the daemon looks: the same monitor, the same snapshots, the same pure core.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from genericdp.core import events
+from genericdp.core.claims import Claims
+from genericdp.core.inventory import Inventory, build, diff
+from genericdp.core.memory import Memory, remember
+from genericdp.core.rules import Resource, attributes_of
+from genericdp.core.settings import Settings
+from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices, Uevent
+from genericdp.udev.once import Once
+
+
+class Onlooker:
+    """Watches this machine with these rules, and tells of each event."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        resources: Sequence[Resource],
+        memory: Memory,
+        tell: Callable[[events.Event], None],
+    ) -> None:
+        self._settings = settings
+        self._memory = memory
+        self._tell = tell
+        self._claims = Claims(tuple(resources))
+        self._devices = UdevDevices(attributes_of(resources))
+        self._inventory = Inventory()
+        self._pending = Pending()
+        self._heard: list[Uevent] = []
+        self._once = Once()
+        self._awake = asyncio.Event()
+
+    def run(self) -> None:
+        """Tell until Ctrl-C."""
+        asyncio.run(self.watch())
+
+    async def watch(self) -> None:
+        """Tell, until cancelled."""
+        with Monitor(self._hear, rescan_s=self._settings.rescan_s):
+            self._devices.resync()
+            self._inventory = self._look()
+            while True:
+                await self._awake.wait()
+                self._awake.clear()
+                for event in self._follow():
+                    self._tell(event)
+
+    def _hear(self, hint: Hint) -> None:
+        match hint:
+            case Uevent():
+                if self._once.first(hint):
+                    self._heard.append(hint)
+            case Resync(reason=reason):
+                self._tell({"event": "resync", "reason": reason})
+            case Deafness(reason=reason):
+                self._tell({"event": "udev", "heard": not reason, "reason": reason})
+        self._pending.add(hint)
+        self._awake.set()
+
+    def _look(self) -> Inventory:
+        known = self._memory
+        built = build(
+            self._claims,
+            self._devices.devices,
+            self._settings.domain,
+            ties=known.ties,
+            known_ports=known.known_ports,
+        )
+        # Nothing is forgotten by looking: nobody is asked who holds what.
+        inventory, self._memory = remember(built, known, time.monotonic(), None, self._devices.devices)
+        return inventory
+
+    def _follow(self) -> Iterator[events.Event]:
+        for hint in self._pending.take():
+            self._devices.apply(hint)
+        before, self._inventory = self._inventory, self._look()
+        heard, self._heard = self._heard, []
+        for uevent in heard:
+            yield events.of_uevent(uevent, before, self._inventory)
+        yield from events.of_step(before, self._inventory)
+        changes = diff(before, self._inventory)
+        for name in (*changes.added, *changes.updated):
+            event = events.of_list(before.offers.get(name), self._inventory.offers[name], sent=False)
+            if event["changes"]:
+                yield event

@@ -8,7 +8,7 @@ _genericdp_options() {
     run) echo '--rules --config --domain' ;;
     check) echo '--format --json --rules --config --domain' ;;
     list) echo '--all --json --rules --config --domain' ;;
-    explain) echo '--json --rules --config --domain' ;;
+    explain) echo '--serial --usb --json --rules --config --domain' ;;
     suggest) echo '--all --node --json --rules --config --domain' ;;
     monitor) echo '--touched --json --rules --config --domain' ;;
     status) echo '--watch --quiet --json --config' ;;
@@ -31,6 +31,8 @@ _genericdp_kind() {
     list:--rules) echo 'rules' ;;
     list:--config) echo 'files' ;;
     list:--domain) echo 'nothing' ;;
+    explain:--serial) echo 'serials' ;;
+    explain:--usb) echo 'usb' ;;
     explain:--rules) echo 'rules' ;;
     explain:--config) echo 'files' ;;
     explain:--domain) echo 'nothing' ;;

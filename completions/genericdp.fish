@@ -62,6 +62,8 @@ complete --command genericdp --condition '__genericdp_verb list' --long-option j
 complete --command genericdp --condition '__genericdp_verb list' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
 complete --command genericdp --condition '__genericdp_verb list' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb list' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option serial --exclusive --arguments '(__genericdp_ask serials)' --description 'the device with this serial number'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option usb --exclusive --arguments '(__genericdp_ask usb)' --description 'USB devices of this model'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option json --description 'print JSON, for programs'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'

@@ -79,6 +79,8 @@ _genericdp() {
         explain)
             _arguments -S \
                 '(- *)--help[say what there is]' \
+                '--serial=[the device with this serial number]:serial:_genericdp_serials' \
+                '--usb=[USB devices of this model]:vendor\:product:_genericdp_usb' \
                 '--json[print JSON, for programs]' \
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \

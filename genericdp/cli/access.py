@@ -2,10 +2,12 @@
 
 import grp
 import os
+import pwd
 import stat
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.offer import Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,30 +15,90 @@ class Access:
     """Who may open a device node. The container runtime copies it for the node in the container."""
 
     mode: int
+    uid: int
+    owner: str
     gid: int
     group: str
 
     def __str__(self) -> str:
-        return f"{stat.filemode(self.mode)}, group {self.group} ({self.gid})"
+        return f"{stat.filemode(self.mode)}, owner {self.owner} ({self.uid}), group {self.group} ({self.gid})"
+
+    def group_for(self, permissions: str) -> int | None:
+        """The group that a process needs which is not root, to do this ("rw"); -1 when it needs none,
+        None when no group is enough.
+        """
+        bits = (4 if "r" in permissions else 0) | (2 if "w" in permissions else 0)
+        if self.mode & bits == bits:
+            return -1
+        return self.gid if self.gid and self.mode >> 3 & bits == bits else None
+
+    def as_json(self) -> dict[str, object]:
+        """For programs. Keys are only ever added."""
+        return {
+            "mode": f"{stat.S_IMODE(self.mode):04o}",
+            "uid": self.uid,
+            "owner": self.owner,
+            "gid": self.gid,
+            "group": self.group,
+        }
+
+    @classmethod
+    def of_node(cls, path: str) -> "Access | None":
+        """That of a device node as it is now; None when there is none."""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return cls(
+            status.st_mode,
+            status.st_uid,
+            _name(lambda: pwd.getpwuid(status.st_uid).pw_name),
+            status.st_gid,
+            _name(lambda: grp.getgrgid(status.st_gid).gr_name),
+        )
+
+
+#: How the access to a device node is found out.
+AccessOf = Callable[[str], Access | None]
+
+
+def _name(look_up: Callable[[], str]) -> str:
+    try:
+        return look_up()
+    except KeyError:
+        return "without a name"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a process in a container needs that is not root.
+
+    groups   for `securityContext.supplementalGroups` of its pod
+    closed   the device nodes that only root can open
+    """
+
+    groups: tuple[int, ...] = ()
+    closed: tuple[str, ...] = ()
 
     @property
     def advice(self) -> str:
-        """What a process in a container needs that is not root, or "" when it needs nothing."""
-        if self.mode & 0o006 == 0o006:
+        """The same in words, "" when it needs nothing."""
+        if self.closed:
+            return f"only root can open {', '.join(self.closed)}; a udev rule can give it a GROUP and a MODE"
+        if not self.groups:
             return ""
-        if self.gid and self.mode & 0o060 == 0o060:
-            return f"a process that is not root needs supplementalGroups: [{self.gid}]"
-        return "only root can open it for reading and writing"
+        groups = ", ".join(map(str, self.groups))
+        return f"a process that is not root needs supplementalGroups: [{groups}]"
 
-    @classmethod
-    def of(cls, device: UdevDevice) -> "Access | None":
-        """That of a device's node as it is now; None when there is no node."""
-        try:
-            status = os.stat(device.device_node or "")
-        except OSError:
-            return None
-        try:
-            group = grp.getgrgid(status.st_gid).gr_name
-        except KeyError:
-            group = "without a name"
-        return cls(status.st_mode, status.st_gid, group)
+
+def needs_of(device: Device, access: Iterable[Access | None]) -> Needs:
+    """What is needed to open the nodes of a device, given the access to each."""
+    groups: set[int] = set()
+    closed: list[str] = []
+    for node, each in zip(device.nodes, access, strict=True):
+        group = -1 if each is None else each.group_for(node.table.permissions)
+        if group is None:
+            closed.append(node.path)
+        elif group >= 0:
+            groups.add(group)
+    return Needs(tuple(sorted(groups)), tuple(closed))

@@ -1,250 +1,156 @@
-"""`genericdp explain DEVICE`: where a device goes, and why, condition by condition."""
+"""`genericdp explain DEVICE`: where a device goes, and why; or why it is not there."""
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from genericdp.cli.access import Access
-from genericdp.cli.find import find, nodes_below
-from genericdp.cli.list import model
+from genericdp.cli import absent
+from genericdp.cli.explanation import as_json, show, where_to
+from genericdp.cli.find import find
 from genericdp.cli.machine import Machine, look
 from genericdp.cli.options import add_json_option, add_rule_options
-from genericdp.cli.output import Output, Row, Style, Styled
-from genericdp.core.allocate import Allocation, allocate
+from genericdp.cli.output import Output
+from genericdp.cli.usage import UsageError
+from genericdp.core.claims import is_dangerous
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain import Explanation, Judged, Opinion, explain, holds
-from genericdp.core.match import Verdict
+from genericdp.core.explain import Explanation, explain
+from genericdp.core.hostile import for_terminal
+from genericdp.core.offer import Device
+from genericdp.core.sought import Sought
+from genericdp.core.values import hex_id
+from genericdp.errors import GenericdpError
+
+_USB = re.compile(r"(?:0x)?([0-9A-Fa-f]{1,4})(?::(?:(?:0x)?([0-9A-Fa-f]{1,4})|\\*)?)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Explain a device: which resource it goes to and why the others do not take it, each "
-        "condition with what it wants and what is there, and what a container would get. "
-        "Needs neither the daemon nor root. Status 1 when no resource offers it."
+        "condition with what it wants and what is there, and what a container would get. A device "
+        "that is not there is explained by what is known of it, what comes near it, and which rules "
+        "wait for it. Needs neither the daemon nor root. Status 1 when no resource offers it."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp explain /dev/ttyUSB0\n"
         "  genericdp explain /dev/serial/by-id/usb-FTDI_FT232R_A50285BI-if00-port0\n"
-        "  genericdp explain /sys/bus/usb/devices/1-2\n"
+        "  genericdp explain 1-2                the USB device at port 2 of bus 1\n"
+        "  genericdp explain --serial A50285BI  plugged in or not\n"
+        "  genericdp explain --usb 0403:6001\n"
+        "  genericdp explain ftdi_A50285BI      by the id that pods know it by\n"
+        "  genericdp explain ftdi               a resource: what it nearly takes\n"
         "  genericdp explain --rules my.toml ttyUSB0"
     )
-    parser.add_argument("device", metavar="DEVICE", help="a path below /dev or /sys, or a kernel name")
+    parser.add_argument(
+        "device",
+        metavar="DEVICE",
+        nargs="?",
+        help="a path below /dev or /sys, a kernel name, the id of a device, or a resource",
+    )
+    parser.add_argument("--serial", metavar="SERIAL", help="the device with this serial number")
+    parser.add_argument("--usb", metavar="VENDOR:PRODUCT", help="USB devices of this model")
     add_json_option(parser)
     add_rule_options(parser)
 
 
-def run(*, device: str, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:
+def run(
+    *,
+    device: str | None,
+    serial: str | None,
+    usb: str | None,
+    json: bool,
+    rules: list[str],
+    config: str | None,
+    domain: str | None,
+) -> int:
     """Print the explanation. Returns 0 when a resource offers the device, else 1."""
-    machine = look(rules=rules, config=config, domain=domain)
-    subject = find(device, machine.devices, machine.settings.link_dir)
-    explanation = explain(subject, machine.claims, machine.inventory)
-    output = Output(sys.stdout)
-    if json:
-        output.json(as_json(explanation, machine))
-    else:
-        show(explanation, machine, output, Access.of(subject))
-    status = machine.say_reservations(Output(sys.stderr))
-    return status if explanation.device is not None else 1
-
-
-def show(explanation: Explanation, machine: Machine, output: Output, access: Access | None = None) -> None:
-    """The explanation for people: the answer, the facts, the consequences, the reasons."""
-    _show_answer(explanation, machine, output)
-    output.line()
-    output.table((), list(_facts(explanation.subject, access)), indent=2)
-    if explanation.device is not None:
-        output.line()
-        _show_container(explanation, machine, output, access)
-    for opinion in explanation.opinions:
-        output.line()
-        _show_opinion(opinion, explanation, output)
-
-
-def _show_answer(explanation: Explanation, machine: Machine, output: Output) -> None:
-    subject = explanation.subject
-    name = subject.device_node or subject.sys_path
-    if explanation.offer is not None and explanation.device is not None:
-        device = explanation.device
-        part = "a part of device" if len(device.nodes) > 1 else "device"
-        style = Style.GOOD if device.healthy else Style.BAD
-        output.line(
-            Styled(f"{name} goes to {explanation.offer.resource.name} as {part} {device.id}", Style.STRONG)
+    sought = _sought(serial, usb)
+    if (device is None) is (sought is None):
+        raise UsageError(
+            "explain takes one of DEVICE, --serial and --usb",
+            hint="'genericdp list --all' shows the device nodes of this machine",
         )
-        output.line(Styled(str(device.health), style), f": {device.reason}" if device.reason else "")
-        return
-    output.line(Styled(f"{name} is not offered", Style.STRONG))
-    output.paragraph(Styled(_why_not(explanation, machine), Style.BAD))
-
-
-def _why_not(explanation: Explanation, machine: Machine) -> str:
-    subject = explanation.subject
-    if subject.device_node is None:
-        below = nodes_below(subject.sys_path, machine.devices.values())
-        text = "it has no device node, and only device nodes can be offered"
-        return f"{text}; below it are {', '.join(below)}" if below else text
-    if not subject.initialized:
-        return "udev has not finished with it yet"
-    if explanation.taken_by:
-        return f"{explanation.taken_by[0].name} takes it, but {explanation.refusal}"
-    return "no resource takes it" if explanation.opinions else "no rule file names a resource"
-
-
-def _facts(device: UdevDevice, access: Access | None) -> Iterator[Row]:
-    if device.device_node is not None:
-        yield ("device node", f"{device.device_node} ({device.number})")
-    if access is not None:
-        yield ("access", str(access))
-    yield ("sys path", device.sys_path)
-    yield ("subsystem", device.subsystem or "-")
-    said = model(device)
-    if said:
-        yield ("model", said)
-    for devlink in sorted(device.devlinks):
-        yield ("devlink", devlink)
-
-
-def _show_opinion(opinion: Opinion, explanation: Explanation, output: Output) -> None:
-    name, location = opinion.resource.name, opinion.resource.location
-    first = explanation.taken_by[:1]
-    if not opinion.takes:
-        text = f"{name} does not take it"
-    elif first == (opinion.resource,):
-        text = f"{name} takes it"
+    machine = look(rules=rules, config=config, domain=domain)
+    output = Output(sys.stdout)
+    found = named(device, machine) if device is not None else described(sought or Sought(), machine)
+    if isinstance(found, absent.Absent):
+        output.json(absent.as_json(found, machine)) if json else absent.show(found, machine, output)
+        return machine.say_reservations(Output(sys.stderr)) or (0 if found.is_offered else 1)
+    explanations = [explain(each, machine.claims, machine.inventory) for each in found]
+    if json:
+        documents = [as_json(each, machine) for each in explanations]
+        output.json(documents[0] if device is not None else {"devices": documents})
     else:
-        text = f"{name} would take it, but {first[0].name} comes first"
-    output.paragraph(Styled(text, Style.STRONG))
-    output.line(Styled(f"  {location.file}:{location.line}", Style.FAINT))
-    _show_match(opinion.match, output, indent=2)
-    for number, (table, judged) in enumerate(opinion.tables, start=1):
-        output.line(f"  [[resource.node]] {number}, {table.container_paths[0].text}:")
-        _show_match(judged, output, indent=4)
+        show_all(explanations, machine, output)
+    status = machine.say_reservations(Output(sys.stderr))
+    return status if any(each.device is not None for each in explanations) else 1
 
 
-def _show_match(judged: Judged, output: Output, *, indent: int) -> None:
-    if not judged:
-        output.line(" " * indent, Styled("yes", Style.GOOD), "  no conditions")
-    for number, verdicts in enumerate(judged):
-        if len(judged) > 1:
-            output.line(" " * indent, "either" if number == 0 else "or")
-        output.table((), [_verdict(verdict) for verdict in verdicts], indent=indent)
+def _sought(serial: str | None, usb: str | None) -> Sought | None:
+    if serial is None and usb is None:
+        return None
+    vendor = product = None
+    if usb is not None:
+        ids = _USB.fullmatch(usb)
+        if ids is None:
+            raise UsageError(
+                f"'{for_terminal(usb)}' is no USB id", hint="write it as 'lsusb' does: 0403:6001"
+            )
+        vendor, product = (each and hex_id(each, 4) for each in ids.groups())
+    return Sought(serial, vendor, product)
 
 
-def _verdict(verdict: Verdict) -> Row:
-    holds_ = Styled("yes", Style.GOOD) if verdict.holds else Styled("no", Style.BAD)
-    actual = "is not there" if verdict.actual is None else f"is '{verdict.actual}'"
-    return (holds_, verdict.key, actual, f"wanted: {verdict.wanted}")
+def named(word: str, machine: Machine) -> Sequence[UdevDevice] | absent.Absent:
+    """What a word means: udev devices that are there, or what is known of one that is not.
 
-
-def _show_container(
-    explanation: Explanation, machine: Machine, output: Output, access: Access | None
-) -> None:
-    allocation, id_ = _allocation(explanation, machine)
-    output.line(Styled(f"A container that is given {id_} gets", Style.STRONG))
-    rows = list(_given(allocation, explanation))
-    if access is not None and access.advice:
-        rows.append(("access", access.advice))
-    output.table((), rows, indent=2)
-
-
-def _allocation(explanation: Explanation, machine: Machine) -> tuple[Allocation, str]:
-    """What a container would get that is given this device alone, and the id that it is given."""
-    offer, device = explanation.offer, explanation.device
-    assert offer is not None and device is not None  # noqa: S101, PT018  (only asked about what is offered)
-    id_ = next(id_ for id_, each in offer.ids.items() if each is device)
-    return allocate(offer, [id_], machine.settings.link_dir), id_
-
-
-def _given(allocation: Allocation, explanation: Explanation) -> Iterator[Row]:
-    now = {}
-    if explanation.device is not None:
-        now = {node.link: node.path for node in explanation.device.nodes}
-    for spec in allocation.devices:
-        node = now.get(spec.host_path.rpartition("/")[2], "")
-        yield ("device", f"{spec.container_path} ({spec.permissions}) from {spec.host_path}, now {node}")
-    for mount in allocation.mounts:
-        rights = "read-only" if mount.read_only else "writable"
-        yield ("mount", f"{mount.container_path} ({rights}) from {mount.host_path}")
-    for name, value in allocation.envs.items():
-        yield ("env", f"{name}={value}")
-    for name, value in allocation.annotations.items():
-        yield ("annotation", f"{name}={value}")
-    for name in allocation.cdi_devices:
-        yield ("CDI device", name)
-
-
-def as_json(explanation: Explanation, machine: Machine) -> dict[str, object]:
-    """The explanation for programs. Keys are only ever added."""
-    subject = explanation.subject
-    document: dict[str, object] = {
-        "sysPath": subject.sys_path,
-        "node": subject.device_node,
-        "number": None if subject.number is None else str(subject.number),
-        "subsystem": subject.subsystem,
-        "devlinks": sorted(subject.devlinks),
-        "resource": None,
-        "id": None,
-        "health": None,
-        "reason": "",
-        "container": None,
-        "opinions": [_opinion_json(opinion) for opinion in explanation.opinions],
-    }
-    if explanation.offer is None or explanation.device is None:
-        return {**document, "reason": _why_not(explanation, machine)}
-    allocation, _ = _allocation(explanation, machine)
-    return {
-        **document,
-        "resource": explanation.offer.resource.name,
-        "id": explanation.device.id,
-        "health": str(explanation.device.health),
-        "reason": explanation.device.reason,
-        "container": _container_json(allocation),
-    }
-
-
-def _opinion_json(opinion: Opinion) -> dict[str, object]:
-    return {
-        "resource": opinion.resource.name,
-        "file": opinion.resource.location.file,
-        "line": opinion.resource.location.line,
-        "takes": opinion.takes,
-        "match": _judged_json(opinion.match),
-        "nodeTables": [_judged_json(judged) for _, judged in opinion.tables],
-    }
-
-
-def _judged_json(judged: Judged) -> dict[str, object]:
-    return {
-        "holds": holds(judged),
-        "alternatives": [
-            [
-                {"key": each.key, "wanted": each.wanted, "actual": each.actual, "holds": each.holds}
-                for each in verdicts
+    Raises GenericdpError when it means nothing.
+    """
+    try:
+        return [find(word, machine.devices, machine.settings.link_dir)]
+    except GenericdpError:
+        known = device_of(word, machine)
+        if known is not None:
+            nodes = [
+                machine.devices[node.sys_path] for node in known.nodes if node.sys_path in machine.devices
             ]
-            for verdicts in judged
-        ],
-    }
+            return nodes[:1] or absent.of_device(known, machine)
+        resource = absent.of_resource(word, machine)
+        if resource is not None:
+            return resource
+        raise
 
 
-def _container_json(allocation: Allocation) -> dict[str, object]:
-    return {
-        "devices": [
-            {
-                "containerPath": spec.container_path,
-                "hostPath": spec.host_path,
-                "permissions": spec.permissions,
-            }
-            for spec in allocation.devices
-        ],
-        "mounts": [
-            {
-                "containerPath": mount.container_path,
-                "hostPath": mount.host_path,
-                "readOnly": mount.read_only,
-            }
-            for mount in allocation.mounts
-        ],
-        "envs": dict(allocation.envs),
-        "annotations": dict(allocation.annotations),
-        "cdiDevices": list(allocation.cdi_devices),
-    }
+def device_of(word: str, machine: Machine) -> Device | None:
+    """The device with this id or link."""
+    name = word.removeprefix(f"{machine.settings.link_dir}/")
+    for offer in machine.inventory.offers.values():
+        for id_, device in offer.ids.items():
+            if name in (id_, device.id, *device.links):
+                return device
+    for known in machine.memory.devices.values():
+        if name in (known.device.id, *known.device.links):
+            return known.device
+    return None
+
+
+def described(sought: Sought, machine: Machine) -> Sequence[UdevDevice] | absent.Absent:
+    """The udev devices that this is true of, those that are offered first; or that there is none."""
+    nodes = [node for node in machine.devices.values() if node.device_node is not None]
+    found = sought.among(nodes)
+    if not found:
+        return absent.of_sought(sought, nodes, machine)
+
+    def order(node: UdevDevice) -> tuple[object, ...]:
+        return (not machine.claims.on(node), node.usb_device is node, is_dangerous(node), node.sys_path)
+
+    return sorted(found, key=order)
+
+
+def show_all(explanations: Sequence[Explanation], machine: Machine, output: Output) -> None:
+    """Of several, each in a line; then everything about the first."""
+    if len(explanations) > 1:
+        for each in explanations:
+            output.paragraph(where_to(each, machine))
+        output.line()
+    show(explanations[0], machine, output)

@@ -8,7 +8,7 @@ The rules of this file:
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
@@ -29,6 +29,7 @@ class Machine:
     devices    every udev device by its sys path
     claims     the rules, ready to be asked about one of the devices
     inventory  what the daemon would offer; unplugged devices that it remembers included
+    memory     what it remembers, those of resources that are gone from the rules included
     problems   what is wrong with the rule files
     remarks    what the reader should know about how far this can be trusted
     """
@@ -37,6 +38,7 @@ class Machine:
     devices: Mapping[str, UdevDevice]
     claims: Claims
     inventory: Inventory
+    memory: Memory = field(default_factory=Memory)
     problems: tuple[Problem, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -60,8 +62,8 @@ def machine_of(
     claims = Claims(resources)
     built = build(claims, devices, settings.domain, ties=known.ties, known_ports=known.known_ports)
     # Nothing is forgotten by looking: nobody is asked who holds what.
-    inventory, _ = remember(built, known, time.time(), held=None)
-    return Machine(settings, devices, claims, inventory)
+    inventory, after = remember(built, known, time.time(), held=None)
+    return Machine(settings, devices, claims, inventory, after)
 
 
 def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine:

@@ -38,6 +38,12 @@ class Opinion:
         """How many conditions fail, in the alternative that comes nearest."""
         return _misses(self.match) + min((_misses(judged) for _, judged in self.tables), default=0)
 
+    @property
+    def holding(self) -> int:
+        """How many conditions hold, in the alternative that has most of them."""
+        tables = (_holding(judged) for _, judged in self.tables)
+        return _holding(self.match) + max(tables, default=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -58,15 +64,15 @@ class Explanation:
     @property
     def taken_by(self) -> tuple[Resource, ...]:
         """The resources that take it; the first one has it."""
-        return tuple(opinion.resource for opinion in self.opinions if opinion.takes)
+        return tuple(each.resource for each in self.opinions if each.takes)
 
 
 def explain(subject: UdevDevice, claims: Claims, inventory: Inventory) -> Explanation:
     """What becomes of a udev device, and why."""
     takers = [claim.resource for claim in claims.on(subject)]
-    opinions = [_opinion(resource, subject, resource in takers) for resource in claims.resources]
+    opinions = [opinion(resource, subject, takes=resource in takers) for resource in claims.resources]
     # Sorted is stable: what is equally near stays in file order.
-    opinions.sort(key=lambda opinion: (not opinion.takes, opinion.misses))
+    opinions.sort(key=lambda each: (not each.takes, each.misses - each.holding))
     for offer in inventory.offers.values():
         for device in offer.devices:
             if any(node.sys_path == subject.sys_path for node in device.nodes):
@@ -75,7 +81,8 @@ def explain(subject: UdevDevice, claims: Claims, inventory: Inventory) -> Explan
     return Explanation(subject, tuple(opinions), refusal=reasons[0] if takers and reasons else "")
 
 
-def _opinion(resource: Resource, subject: UdevDevice, takes: bool) -> Opinion:
+def opinion(resource: Resource, subject: UdevDevice, *, takes: bool) -> Opinion:
+    """What a resource makes of a udev device, given whether it takes it."""
     tables: tuple[tuple[NodeTable, Judged], ...] = ()
     if resource.match.matches(subject) and _are_its_own(resource.nodes):
         tables = tuple((table, table.match.judge(subject)) for table in resource.nodes)
@@ -94,3 +101,7 @@ def holds(judged: Judged) -> bool:
 
 def _misses(judged: Judged) -> int:
     return min((sum(not verdict.holds for verdict in verdicts) for verdicts in judged), default=0)
+
+
+def _holding(judged: Judged) -> int:
+    return max((sum(verdict.holds for verdict in verdicts) for verdicts in judged), default=0)

@@ -13,6 +13,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.starter import starter
 from genericdp.core.suggest import Present, Suggestion, suggest
+from genericdp.core.title import taken_by
 from genericdp.core.together import together
 from genericdp.errors import GenericdpError
 
@@ -67,7 +68,9 @@ def run(
         document = starter(present, machine.claims)
         show(document.text, output) if not json else output.json({"text": document.text})
         return machine.say_reservations(Output(sys.stderr))
-    suggestion = suggest(subject(device, machine), present, taken=names_in(machine), by_itself=node)
+    suggestion = suggest(
+        subject(device, machine), present, taken=taken_by(machine.claims.resources), by_itself=node
+    )
     if json:
         output.json(as_json(suggestion, machine))
     else:
@@ -101,11 +104,6 @@ def subject(word: str, machine: Machine) -> UdevDevice:
             hint=f"name one of them: {', '.join(each.device_node or '' for each in own)}",
         )
     return own[0]
-
-
-def names_in(machine: Machine) -> frozenset[str]:
-    """The names of resources that are taken."""
-    return frozenset(resource.short_name for resource in machine.claims.resources)
 
 
 def show(text: str, output: Output) -> None:

@@ -18,7 +18,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.identity import natural
 from genericdp.core.reasons import listed
 from genericdp.core.suggest import Present, suggest_for, table_of
-from genericdp.core.title import name_of, title_of
+from genericdp.core.title import name_of, taken_by, title_of
 from genericdp.core.together import Together, together
 
 #: Devices that the runtime gives to every container (OCI runtime specification, default devices).
@@ -73,7 +73,7 @@ def starter(present: Present, claims: Claims) -> Starter:
             left.setdefault(why, []).append(node.device_node or "")
         else:
             groups[group.sys_paths] = group
-    names = {resource.short_name for resource in claims.resources}
+    names = taken_by(claims.resources)
     chapters = tuple(_chapters(tuple(groups.values()), present, names))
     return Starter(chapters, tuple((why, tuple(paths)) for why, paths in left.items()))
 

@@ -7,12 +7,13 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from genericdp.core.clues import has_a_fixed_name
 from genericdp.core.device import UdevDevice
 from genericdp.core.match import usb_value
 from genericdp.core.place import unit_of
+from genericdp.core.rules import Resource
 from genericdp.core.together import Together
 
 #: Ids begin with the name: longer ones would leave no room for the rest.
@@ -34,6 +35,11 @@ def name_of(group: Together, taken: Container[str] = (), *, part: bool = False) 
     if part:
         name = f"{name}-{_part(group.nodes[0])}"
     return name if name not in taken else _numbered(name, taken)
+
+
+def taken_by(resources: Iterable[Resource]) -> set[str]:
+    """The names that resources have, in every spelling that would make the same name of an env."""
+    return {_NO_WORD.sub("-", resource.short_name.lower()) for resource in resources}
 
 
 def _numbered(name: str, taken: Container[str]) -> str:

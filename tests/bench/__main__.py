@@ -1,11 +1,11 @@
-"""`make bench`: what the daemon costs, measured here and now, beside what was promised.
+"""`make bench`: what the daemon and the verbs cost, measured here and now, beside what was promised.
 
 Numbers of one run on one machine: good for ratios and for noticing that something grew.
 """
 
 import asyncio
 
-from tests.bench import daemon, rebuild
+from tests.bench import daemon, rebuild, verbs
 from tests.bench.row import Row
 
 
@@ -13,6 +13,8 @@ async def main() -> None:
     """Make every measurement and print it as it comes."""
     show(Row("", "measured", "promised"))
     for row in rebuild.rows():
+        show(row)
+    for row in verbs.rows():
         show(row)
     async for row in daemon.rows():
         show(row)

@@ -4,6 +4,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -203,6 +204,27 @@ def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str
         [sys.executable, "-c", script, name], capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "typed", [["check"], ["list"], ["list", "--json"], ["explain", "/dev/null"], ["suggest", "/dev/null"]]
+)
+def test_an_answer_about_the_machine_takes_no_event_loop_and_nothing_of_the_kubelets_side(
+    typed: list[str], tmp_path: Path
+) -> None:
+    script = (
+        "import sys; from genericdp.cli.main import main; main(sys.argv[1:]);"
+        "heavy = {'asyncio', 'grpc', 'google.protobuf', 'usb', 'ssl'};"
+        "print(sorted(heavy & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *typed, "--rules", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -126,7 +126,7 @@ def test_names_of_resources_are_not_given_twice() -> None:
         a_usb_node(a_usb_device(port, product=f"000{port}"), "video4linux", f"video{port}") for port in "12"
     ]
     cameras = [replace(each, properties={**each.properties, "ID_MODEL": "Camera"}) for each in cameras]
-    text = started(*cameras, rules='[[resource]]\nname = "camera"\nmatch = { DEVNAME = "/dev/x" }')
+    text = started(*cameras, rules='[[resource]]\nname = "Camera"\nmatch = { DEVNAME = "/dev/x" }')
 
     assert 'name = "camera-2"' in text
     assert 'name = "camera-3"' in text

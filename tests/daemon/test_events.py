@@ -144,7 +144,6 @@ def test_nothing_is_kept_for_those_who_do_not_listen(run_async: RunAsync, short_
 @pytest.mark.hotplug
 def test_without_a_daemon_the_same_is_seen(run_async: RunAsync, short_dir: Path) -> None:
     """A console of the real kernel comes and goes, and a real udevd tells of it."""
-
     console = reserve_console()
 
     async def main() -> None:

@@ -478,14 +478,14 @@ class NodeMachine(RuleBasedStateMachine):
             return
         pod.looked_at = status.created
         numbers = numbers_in(status.created)
+        if not self.node.up and self._a_name_has_changed(pod):
+            return  # nobody has seen to the links since; only prestart guards this
         assert len(numbers) == status.spec.limits[full(pod.table)] or pod.table.replicas, (
             "a device is missing"
         )
         assert numbers, "a container without its device"
         found = []
         for number in numbers:
-            if not self.node.up and self.names_when_it_went_down.get(number) != self._at(number):
-                return  # the name is another unit's since the daemon went down; only prestart guards this
             unit = self._at(number)
             assert unit is not None, f"ttyUSB{number} is in a container and nobody's"
             found.append((unit, self.truth.plugged[unit].port))
@@ -494,6 +494,15 @@ class NodeMachine(RuleBasedStateMachine):
             DONE["containers created"] += 1
         for was, now in zip(pod.given, found, strict=True):
             assert may_stand_in(pod.table.identity, was, now), f"given {was}, has {now}"
+
+    def _a_name_has_changed(self, pod: Workload) -> bool:
+        """Whether a name that a unit of the pod had when the daemon went down is free, or another unit's."""
+        units = {unit for unit, _ in pod.given}
+        return any(
+            self._at(number) != unit
+            for number, unit in self.names_when_it_went_down.items()
+            if unit in units or not units
+        )
 
     def _at(self, number: int) -> str | None:
         try:

@@ -8,6 +8,7 @@ The rules of this file:
 """
 
 import asyncio
+import errno
 import os
 import socket
 import stat
@@ -29,6 +30,13 @@ MOST = 16
 
 #: How long a line of a question may be, in bytes.
 LINE_LIMIT = 8192
+
+#: What an operator can do about it, where it is not plain.
+_HINTS = {
+    errno.EAFNOSUPPORT: "the unit's RestrictAddressFamilies= forbids it; its drop-in metrics.conf permits it",
+    errno.EADDRNOTAVAIL: "it must be an address of this machine",
+    errno.EACCES: "ports below 1024 need CAP_NET_BIND_SERVICE, which genericdp has not",
+}
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -70,7 +78,9 @@ class Listener:
         try:
             listening = _unix_socket(self._path) if self._path else _ip_socket(self.address)
         except OSError as error:
-            raise GenericdpError(f"cannot listen on '{self.address}': {_words(error)}") from error
+            raise GenericdpError(
+                f"cannot listen on '{self.address}': {_words(error)}", hint=_HINTS.get(error.errno or 0, "")
+            ) from error
         if self._path:
             self._made = _identity(self._path)
             self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=LINE_LIMIT)
@@ -111,7 +121,7 @@ class Listener:
         try:
             await self._answer(reader, writer)
             writer.close()
-        except (OSError, EOFError, ValueError, TimeoutError):
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
             pass  # gone, too slow, or no line within the limit: nobody is left to complain to
         except Exception as error:  # noqa: BLE001  (a bug in an answer must not end the plugin)
             _log.bug("an answer could not be given", error)

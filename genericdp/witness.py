@@ -7,7 +7,9 @@ The rules of this file:
 * Being unable to listen is said and tried again at the next reload; it never stops the plugin.
 """
 
+import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,12 +27,18 @@ from genericdp.kubelet import holders
 from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import Phase, Progress
+from genericdp.listener import Listener
 from genericdp.rulefiles import RuleFile
 from genericdp.udev import Deafness, Hint, Resync, Uevent
 from genericdp.udev.once import Once
 
 if TYPE_CHECKING:
+    from genericdp.core.metrics import Process
     from genericdp.core.report import Facts
+
+#: How long metrics may go by what the kubelet said about who holds what, in seconds: it answers everybody
+#: on the node a hundred times a second at the most.
+HOLDINGS_LAST_S = 10.0
 
 #: How many uevents wait for the end of a step, for those who listen.
 HEARD_LIMIT = 10_000
@@ -74,9 +82,14 @@ class Witness:
         self._now = now
         self._recent = log.Recent()
         self._events = Events()
-        self._control = Control(
+        control = Control(
             subject.settings.run_dir, status=self._status, begin=self._begin, events=self._events
         )
+        self._listeners = [control.listener]
+        if subject.settings.metrics:
+            self._listeners.append(self._exporter(subject.settings.metrics))
+        self._asking: asyncio.Task[Holdings | None] | None = None
+        self._answer: tuple[float, Holdings | None] = (float("-inf"), None)
         self._once = Once()
         self._heard: list[Uevent] = []
 
@@ -87,16 +100,21 @@ class Witness:
             try:
                 yield
             finally:
-                await self._control.listener.close()
+                for listener in self._listeners:
+                    await listener.close()
+                if self._asking is not None:
+                    self._asking.cancel()
+                    await asyncio.wait((self._asking,))
 
     async def listen(self, *, say: bool = True) -> None:
         """Listen wherever it does not yet; `say` what stands in the way."""
-        for listener in (self._control.listener,):
+        for listener in self._listeners:
             try:
                 await listener.open()
             except GenericdpError as error:
                 if say:
-                    _log.warning(str(error), hint="it is tried again when the rules are read again")
+                    hint = error.hint or "it is tried again when the rules are read again"
+                    _log.warning(str(error), hint=hint)
 
     # What is told
 
@@ -186,17 +204,53 @@ class Witness:
     async def _status(self) -> Mapping[str, object]:
         from genericdp.core.report import report  # noqa: PLC0415  (see the rules of this file)
 
-        return report(self._facts(await self._holdings()))
+        return report(self._facts(await self._holdings(0.0)))
+
+    def _exporter(self, address: str) -> Listener:
+        from genericdp.exporter import Exporter, Page  # noqa: PLC0415  (see the rules of this file)
+
+        async def metrics() -> Page:
+            from genericdp.core.exposition import CONTENT_TYPE  # noqa: PLC0415  (as above)
+            from genericdp.core.metrics import metrics  # noqa: PLC0415  (as above)
+
+            holdings = await self._holdings(HOLDINGS_LAST_S)
+            return Page(metrics(self._facts(holdings), this_process()), kind=CONTENT_TYPE)
+
+        async def health() -> Page:
+            from genericdp.core.metrics import why_not_healthy  # noqa: PLC0415  (as above)
+
+            return _verdict(why_not_healthy(self._facts(None)))
+
+        async def readiness() -> Page:
+            from genericdp.core.metrics import why_not_ready  # noqa: PLC0415  (as above)
+
+            return _verdict(why_not_ready(self._facts(None)))
+
+        def _verdict(why_not: str) -> Page:
+            return Page(why_not, 503) if why_not else Page("ok\n")
+
+        return Exporter(address, {"/metrics": metrics, "/healthz": health, "/readyz": readiness}).listener
 
     def _begin(self) -> Mapping[str, object]:
         state = "standing by" if self._subject.standing_by else "serving"
         now = log.rfc3339(time.time())
         return {"time": now, "event": "begin", "version": VERSION, "state": state, "from": "daemon"}
 
-    async def _holdings(self) -> Holdings | None:
+    async def _holdings(self, max_age_s: float) -> Holdings | None:
+        """Who holds what, as the kubelet said not longer ago. However many ask, it is asked once."""
         if self._subject.standing_by:
             return None
-        return await holders.ask(self._subject.settings.pod_resources_socket)
+        asked_at, answer = self._answer
+        if self._now() - asked_at <= max_age_s:
+            return answer
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self._ask_holders())
+        return await asyncio.shield(self._asking)
+
+    async def _ask_holders(self) -> Holdings | None:
+        answer = await holders.ask(self._subject.settings.pod_resources_socket)
+        self._answer = (self._now(), answer)
+        return answer
 
     def _facts(self, holdings: Holdings | None) -> "Facts":
         from genericdp.core.report import Facts, InForce, Said, Standing  # noqa: PLC0415  (as above)
@@ -237,6 +291,20 @@ class Witness:
             problems=tuple(subject.rules.problems),
             said=said,
         )
+
+
+def this_process() -> "Process":
+    """What the system knows about this process; /proc may be hidden from it."""
+    from genericdp.core.metrics import Process  # noqa: PLC0415  (see the rules of this file)
+
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        files = len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return Process(python, time.process_time(), None, None)
+    return Process(python, time.process_time(), resident, files)
 
 
 def _kind(reason: str) -> tuple[str, bool]:

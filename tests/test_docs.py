@@ -13,6 +13,7 @@ from genericdp.core.history import History
 from genericdp.core.holder import Holder
 from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
 from genericdp.core.match import USB_ATTRIBUTES
+from genericdp.core.metrics import FAMILIES
 from genericdp.core.parse import parse_rules, parse_settings
 from genericdp.core.report import Facts, InForce, Said, report
 from genericdp.core.settings import DEFAULT_DOMAIN, Settings
@@ -139,3 +140,13 @@ def test_every_event_and_its_keys_are_documented() -> None:
     names = {name for event in made for name in keys_of(event)} | set(WORDS)
     assert {"touched", "moreChanges", "fields", "lost", "begin"} <= names
     assert {name for name in names if not re.search(rf"`{name}`", text)} == set()
+
+
+def test_every_metric_is_documented_with_its_labels_and_nothing_else() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `((?:genericdp|process)_[a-z_]+)` \| ([^|]*) \| [^|]+ \|$", text, re.MULTILINE)
+    documented = [(name, tuple(re.findall(r"`([a-z]+)`", labels))) for name, labels in rows]
+    declared = [
+        (family.name, ("le",) if family.kind == "histogram" else family.labels) for family in FAMILIES
+    ]
+    assert documented == declared

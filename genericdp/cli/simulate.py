@@ -111,6 +111,7 @@ def _below(settings: Settings, root: str) -> Settings:
         link_dir=f"{root}/links",
         state_dir=f"{root}/state",
         run_dir=f"{root}/run",
+        metrics="",
     )
 
 

@@ -313,8 +313,16 @@ SETTINGS_KEYS = (
         "run_dir",
         values.absolute_path,
         "where `genericdp status` and `genericdp monitor` find the daemon",
-        _TEXT,
+        _ABSOLUTE,
         default=_DEFAULTS.run_dir,
+    ),
+    Key(
+        "metrics",
+        values.listening_address,
+        'where metrics can be asked for over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or a '
+        'port of an IP address, "127.0.0.1:9101"; "" for nowhere',
+        {"type": "string", "pattern": f"^{values.LISTENING_ADDRESS.pattern}$"},
+        default=_DEFAULTS.metrics,
     ),
     Key(
         "coalesce",

@@ -24,6 +24,7 @@ class Settings:
     link_dir              where our links live, the same path in the container runtime's eyes
     state_dir             what must outlive a reboot
     run_dir               where the daemon can be asked, by `genericdp status` and `monitor`
+    metrics               where metrics can be asked for: "unix:/path", "127.0.0.1:9101"; "" for nowhere
     coalesce_s            at most one list per resource is sent in this time (seconds)
     rescan_s              how often a daemon with a deaf monitor looks for itself (seconds)
     """
@@ -34,6 +35,7 @@ class Settings:
     link_dir: str = "/dev/genericdp"
     state_dir: str = "/var/lib/genericdp"
     run_dir: str = "/run/genericdp"
+    metrics: str = ""
     coalesce_s: float = 0.1
     rescan_s: float = 10.0
     log_format: LogFormat = LogFormat.AUTO

@@ -25,6 +25,11 @@ FORM_DOCS: Mapping[str, str] = {
     "exists": "with true any value, with false none",
 }
 PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
+LISTENING_ADDRESS = re.compile(
+    r"(unix:/[!-~]+|[0-9]{1,3}(\.[0-9]{1,3}){3}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5})?"
+)
+#: The kernel's limit for the path of a unix socket (unix(7): 108 bytes with the zero).
+_SOCKET_PATH_LIMIT = 107
 
 
 def text(at: At) -> str:
@@ -98,6 +103,35 @@ def absolute_path(at: At) -> str:
     if ".." in path.split("/"):
         raise Mistake(at, f"'{at.key}' must not go up with '..'")
     return path.rstrip("/") or "/"
+
+
+def listening_address(at: At) -> str:
+    """Where somebody may listen: "unix:/path", "127.0.0.1:9101", "[::1]:9101"; "" for nowhere."""
+    if not isinstance(at.value, str):
+        return text(at)  # which says what is wrong
+    address = at.value
+    if LISTENING_ADDRESS.fullmatch(address) is None or not (
+        not address or address.startswith("unix:") or _is_ip_address(address)
+    ):
+        raise Mistake(
+            at,
+            f"'{address}' is no address to listen on",
+            "write unix:/run/genericdp/metrics.sock, 127.0.0.1:9101 or [::1]:9101; names are not looked up",
+        )
+    if len(address) > len("unix:") + _SOCKET_PATH_LIMIT:
+        raise Mistake(at, f"the path of a unix socket has {_SOCKET_PATH_LIMIT} characters at the most")
+    return address
+
+
+def _is_ip_address(address: str) -> bool:
+    from ipaddress import ip_address  # noqa: PLC0415  (few have metrics, and the daemon is to stay small)
+
+    host, _, port = address.rpartition(":")
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return 0 < int(port) < 65536
 
 
 def property_name(at: At) -> str:

@@ -200,12 +200,31 @@ log_level = "debug"
         ('log_level = "loud"', "'log_level' is 'debug', 'info', 'warning' or 'error', not 'loud'"),
         ('log_levle = "info"', "unknown key 'log_levle' in the settings"),
         ("domain =", "not TOML: invalid value"),
+        ("metrics = 9101", "'metrics' must be a string, not the number 9101"),
+        ('metrics = "localhost:9101"', "'localhost:9101' is no address to listen on"),
+        ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is no address to listen on"),
+        ('metrics = "127.0.0.1:65536"', "'127.0.0.1:65536' is no address to listen on"),
+        ('metrics = "127.0.0.256:9101"', "'127.0.0.256:9101' is no address to listen on"),
+        ('metrics = "[::1:]:9101"', "'[::1:]:9101' is no address to listen on"),
+        ('metrics = "unix:m.sock"', "'unix:m.sock' is no address to listen on"),
+        (
+            f'metrics = "unix:/{"m" * 107}"',
+            "the path of a unix socket has 107 characters at the most",
+        ),
     ],
 )
 def test_a_mistake_in_the_settings_leaves_the_defaults(text: str, message: str) -> None:
     settings, problems = parse_settings("genericdp.toml", text)
     assert settings == Settings()
     assert [problem.message for problem in problems] == [message]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "unix:/run/genericdp/metrics.sock", "127.0.0.1:9101", "[::1]:9101", "0.0.0.0:1"]
+)
+def test_metrics_may_be_asked_for_at_these_addresses(address: str) -> None:
+    settings, problems = parse_settings("genericdp.toml", f'metrics = "{address}"\n')
+    assert (settings.metrics, problems) == (address, ())
 
 
 @pytest.mark.parametrize("name", ["example/foo", "1.2.3.4/x", "example.com/Foo_bar.baz-1", "a/" + "n" * 63])

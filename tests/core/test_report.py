@@ -4,43 +4,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.history import History
 from genericdp.core.holder import Holder
-from genericdp.core.inventory import Inventory, diff
 from genericdp.core.memory import Memory, remember
-from genericdp.core.report import Facts, InForce, Said, Standing, complaints, report, stamp
-from genericdp.core.settings import Settings
+from genericdp.core.report import InForce, Said, Standing, complaints, report, stamp
 from genericdp.errors import Location, Problem
 from tests.builders import a_usb_serial
+from tests.facts import NOON, facts_of
 from tests.inventories import inventory_of
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
-REGISTERED = Standing("registered", registered=True, streams=1, lists=1)
-#: 2026-11-21T12:00:00Z
-NOON = 1795262400.0
-
-
-def facts_of(inventory: Inventory, **others: Any) -> Facts:
-    """All is well, a hundred seconds after the beginning, apart from what is given."""
-    history = History(0.0)
-    history.saw_kubelet(True, 10.0)
-    history.stepped(inventory, diff(Inventory(), inventory), 20.0)
-    for name in inventory.offers:
-        history.registered_as(name, registered=True, error="", now=30.0)
-    facts = Facts(
-        version="1.2.3",
-        pid=7,
-        settings=Settings(),
-        now=100.0,
-        unix_now=NOON,
-        history=history,
-        inventory=inventory,
-        kubelet=True,
-        standings=dict.fromkeys(inventory.offers, REGISTERED),
-        holdings={},
-    )
-    return replace(facts, **others)
 
 
 def the_device(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -145,7 +145,7 @@ def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_after_a_reload
                 await until_allocatable(kubelet, FTDI, 1)
                 run_dir.unlink()
                 daemon.reload()
-                await until(lambda: daemon._witness._control.listener.listens)
+                await until(lambda: daemon._witness._listeners[0].listens)
                 assert (await status_of(settings))["well"]
 
     run_async(main())

@@ -51,7 +51,7 @@ test-vm: vm-packages deb .venv/ready  ## the package in an emulated Debian, with
 	@.ci/python-as-root -m tests.vm $(CASES)
 
 .PHONY: test-package
-test-package: package-packages deb .venv/ready  ## the package on booted Debian systems, from install to purge (RELEASES="12 13")
+test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debian systems, from install to purge (RELEASES="12 13")
 	@.ci/python-as-root -m tests.package $(RELEASES)
 
 .PHONY: bench
@@ -67,6 +67,10 @@ generate: .venv/ready  ## what is made from the program: man pages, shell comple
 .PHONY: deb
 deb:  ## dist/genericdp_*.deb, as Debian's own tools want it
 	@.ci/deb
+
+.PHONY: rpm
+rpm:  ## dist/genericdp-*.rpm, for Fedora and EL 10; rpmbuild works on Debian too
+	@.ci/rpm
 
 ##@ Set up
 .PHONY: venv

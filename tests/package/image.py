@@ -19,7 +19,7 @@ from pathlib import Path
 MIRROR = "http://deb.debian.org/debian"
 
 #: Beside apt and what is essential: what makes a machine, and what the cases look with.
-PACKAGES = ("systemd-sysv", "dbus", "udev", "iproute2", "procps", "mount")
+PACKAGES = ("systemd-sysv", "dbus", "udev", "iproute2", "procps", "mount", "man-db", "rpm")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 
 from tests.package.case import Case
-from tests.package.node import FUSE, RULES_D, SCREEN, SETTINGS, STATE, UNIT, Node
+from tests.package.node import FUSE, LINKS, RULES_D, SCREEN, SETTINGS, STATE, UNIT, Node
 from tests.package.successor import NEXT, SETTINGS_LINE
 
-#: Where the machine finds the packages: the one under test, and its successor.
+#: Where the machine finds the packages: those under test, and the successor of Debian's.
+FUSE_RULES = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 100\n'
+
 DEBS = Path("/debs")
 NEXT_DEB = Path("/debs-next")
 
@@ -31,6 +33,7 @@ _RECORDS = (
     "/var/cache/",
     "/var/lib/apt/",
     "/var/lib/dpkg/",
+    "/var/lib/rpm/",
     "/debs/",
     "/debs-next/",
     "/root/",
@@ -131,12 +134,41 @@ async def purge_leaves_nothing_of_ours_and_everything_of_others(node: Node) -> N
     assert FOREIGN.read_text() == "not genericdp's\n"
     FOREIGN.unlink()
     FOREIGN.parent.rmdir()
-    found = await node.run("find", "/", "-name", "*genericdp*", "-not", "-path", "/proc/*")
-    left = [line for line in found.splitlines() if not line.startswith(_RECORDS)]
+    left = await _left(node)
     assert left == [], f"left behind: {left}"
     status = await node.run("dpkg-query", "--show", "genericdp", status=1)
     assert "no packages found" in status
     assert await node.run("systemctl", "list-unit-files", "--no-legend", UNIT, status=1) == ""
+
+
+async def the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace(node: Node) -> None:
+    (rpm,) = DEBS.glob("genericdp-*.noarch.rpm")
+    # What it requires is here, under the names of other packages.
+    await node.run("rpm", "--install", "--nodeps", str(rpm))
+    node.write_rules("50-fuse.toml", FUSE_RULES)
+    before = node.registrations(FUSE)
+    await node.run("systemctl", "enable", "--quiet", "--now", UNIT)
+    await node.until_registered_again(FUSE, before)
+    assert list(Path("/usr/share/genericdp").rglob("__pycache__")), "it is not compiled"
+    with SETTINGS.open("a") as settings:
+        settings.write(EDITED)
+    before = node.registrations(FUSE)
+    await node.run("rpm", "--upgrade", "--nodeps", "--replacepkgs", str(rpm))
+    await node.until_registered_again(FUSE, before)
+    assert SETTINGS.read_text().endswith(EDITED)
+    await node.run("rpm", "--erase", "genericdp")
+    await node.until(lambda: node.kubelet.connections(FUSE) == 0)
+    assert SETTINGS.with_name("genericdp.toml.rpmsave").read_text().endswith(EDITED)
+    # What an administrator wrote stays, as RPM does it; so do links and memory.
+    kept = (str(SETTINGS.parent), str(LINKS), str(STATE))
+    left = [line for line in await _left(node) if not line.startswith(kept)]
+    assert left == [], f"left behind: {left}"
+
+
+async def _left(node: Node) -> list[str]:
+    """All files that have our name and that nobody else wrote."""
+    found = await node.run("find", "/", "-name", "*genericdp*", "-not", "-path", "/proc/*")
+    return [line for line in found.splitlines() if not line.startswith(_RECORDS)]
 
 
 async def _kubelets(node: Node) -> list[str]:
@@ -166,4 +198,5 @@ END: tuple[Case, ...] = (
     remove_takes_the_program_and_leaves_configuration_links_and_others_alone,
     installed_again_it_goes_on_where_it_was,
     purge_leaves_nothing_of_ours_and_everything_of_others,
+    the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace,
 )

@@ -18,8 +18,8 @@ async def the_service_is_enabled_and_nothing_failed_at_boot(node: Node) -> None:
     assert (await node.run("systemctl", "is-system-running")).strip() == "running"
 
 
-async def systemd_finds_no_fault_with_the_unit(node: Node) -> None:
-    assert await node.run("systemd-analyze", "verify", "--man=no", UNIT) == ""
+async def systemd_finds_no_fault_with_the_unit_and_its_manual_page(node: Node) -> None:
+    assert await node.run("systemd-analyze", "verify", "--man=yes", UNIT) == ""
 
 
 async def the_exposure_is_what_is_promised(node: Node) -> None:
@@ -61,7 +61,7 @@ async def _exposure(node: Node) -> float:
 
 CASES: tuple[Case, ...] = (
     the_service_is_enabled_and_nothing_failed_at_boot,
-    systemd_finds_no_fault_with_the_unit,
+    systemd_finds_no_fault_with_the_unit_and_its_manual_page,
     the_exposure_is_what_is_promised,
     with_each_drop_in_it_serves_and_the_exposure_is_what_is_promised,
     the_daemon_has_no_capability_and_cannot_get_one,

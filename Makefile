@@ -59,6 +59,10 @@ bench: .venv/ready  ## what the daemon costs, measured here, beside what was pro
 	@.ci/python-as-root -m tests.bench
 
 ##@ Make
+.PHONY: tour
+tour: packages .venv/ready  ## the transcript in the README, typed again on a recorded stick
+	@.ci/python-as-root -m tests.udev.machine testbed -m tests.udev.tour
+
 .PHONY: generate
 generate: .venv/ready  ## what is made from the program: man pages, shell completion, schemas
 	@$(BIN)/python -m generate

@@ -1,5 +1,6 @@
 """What is said of a device that is not there: what comes near it, who waits for it, what is remembered."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from genericdp.core.near import NearMiss, near_misses
 from genericdp.core.offer import Device
 from genericdp.core.rules import Resource
 from genericdp.core.sought import Sought
+
+_USB_PORT = re.compile(r"(\S+) usb\d* (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +101,11 @@ def show(absent: Absent, machine: Machine, output: Output) -> None:
         output.line("no rule asks for it, and nothing like it is remembered")
     for resource, misses in absent.waiting:
         output.line()
-        output.line(Styled(f"{resource.name} wants this; what comes nearest:", Style.STRONG))
+        nearest = "what comes nearest:" if misses else "nothing that is there comes near"
+        output.paragraph(Styled(f"{resource.name} wants this; {nearest}", Style.STRONG))
         output.line(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
         for miss in misses:
             output.paragraph(f"  {_name(miss.node)} {miss}")
-        if not misses:
-            output.line("  nothing that is there comes near")
     for name, device in absent.remembered:
         output.line()
         output.line(Styled(f"{name} remembers it as {device.id}", Style.STRONG))
@@ -117,10 +119,16 @@ def _name(node: UdevDevice) -> str:
 def _facts(device: Device, machine: Machine) -> Iterator[Row]:
     yield ("health", Styled(f"{device.health}: {device.reason or 'it is unplugged'}", Style.BAD))
     if device.port:
-        yield ("last port", device.port)
+        yield ("last port", _in_words(device.port))
         yield ("there now", _at_port(device.port, machine))
     for link in sorted(device.links, key=natural):
         yield ("link", f"{machine.settings.link_dir}/{link}, dead until it is back")
+
+
+def _in_words(port: str) -> str:
+    """An exact port (`place.Port`) for people."""
+    found = _USB_PORT.fullmatch(port)
+    return f"USB port {found.group(2)} of {found.group(1)}" if found else port
 
 
 def _at_port(port: str, machine: Machine) -> str:

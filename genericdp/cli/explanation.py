@@ -46,7 +46,7 @@ def _answer(explanation: Explanation) -> str:
 
 def _show_answer(explanation: Explanation, machine: Machine, output: Output) -> None:
     device = explanation.device
-    output.line(Styled(_answer(explanation), Style.STRONG))
+    output.paragraph(Styled(_answer(explanation), Style.STRONG))
     if device is None:
         output.paragraph(Styled(_why_not(explanation, machine), Style.BAD))
         return

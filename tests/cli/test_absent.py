@@ -67,7 +67,7 @@ example.com/meter wants this; what comes nearest:
 
 example.com/meter remembers it as meter_A50285BI
   health     Unhealthy: it is unplugged
-  last port  /sys/devices/pci0000:00/0000:00:14.0 usb 2
+  last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
   there now  /dev/ttyUSB3, /dev/bus/usb/001/004 (usb 0403:6015 serial A50285BJ)
   link       /dev/genericdp/meter_A50285BI, dead until it is back
 """
@@ -83,13 +83,12 @@ def test_an_unplugged_device_goes_by_its_id_and_its_link(word: str) -> None:
         == """\
 meter_A50285BI is not there: it is unplugged
 
-example.com/meter wants this; what comes nearest:
+example.com/meter wants this; nothing that is there comes near
   50-test.toml:3
-  nothing that is there comes near
 
 example.com/meter remembers it as meter_A50285BI
   health     Unhealthy: it is unplugged
-  last port  /sys/devices/pci0000:00/0000:00:14.0 usb 2
+  last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
   there now  nothing
   link       /dev/genericdp/meter_A50285BI, dead until it is back
 """
@@ -240,7 +239,7 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
     remembered = [each["id"] for each in said["remembered"]]
     assert remembered == ([] if "--usb" in asked else ["meter_A50285BI"])
     assert main(["explain", *asked, *options]) == 1
-    assert "example.com/meter wants this; what comes nearest:\n" in capsys.readouterr().out
+    assert "example.com/meter wants this; nothing that is there comes near\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [[], ["/dev/null", "--serial", "A"]])

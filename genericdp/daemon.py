@@ -182,6 +182,8 @@ class Daemon:
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self.rules.watch(self.reload))
             async with self.plugins.running(), asyncio.TaskGroup() as group:
+                # They were read before they were watched: it may have stood by for days since.
+                self._read_rules()
                 self._devices.resync()
                 self._witness.see_rules()
                 self.step()
@@ -281,6 +283,14 @@ class Daemon:
 
     def _take_rules(self) -> bool:
         self._notify.reloading()
+        changed = self._read_rules()
+        self._witness.see_rules()
+        _log.info("rules are read again", resources=len(self.rules.resources), changed=changed)
+        self._notify.ready(self.status_line())
+        return changed
+
+    def _read_rules(self) -> bool:
+        """Take over what the rule files say now; whether that is something else."""
         self.rules.reload()
         for problem in self.rules.problems:
             _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
@@ -288,9 +298,6 @@ class Daemon:
         if changed:
             self._claims = Claims(self.rules.resources)
             self._devices.want(attributes_of(self.rules.resources))
-        self._witness.see_rules()
-        _log.info("rules are read again", resources=len(self.rules.resources), changed=changed)
-        self._notify.ready(self.status_line())
         return changed
 
     def _apply_links(self, inventory: Inventory) -> dict[str, str]:

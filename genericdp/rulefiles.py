@@ -57,18 +57,29 @@ class RuleFile:
 def find(places: Iterable[str]) -> tuple[str, ...]:
     """The rule files that count, in the order in which they are read.
 
-    places are directories, later ones winning, and files. Raises ConfigError for a file that is not
-    there; a directory need not be.
+    places are directories, later ones winning, and files. A directory need not be there. Raises
+    ConfigError for one that cannot be read.
     """
     by_name: dict[str, str] = {}
     for place in places:
-        if os.path.isdir(place):
-            for name in sorted(os.listdir(place)):
+        names = _names_in(place)
+        if names is not None:
+            for name in names:
                 if name.endswith(".toml") and not name.startswith("."):
                     by_name[name] = os.path.join(place, name)
         elif place.endswith(".toml"):
             by_name[os.path.basename(place)] = place
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def _names_in(place: str) -> list[str] | None:
+    """What is in a directory; None for what is none (any more)."""
+    try:
+        return sorted(os.listdir(place))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _unreadable(place, error) from error
 
 
 def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile | None:
@@ -102,26 +113,31 @@ def _digest(text: str) -> str:
 def _read_text(path: str) -> str | None:
     """The text of a file that may be trusted; None for an empty one. Raises ConfigError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        data = _read_trusted(path)
     except OSError as error:
-        raise _problem(path, f"cannot be read: {error.strerror}") from error
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISCHR(status.st_mode) and os.path.realpath(path) == "/dev/null":
-            return None
-        if not stat.S_ISREG(status.st_mode):
-            raise _problem(path, "is no regular file")
-        _check_trust(path, status)
-        if status.st_size > SIZE_LIMIT:
-            raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB")
-        data = os.read(descriptor, SIZE_LIMIT + 1)
-    finally:
-        os.close(descriptor)
+        raise _unreadable(path, error) from error
     try:
         return data.decode("utf-8-sig") or None
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error
+
+
+def _read_trusted(path: str) -> bytes:
+    """The content of a file that may be trusted; that of /dev/null. Raises ConfigError, OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISCHR(status.st_mode) and os.path.realpath(path) == "/dev/null":
+            return b""
+        if not stat.S_ISREG(status.st_mode):
+            raise _problem(path, "is no regular file")
+        _check_trust(path, status)
+        if status.st_size > SIZE_LIMIT:
+            raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB")
+        return os.read(descriptor, SIZE_LIMIT + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _check_trust(path: str, status: os.stat_result) -> None:
@@ -134,6 +150,10 @@ def _check_trust(path: str, status: os.stat_result) -> None:
             raise _problem(path, f"refused: others may write '{what}'", f"chmod go-w '{what}'")
         if found.st_uid not in (0, os.geteuid()):
             raise _problem(path, f"refused: '{what}' belongs to user {found.st_uid}", f"chown root '{what}'")
+
+
+def _unreadable(path: str, error: OSError) -> ConfigError:
+    return _problem(path, f"cannot be read: {error.strerror}")
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:
@@ -153,9 +173,17 @@ class RuleFiles:
         self.reload()
 
     def reload(self) -> None:
-        """Read what changed. Good files apply; a bad one keeps its version that was in force."""
+        """Read what changed. Good files apply; a bad one keeps its version that was in force.
+
+        So do all of them while a directory cannot be read.
+        """
         before = {file.path: file for file in self.files}
-        found = (read(path, self.domain, before.get(path)) for path in find(self.places))
+        try:
+            paths = find(self.places)
+        except ConfigError as error:
+            self.problems = error.problems
+            return
+        found = (read(path, self.domain, before.get(path)) for path in paths)
         self.files = tuple(file for file in found if file is not None)
         self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])
         self.problems = (*(problem for file in self.files for problem in file.problems), *clashes)

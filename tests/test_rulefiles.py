@@ -2,7 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -194,6 +196,33 @@ def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> Non
         "is no regular file",
     ]
     assert files.problems[3].location.line == 2
+
+
+def test_while_a_directory_cannot_be_read_its_files_stay_in_force(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    files = load(usr)
+    write(file, a_rule("b"))
+    with no_more_descriptors():
+        files.reload()
+    assert names(files) == ["a"]
+    assert [problem.render() for problem in files.problems] == [
+        f"{usr}:1:1: error: cannot be read: Too many open files"
+    ]
+    files.reload()
+    assert names(files) == ["b"]
+    assert messages(files) == []
+
+
+@contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    """Nothing can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_file_may_be_named_by_itself(directories: tuple[Path, Path]) -> None:

@@ -10,6 +10,7 @@ The rules of this file:
 """
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -54,8 +55,10 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
 def regex(text: str) -> Pattern:
     """A regular expression that must match the whole value. Raises BadPatternError."""
     try:
-        compiled = re.compile(text, re.DOTALL)
-    except re.error as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a later Python may read in it is no news for an operator
+            compiled = re.compile(text, re.DOTALL)
+    except (re.error, OverflowError) as error:
         raise BadPatternError(f"bad regular expression: {error}") from None
     return Pattern(
         f"regex {text!r}", lambda value: value is not None and compiled.fullmatch(value) is not None

@@ -9,7 +9,7 @@ The rules of this file:
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -180,6 +180,9 @@ def kind_of(value: Any) -> str:
 
 
 _POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_TOO_LARGE = "not TOML: a whole number has up to 64 bits"
+#: What int() does not read (sys.int_info.default_max_str_digits).
+_LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 _UNQUOTED = re.compile(
     r"(?:=\s*\[?|,)\s*(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][\w.*-]*|[A-Za-z_][\w.*-]*)\s*(?:[,\]}#]|$)"
 )
@@ -192,7 +195,28 @@ def parse_toml(file: str, text: str) -> tuple[At | None, tuple[Problem, ...]]:
         document = tomli.loads(text)
     except tomli.TOMLDecodeError as error:
         return None, (_syntax_problem(file, text, str(error)),)
-    return At(Source(file, text, find(text)), (), document), ()
+    except ValueError:  # Python reads no decimal number of so many digits
+        return None, (_number_problem(file, text),)
+    at = At(Source(file, text, find(text)), (), document)
+    for number in _beyond_64_bits(at):
+        at.source.note(Mistake(number, _TOO_LARGE))
+    return (None if at.source.problems else at), tuple(at.source.problems)
+
+
+def _beyond_64_bits(at: At) -> Iterator[At]:
+    """The numbers that are none of TOML's, though tomli reads them."""
+    if isinstance(at.value, int) and not -(1 << 63) <= at.value < 1 << 63:
+        yield at
+    elif isinstance(at.value, dict | list):
+        for key in at.value if isinstance(at.value, dict) else range(len(at.value)):
+            yield from _beyond_64_bits(at.child(key))
+
+
+def _number_problem(file: str, text: str) -> Problem:
+    found = _LONG_NUMBER.search(text)
+    before = text[: found.start()] if found else ""
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return Problem(Location(file, line, column), _TOO_LARGE)
 
 
 def _syntax_problem(file: str, text: str, message: str) -> Problem:

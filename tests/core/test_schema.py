@@ -37,6 +37,7 @@ ONLY_CHECK_SEES = {
     "hex-id-too-long",
     "mount-of-a-device",
     "prestart-too-long",
+    "regex-with-a-huge-number",
     "same-container-path-by-default",
     "same-container-path-twice",
     "same-env-name",
@@ -83,8 +84,8 @@ def test_the_good_rule_files_have_every_key() -> None:
 def test_a_bad_rule_file_is_refused_where_a_schema_can_see_why(file: Path) -> None:
     try:
         found = mistakes(file)
-    except (tomli.TOMLDecodeError, UnicodeDecodeError):
-        return  # no TOML: an editor says so without a schema
+    except ValueError:
+        return  # no TOML, or no text: an editor says so without a schema
     where = f"if a schema cannot see what is wrong with '{file.stem}', ONLY_CHECK_SEES has to name it"
     assert bool(found) == (file.stem not in ONLY_CHECK_SEES), (where, found)
 

@@ -11,13 +11,15 @@ import pytest
 
 from genericdp import standby
 from genericdp.core.settings import Settings
-from genericdp.daemon import Daemon
+from genericdp.daemon import Daemon, Rules
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.endpoints import sweep
+from genericdp.rulefiles import RuleFiles
 from genericdp.simulator import Generation, Kubelet
 from genericdp.systemd import Notify
 from tests.builders import a_usb_serial
 from tests.machine import (
+    DOMAIN,
     FixedRules,
     Machine,
     Steps,
@@ -53,12 +55,14 @@ class Told(Notify):
 
 
 @asynccontextmanager
-async def a_second(machine: Machine, settings: Settings) -> AsyncIterator[tuple[Daemon, Told, Steps]]:
+async def a_second(
+    machine: Machine, settings: Settings, rules: Rules | None = None
+) -> AsyncIterator[tuple[Daemon, Told, Steps]]:
     """Another daemon, which has told that it is ready."""
     told, steps = Told(), Steps()
     daemon = Daemon(
         settings,
-        FixedRules(RULES),
+        rules or FixedRules(RULES),
         devices=machine,
         listen=machine.listen,
         notify=told,
@@ -98,6 +102,30 @@ def test_the_second_one_stands_by_and_serves_as_soon_as_the_first_ends(
                     await until_allocatable(kubelet, FTDI, 2)
                     assert links_in(settings).keys() == {"ftdi_A50285BI", "ftdi_B"}
                     assert told.said[1:] == ["1 resource, 2 of 2 devices healthy; no kubelet"]
+
+    run_async(main())
+
+
+def test_a_rule_file_that_was_edited_while_it_stood_by_is_in_force_when_it_serves(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    async def main() -> None:
+        settings = settings_below(short_dir)
+        file = short_dir / "10-ftdi.toml"
+        file.write_text(RULES)
+        file.chmod(0o644)
+        with a_machine() as machine:
+            machine.plug(a_usb_serial(0))
+            async with Kubelet(short_dir) as kubelet:
+                first = a_daemon(machine, FixedRules(RULES), settings)
+                await first.__aenter__()
+                await until_allocatable(kubelet, FTDI, 1)
+                rules = RuleFiles([str(file)], DOMAIN)
+                async with a_second(machine, settings, rules) as (_, _, steps):
+                    file.write_text(RULES.replace('"ftdi"', '"serial"'))
+                    await first.__aexit__(None, None, None)
+                    await steps.wait_until(lambda inventory: bool(inventory.offers))
+                    assert steps.inventory.offers.keys() == {f"{DOMAIN}/serial"}
 
     run_async(main())
 

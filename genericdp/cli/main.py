@@ -9,14 +9,13 @@ The rules of this file:
 """
 
 import argparse
-import contextlib
 import importlib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from genericdp import VERSION
+from genericdp.cli import streams
 from genericdp.cli.usage import Parser, UsageError, did_you_mean
 from genericdp.core.hostile import for_terminal
 from genericdp.errors import ConfigError, GenericdpError
@@ -88,6 +87,7 @@ class Verb(Protocol):
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the command line asks for; returns the exit status. Never raises."""
+    streams.prepare()
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
@@ -101,11 +101,12 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more when it ends, and would complain about it.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        streams.give_up()
         return BROKEN_PIPE
-    except Exception:  # noqa: BLE001  (the one place that turns our bugs into an exit status)
+    except Exception as error:  # noqa: BLE001  (the one place that turns our bugs into an exit status)
+        if isinstance(error, OSError) and streams.is_without_room(error):
+            streams.give_up()
+            return _complain(f"the output cannot be written: {error.strerror}", "", NOT_FINE)
         return _own_up(arguments)
     return status
 
@@ -162,7 +163,7 @@ def _print_problems(error: ConfigError) -> None:
         Output(sys.stderr).problem(problem)
 
 
-def _complain(error: Exception, hint: str, status: int) -> int:
+def _complain(error: Exception | str, hint: str, status: int) -> int:
     print(f"genericdp: error: {error}", file=sys.stderr)
     if hint:
         print(f"  hint: {hint}", file=sys.stderr)

@@ -1,9 +1,14 @@
 """Options that several verbs share, and what they mean."""
 
 import argparse
+import contextlib
+import math
 import os
 from dataclasses import replace
 
+from genericdp.cli.usage import UsageError
+from genericdp.core.hostile import for_terminal
+from genericdp.core.rules import why_not_a_resource_name
 from genericdp.core.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.rulefiles import RULE_DIRECTORIES, RuleFiles, read_settings
@@ -42,13 +47,33 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def open_rules(rules: list[str], config: str | None, domain: str | None) -> tuple[Settings, RuleFiles]:
-    """The settings and rule files that these options mean. Raises ConfigError, GenericdpError."""
+    """The settings and rule files that these options mean. Raises ConfigError, GenericdpError, UsageError."""
     settings = read_settings(config)
     if domain is not None:
-        settings = replace(settings, domain=domain)
+        settings = replace(settings, domain=_domain(domain))
     for place in rules:
-        if not os.path.exists(place):
-            raise GenericdpError(
-                f"there is no '{place}'", hint="--rules takes a directory of *.toml files or one such file"
-            )
+        _check_place(place)
     return settings, RuleFiles(rules or RULE_DIRECTORIES, settings.domain)
+
+
+def _domain(word: str) -> str:
+    why = why_not_a_resource_name(f"{word}/x")
+    if why:
+        raise UsageError(for_terminal(f"--domain: '{word}' cannot be the domain of resources: {why}"))
+    return word
+
+
+def _check_place(place: str) -> None:
+    said, hint = for_terminal(place), "rules are a directory of *.toml files, or one such file"
+    if not os.path.exists(place):
+        raise GenericdpError(f"there is no '{said}'", hint=hint)
+    if not os.path.isdir(place) and not place.endswith(".toml") and place != os.devnull:
+        raise GenericdpError(f"'{said}' is neither a directory nor a *.toml file", hint=hint)
+
+
+def seconds(text: str) -> float:
+    """A duration on the command line: a number of seconds, not negative. Raises ArgumentTypeError."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")

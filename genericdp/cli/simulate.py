@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp import log
-from genericdp.cli.options import add_rule_options, open_rules
+from genericdp.cli.options import add_rule_options, open_rules, seconds
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.usage import UsageError
 from genericdp.core.settings import LogFormat, Settings
@@ -55,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runtime", choices=tuple(_RUNTIMES), default="containerd", help="the container runtime's ways"
     )
     parser.add_argument(
-        "--for", dest="seconds", metavar="SECONDS", type=float, help="end after so long instead of at Ctrl-C"
+        "--for",
+        dest="seconds",
+        metavar="SECONDS",
+        type=seconds,
+        help="end after so long instead of at Ctrl-C",
     )
     add_rule_options(parser)
 

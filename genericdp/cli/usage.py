@@ -44,6 +44,9 @@ class Parser(argparse.ArgumentParser):
             import textwrap  # noqa: PLC0415  (as for difflib)
 
             self.description = textwrap.fill(self.description or "", WIDTH)
+        for word in arguments:
+            if word.startswith("--") and word.endswith("=--"):  # argparse (3.11) stumbles over it
+                raise UsageError(f"{for_terminal(word[:-3])} needs a value", hint=self._where_to_look)
         options, unknown = self.parse_known_args(arguments)
         if not unknown:
             return options

@@ -83,6 +83,8 @@ venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries) and .venv-floor
 .PHONY: packages
 packages:  # asked every time: it takes 10 ms, and a stamp would not see a package go
 	@.ci/system-packages
+	@.ci/promtool
+	@.ci/promtool
 
 .PHONY: vm-packages
 vm-packages:

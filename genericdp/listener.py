@@ -33,7 +33,7 @@ LINE_LIMIT = 8192
 
 #: What an operator can do about it, where it is not plain.
 _HINTS = {
-    errno.EAFNOSUPPORT: "the unit's RestrictAddressFamilies= forbids it; its drop-in metrics.conf permits it",
+    errno.EAFNOSUPPORT: "the unit's RestrictAddressFamilies= forbids it; the drop-in metrics.conf permits it",
     errno.EADDRNOTAVAIL: "it must be an address of this machine",
     errno.EACCES: "ports below 1024 need CAP_NET_BIND_SERVICE, which genericdp has not",
 }

@@ -94,6 +94,16 @@ FAMILIES = (
 )
 
 
+#: What is counted from nought for every resource: Prometheus sees no increase in what begins with one.
+_FROM_ZERO: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "genericdp_registrations_total": (("success",), ("error",)),
+    "genericdp_registrations_lost_total": ((),),
+    "genericdp_lists_sent_total": ((),),
+    "genericdp_allocations_total": ((),),
+    "genericdp_allocation_errors_total": (("unknown device",),),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """What the system knows about the process; None where it does not say."""
@@ -158,23 +168,17 @@ def _of_a_resource(samples: Samples, facts: Facts, name: str) -> None:
             count = holders.count(holder)
             labels = (name, id_, holder.namespace, holder.pod, holder.container)
             samples.add("genericdp_device_allocated", count, *labels)
+    for name_of_count, kinds in _FROM_ZERO.items():
+        for kind in kinds:
+            if (name, *kind) not in counts_of(facts)[name_of_count].by_kind:
+                samples.add(name_of_count, 0, name, *kind)
     refused = sum(refusal.resource == name for refusal in facts.inventory.refusals)
     samples.add("genericdp_nodes_not_offered", refused, name)
 
 
 def _of_what_happened(samples: Samples, facts: Facts) -> None:
     history = facts.history
-    counts: Mapping[str, Counts] = {
-        "genericdp_registrations_total": history.registrations,
-        "genericdp_registrations_lost_total": history.lost,
-        "genericdp_lists_sent_total": history.lists,
-        "genericdp_allocations_total": history.allocations,
-        "genericdp_allocation_errors_total": history.refusals,
-        "genericdp_uevents_total": history.uevents,
-        "genericdp_rescans_total": history.rescans,
-        "genericdp_config_reloads_total": history.reloads,
-    }
-    for name, kinds in counts.items():
+    for name, kinds in counts_of(facts).items():
         for kind, count in kinds.by_kind.items():
             samples.add(name, count, *kind)
     samples.add("genericdp_uevent_overflows_total", history.overflows)
@@ -184,6 +188,21 @@ def _of_what_happened(samples: Samples, facts: Facts) -> None:
         history.allocating.cases,
         history.allocating.sum_s,
     )
+
+
+def counts_of(facts: Facts) -> Mapping[str, Counts]:
+    """Metric -> what is counted in it, by its labels."""
+    history = facts.history
+    return {
+        "genericdp_registrations_total": history.registrations,
+        "genericdp_registrations_lost_total": history.lost,
+        "genericdp_lists_sent_total": history.lists,
+        "genericdp_allocations_total": history.allocations,
+        "genericdp_allocation_errors_total": history.refusals,
+        "genericdp_uevents_total": history.uevents,
+        "genericdp_rescans_total": history.rescans,
+        "genericdp_config_reloads_total": history.reloads,
+    }
 
 
 def why_not_healthy(facts: Facts) -> str:

@@ -141,6 +141,18 @@ def test_when_nothing_is_well() -> None:
     ]
 
 
+def test_what_may_happen_to_a_resource_is_counted_from_nought() -> None:
+    found = values(facts_of(inventory_of(RULES)))
+    expected = {
+        f"genericdp_registrations_total{{resource={FTDI},result=error}}": 0,
+        f"genericdp_registrations_lost_total{{resource={FTDI}}}": 0,
+        f"genericdp_lists_sent_total{{resource={FTDI}}}": 0,
+        f"genericdp_allocations_total{{resource={FTDI}}}": 0,
+        f"genericdp_allocation_errors_total{{resource={FTDI},reason=unknown device}}": 0,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+
+
 def test_samples_that_are_too_many_are_counted() -> None:
     offer = inventory_of(RULES, a_usb_serial(0)).offers[FTDI]
     (device,) = offer.devices

@@ -8,8 +8,10 @@ The rules of this file:
   errs on the safe side.
 """
 
+import errno
 import json
 import os
+import stat
 from contextlib import suppress
 from typing import Any
 
@@ -19,6 +21,11 @@ from genericdp.core.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 
 _VERSION = 1
+
+#: No NUMA node has a larger number, no `replicas` may have one.
+_LARGEST = 10_000
+
+_LONGEST_FILE_NAME = 255
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not outlive a reboot"
 
@@ -36,15 +43,14 @@ class StateFile:
         which the next `save` keeps aside.
         """
         try:
-            with open(self.path, encoding="utf-8") as file:
-                text = file.read()
+            text = _read(self.path)
             memory = _parse(json.loads(text))
         except FileNotFoundError:
             return Memory()
         except OSError as error:
             self._broken = True
             raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             self._broken = True
             raise GenericdpError(
                 f"'{self.path}' is broken, nothing is remembered: {error!r}",
@@ -77,6 +83,14 @@ class StateFile:
         self._saved = text
 
 
+def _read(path: str) -> str:
+    """The text of a file; OSError for what is none: a FIFO would keep us waiting."""
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read()
+
+
 def _render(memory: Memory) -> dict[str, Any]:
     return {
         "version": _VERSION,
@@ -104,14 +118,14 @@ def _parse(saved: Any) -> Memory:
     if saved["version"] != _VERSION:
         raise ValueError(f"version {saved['version']!r}, expected {_VERSION}")
     ties = {_text(unit): _text(port) for unit, port in saved["ties"].items()}
-    devices = {id_: _parse_device(_text(id_), entry) for id_, entry in saved["devices"].items()}
+    devices = {id_: _parse_device(_name(id_), entry) for id_, entry in saved["devices"].items()}
     return Memory(devices, ties, _parse_shares(saved))
 
 
 def _parse_shares(saved: Any) -> Shares:
-    replicas = {_text(name): _count(number) for name, number in saved.get("replicas", {}).items()}
+    replicas = {_name(name): _count(number) for name, number in saved.get("replicas", {}).items()}
     withdrawn = {
-        _text(id_): Withdrawn(_text(entry["resource"]), _text(entry["device"]))
+        _name(id_): Withdrawn(_name(entry["resource"]), _name(entry["device"]))
         for id_, entry in saved.get("withdrawn", {}).items()
     }
     return Shares(replicas, withdrawn)
@@ -127,7 +141,7 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
         port=_text(entry["port"]),
         hub=_text(entry["hub"]),
     )
-    return Remembered(_text(entry["resource"]), device)
+    return Remembered(_name(entry["resource"]), device)
 
 
 def _text(value: Any) -> str:
@@ -136,14 +150,22 @@ def _text(value: Any) -> str:
     return value
 
 
+def _name(value: Any) -> str:
+    """Of a device, an id or a resource: they go to the kubelet, whatever a device called itself."""
+    name = _text(value)
+    if not name.isascii() or not name.isprintable():
+        raise ValueError(f"{name!r} is no name")
+    return name
+
+
 def _count(value: Any) -> int | None:
-    if value is not None and (not isinstance(value, int) or value < 0):
-        raise TypeError(f"{value!r} is no number from 0")
+    if value is not None and (not isinstance(value, int) or not 0 <= value <= _LARGEST):
+        raise TypeError(f"{value!r} is no number from 0 to {_LARGEST}")
     return value
 
 
 def _link(value: Any) -> str:
-    name = _text(value)
-    if "/" in name or name.startswith(".") or not name:
+    name = _name(value)
+    if "/" in name or name.startswith(".") or not name or len(name) > _LONGEST_FILE_NAME:
         raise ValueError(f"{name!r} is no link name")
     return name

@@ -130,7 +130,11 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
         ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": -1}}',
-            "TypeError('-1 is no number from 0')",
+            "TypeError('-1 is no number from 0 to 10000')",
+        ),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 30000000}}',
+            "TypeError('30000000 is no number from 0 to 10000')",
         ),
         ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
     ],
@@ -154,13 +158,18 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"numa": "0"}, "TypeError(\"'0' is no number from 0\")"),
+        ({"numa": "0"}, "TypeError(\"'0' is no number from 0 to 10000\")"),
+        ({"numa": 10**30}, f"TypeError('{10**30} is no number from 0 to 10000')"),
         ({"links": ["../etc/passwd"]}, "ValueError(\"'../etc/passwd' is no link name\")"),
         ({"links": [".."]}, "ValueError(\"'..' is no link name\")"),
         ({"links": [".new"]}, "ValueError(\"'.new' is no link name\")"),
         ({"links": [""]}, "ValueError(\"'' is no link name\")"),
+        ({"links": ["a\0b"]}, "ValueError(\"'a\\\\x00b' is no name\")"),
+        ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is no name\")"),
+        ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is no link name\")"),
         ({"links": [7]}, "TypeError('7 is no text')"),
         ({"resource": None}, "TypeError('None is no text')"),
+        ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is no name\")"),
     ],
 )
 def test_an_entry_that_cannot_be_ours_is_not_believed(
@@ -180,6 +189,23 @@ def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
         state.load()
     state.save(MEMORY)
     assert Path(f"{state.path}.broken").read_bytes() == b"\xff\xfe"
+
+
+def test_a_file_that_is_nested_without_end_is_broken_too(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text("[" * 100_000)
+    with pytest.raises(GenericdpError, match="is broken, nothing is remembered: RecursionError"):
+        state.load()
+
+
+def test_a_fifo_does_not_keep_us_waiting(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    os.mkfifo(state.path)
+    with pytest.raises(GenericdpError) as unreadable:
+        state.load()
+    assert str(unreadable.value) == f"cannot read '{state.path}': it is no regular file"
+    state.save(MEMORY)
+    assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
 
 
 def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -> None:

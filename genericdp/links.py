@@ -6,8 +6,8 @@ The rules of this file:
   CRI-O refuse to create a container then; a missing or dangling link makes CRI-O leave the device
   out without a word.
 * A link changes by rename, so at no moment is it missing.
-* A link that this process did not make and nobody asks for may be named in an answer that the
-  kubelet keeps: it is pointed at itself, not removed.
+* A link that an earlier process made and nobody asks for may be named in an answer that the kubelet
+  keeps: it is pointed at itself, not removed. Links to anything but devices are not ours.
 """
 
 import os
@@ -35,13 +35,16 @@ class Links:
         """
         failed: dict[str, str] = {}
         with self._open() as directory:
-            present = _links_in(directory)
+            try:
+                present = _links_in(directory)
+            except OSError as error:
+                raise _unusable(self.directory, error) from error
             for name in sorted({*wanted, *present}):
                 target = wanted.get(name) or name
                 try:
                     if name not in wanted and name in self._ours:
                         _remove(directory, name)
-                    elif present.get(name) != target:
+                    elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
                         _point(directory, name, target)
                 except OSError as error:
                     failed[name] = f"cannot make the link '{self.directory}/{name}': {error.strerror}"
@@ -57,21 +60,30 @@ class Links:
                 os.makedirs(self.directory, mode=0o755)
             descriptor = os.open(self.directory, flags)
         except OSError as error:
-            raise GenericdpError(
-                f"cannot use the link directory '{self.directory}': {error.strerror}",
-                hint="it must be a directory of its own, no link to one, that genericdp can write to; "
-                "see 'link_dir' in genericdp.toml",
-            ) from error
+            raise _unusable(self.directory, error) from error
         try:
             yield descriptor
         finally:
             os.close(descriptor)
 
 
+def _unusable(directory: str, error: OSError) -> GenericdpError:
+    return GenericdpError(
+        f"cannot use the link directory '{directory}': {error.strerror}",
+        hint="it must be a directory of its own, no link to one, that genericdp can write to; "
+        "see 'link_dir' in genericdp.toml",
+    )
+
+
+def _is_ours(target: str) -> bool:
+    """Whether one of us may have made a link to this."""
+    return target.startswith("/dev/")
+
+
 def _links_in(directory: int) -> dict[str, str]:
     """The links that are there: name -> target. What is no link is not ours and left alone."""
     with os.scandir(directory) as entries:
-        names = [entry.name for entry in entries if entry.is_symlink()]
+        names = [entry.name for entry in entries if entry.is_symlink() or entry.name == _NEW]
     targets: dict[str, str] = {}
     for name in names:
         if name == _NEW:

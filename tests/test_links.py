@@ -100,6 +100,20 @@ def test_what_a_killed_process_left_half_done_is_cleared_away(tmp_path: Path) ->
     assert links_in(tmp_path) == {"ftdi_A5": "/dev/null"}
 
 
+def test_whatever_has_the_name_of_a_link_that_is_being_made_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / ".new").touch()
+    assert Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"}) == {}
+    assert links_in(tmp_path) == {"ftdi_A5": "/dev/null"}
+
+
+def test_links_to_what_is_no_device_are_somebody_elses(tmp_path: Path) -> None:
+    others = {"bin": "usr/bin", "by-name": "../../sda", "log": "/run/systemd/journal/dev-log"}
+    for name, target in others.items():
+        (tmp_path / name).symlink_to(target)
+    assert Links(str(tmp_path)).apply({"ftdi_A5": None}) == {}
+    assert links_in(tmp_path) == {**others, "ftdi_A5": "ftdi_A5"}
+
+
 def test_other_files_in_the_directory_stay(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("mine")
     (tmp_path / "folder").mkdir()
@@ -156,6 +170,14 @@ def test_a_link_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None
     with pytest.raises(GenericdpError) as refused:
         Links(f"{tmp_path}/file/genericdp").apply({})
     assert str(refused.value) == f"cannot use the link directory '{tmp_path}/file/genericdp': Not a directory"
+
+
+def test_a_link_directory_that_cannot_be_tidied_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".new").mkdir()
+    with pytest.raises(GenericdpError) as refused:
+        Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"})
+    assert str(refused.value) == f"cannot use the link directory '{tmp_path}': Is a directory"
+    assert refused.value.hint == HINT
 
 
 def test_a_directory_that_was_exchanged_gets_its_links_anew(tmp_path: Path) -> None:

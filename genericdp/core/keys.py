@@ -306,7 +306,7 @@ SETTINGS_KEYS = (
         default=_DEFAULTS.pod_resources_socket,
     ),
     Key(
-        "link_dir", values.absolute_path, "where the stable links are", _ABSOLUTE, default=_DEFAULTS.link_dir
+        "link_dir", values.own_directory, "where the stable links are", _ABSOLUTE, default=_DEFAULTS.link_dir
     ),
     Key("state_dir", values.absolute_path, "what outlives a reboot", _ABSOLUTE, default=_DEFAULTS.state_dir),
     Key(

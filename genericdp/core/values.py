@@ -134,6 +134,15 @@ def _is_ip_address(address: str) -> bool:
     return 0 < int(port) < 65536
 
 
+def own_directory(at: At) -> str:
+    """An absolute path that is no directory of the whole system: what we do in it would do harm there."""
+    path = absolute_path(at)
+    if path.count("/") == 1:
+        hint = "a directory below it, for example '/dev/genericdp'"
+        raise Mistake(at, f"'{at.key}' must be a directory of its own, not '{path}'", hint)
+    return path
+
+
 def property_name(at: At) -> str:
     """The name of a udev property."""
     name = text(at)

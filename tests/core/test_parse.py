@@ -196,6 +196,8 @@ log_level = "debug"
             ),
         ),
         ('kubelet_dir = "var/lib"', "'kubelet_dir' must be an absolute path, not 'var/lib'"),
+        ('link_dir = "/dev/"', "'link_dir' must be a directory of its own, not '/dev'"),
+        ('link_dir = "/"', "'link_dir' must be a directory of its own, not '/'"),
         ('link_dir = "/dev/../x"', "'link_dir' must not go up with '..'"),
         ('log_level = "loud"', "'log_level' is 'debug', 'info', 'warning' or 'error', not 'loud'"),
         ('log_levle = "info"', "unknown key 'log_levle' in the settings"),

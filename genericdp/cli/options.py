@@ -42,7 +42,7 @@ def add_config_option(parser: "argparse._ActionsContainer") -> None:
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`: for programs; stable, documented."""
+    """`--json`: for programs; its form stays, and is in `docs/json.md`."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 

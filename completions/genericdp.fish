@@ -68,7 +68,7 @@ complete --command genericdp --condition '__genericdp_verb explain' --long-optio
 complete --command genericdp --condition '__genericdp_verb explain' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
-complete --command genericdp --condition '__genericdp_verb explain' --arguments '(__genericdp_nodes)'
+complete --command genericdp --condition '__genericdp_verb explain' --arguments '(__genericdp_ask subjects; __genericdp_nodes)'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option all --description 'rules for everything that no rule takes yet'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option node --description 'a rule for this device node alone, not for all that belongs to it'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option json --description 'print JSON, for programs'

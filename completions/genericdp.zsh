@@ -24,6 +24,12 @@ _genericdp_ask() {
 
 _genericdp_resources() { _genericdp_ask resources }
 _genericdp_assignments() { _genericdp_ask resources -S = }
+_genericdp_subjects() {
+    local ret=1
+    [[ $PREFIX == /* ]] || { _genericdp_ask subjects && ret=0 }
+    _genericdp_nodes && ret=0
+    return ret
+}
 _genericdp_serials() { _genericdp_ask serials }
 _genericdp_usb() { _genericdp_ask usb }
 
@@ -85,7 +91,7 @@ _genericdp() {
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
                 '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
-                '1:device:_genericdp_nodes' && ret=0
+                '1:device:_genericdp_subjects' && ret=0
             ;;
         suggest)
             _arguments -S \

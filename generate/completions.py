@@ -22,7 +22,7 @@ def completions() -> Iterator[tuple[str, str]]:
 def _bash() -> Mapping[str, str]:
     options = [f"    {verb.name}) echo '{_flags(verb)}' ;;" for verb in verbs()]
     kinds = [
-        f"    {verb.name}:{flag}) echo '{_bash_kind(option)}' ;;"
+        f"    {verb.name}:{flag}) echo '{_bash_kind(verb, option)}' ;;"
         for verb in verbs()
         for option in (*verb.options, *verb.arguments)
         if option.value
@@ -39,8 +39,8 @@ def _bash() -> Mapping[str, str]:
     }
 
 
-def _bash_kind(option: Option) -> str:
-    return f"={' '.join(option.choices)}" if option.choices else kind(option)
+def _bash_kind(verb: Verb, option: Option) -> str:
+    return f"={' '.join(option.choices)}" if option.choices else kind(verb.name, option)
 
 
 def _flags(verb: Verb) -> str:
@@ -59,27 +59,27 @@ def _zsh() -> Mapping[str, str]:
 
 def _zsh_arguments(verb: Verb) -> str:
     specs = ["(- *)--help[say what there is]"]
-    specs += [_zsh_option(option, flag) for option in verb.options for flag in option.flags]
+    specs += [_zsh_option(verb, option, flag) for option in verb.options for flag in option.flags]
     for place, argument in enumerate(verb.arguments, start=1):
         where = "*" if argument.nargs in ("*", "+") else str(place)
-        specs.append(f"{where}:{argument.value.lower()}:{_zsh_action(argument)}")
+        specs.append(f"{where}:{argument.value.lower()}:{_zsh_action(verb, argument)}")
     lines = "".join(f" \\\n                {_quoted(spec)}" for spec in specs)
     return f"            _arguments -S{lines} && ret=0"
 
 
-def _zsh_option(option: Option, flag: str) -> str:
+def _zsh_option(verb: Verb, option: Option, flag: str) -> str:
     said = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     if not option.value:
         return f"{flag}[{said}]"
     value = option.value.lower().replace(":", "\\:")
     joined = "=" if flag.startswith("--") else "+"
-    return f"{'*' * option.repeatable}{flag}{joined}[{said}]:{value}:{_zsh_action(option)}"
+    return f"{'*' * option.repeatable}{flag}{joined}[{said}]:{value}:{_zsh_action(verb, option)}"
 
 
-def _zsh_action(option: Option) -> str:
+def _zsh_action(verb: Verb, option: Option) -> str:
     if option.choices:
         return f"({' '.join(option.choices)})"
-    match kind(option):
+    match kind(verb.name, option):
         case Kind.NOTHING:
             return " "
         case Kind.FILES:
@@ -96,28 +96,28 @@ def _fish() -> Mapping[str, str]:
         for name, said in shown
     ]
     options = [
-        f"{start} '__genericdp_verb {verb.name}'{_fish_option(option)}"
+        f"{start} '__genericdp_verb {verb.name}'{_fish_option(verb, option)}"
         for verb in verbs()
         for option in (*verb.options, *verb.arguments)
     ]
     return {"verbs": "\n".join(names), "options": "\n".join(options)}
 
 
-def _fish_option(option: Option) -> str:
+def _fish_option(verb: Verb, option: Option) -> str:
     flags = "".join(f" --{_fish_length(flag)}-option {flag.lstrip('-')}" for flag in option.flags)
     said = f" --description {_fish_quoted(option.help)}"
     if not option.value:
         return f"{flags}{said}"
     needs = " --exclusive" * bool(option.flags)
-    return f"{flags}{needs}{_FISH_ACTIONS[_fish_kind(option)](option)}{said * bool(option.flags)}"
+    return f"{flags}{needs}{_FISH_ACTIONS[_fish_kind(verb, option)](option)}{said * bool(option.flags)}"
 
 
 def _fish_length(flag: str) -> str:
     return "long" if flag.startswith("--") else "short"
 
 
-def _fish_kind(option: Option) -> Kind | None:
-    return None if option.choices else kind(option)
+def _fish_kind(verb: Verb, option: Option) -> Kind | None:
+    return None if option.choices else kind(verb.name, option)
 
 
 _FISH_ACTIONS: Mapping[Kind | None, Callable[[Option], str]] = {
@@ -128,6 +128,7 @@ _FISH_ACTIONS: Mapping[Kind | None, Callable[[Option], str]] = {
     Kind.NODES: lambda _: " --arguments '(__genericdp_nodes)'",
     Kind.ASSIGNMENTS: lambda _: " --arguments '(__genericdp_assignments)'",
     Kind.RESOURCES: lambda _: " --arguments '(__genericdp_ask resources)'",
+    Kind.SUBJECTS: lambda _: " --arguments '(__genericdp_ask subjects; __genericdp_nodes)'",
     Kind.SERIALS: lambda _: " --arguments '(__genericdp_ask serials)'",
     Kind.USB: lambda _: " --arguments '(__genericdp_ask usb)'",
 }

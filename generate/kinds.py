@@ -13,7 +13,8 @@ from generate.verbs import Option
 class Kind(StrEnum):
     """What candidates there are for a value.
 
-    The last ones are what `genericdp complete` is asked for; ASSIGNMENTS are RESOURCES with `=`.
+    The last ones are what `genericdp complete` is asked for; ASSIGNMENTS are RESOURCES with `=`,
+    SUBJECTS are NODES too.
     """
 
     NOTHING = "nothing"
@@ -22,6 +23,7 @@ class Kind(StrEnum):
     NODES = "nodes"
     RESOURCES = "resources"
     ASSIGNMENTS = "assignments"
+    SUBJECTS = "subjects"
     SERIALS = "serials"
     USB = "usb"
 
@@ -39,8 +41,14 @@ KINDS = {
 }
 
 
-def kind(option: Option) -> Kind:
+#: Where the same word means more than elsewhere.
+_OF_VERBS = {("explain", "DEVICE"): Kind.SUBJECTS}
+
+
+def kind(verb: str, option: Option) -> Kind:
     """The kind of an option's or argument's value."""
+    if (verb, option.value) in _OF_VERBS:
+        return _OF_VERBS[verb, option.value]
     if option.value not in KINDS:
         raise KeyError(f"generate/kinds.py does not say how '{option.value}' is completed")
     return KINDS[option.value]

@@ -30,6 +30,11 @@ def room(tmp_path: Path) -> Path:
     for name in ("fuse", "fan", "vendor.example/fridge"):
         (rules / f"{name.rpartition('/')[2]}.toml").write_text(RULES.format(name))
     (rules / "README").write_text("")
+    (tmp_path / "links").mkdir()
+    for link in ("fuse_fuse", "modem_EC25@if02", "modem_EC25@usb"):
+        (tmp_path / "links" / link).symlink_to(link)
+    (tmp_path / "settings.toml").write_text(f'link_dir = "{tmp_path}/links"')
+    (tmp_path / "settings.toml").chmod(0o644)
     for path in (rules, *rules.iterdir()):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return tmp_path
@@ -61,8 +66,11 @@ def test_the_tab_key_completes_verbs_options_values_resources_files_and_nodes(sh
         f"genericdp simulate --rules={rules}/fuse.toml --allocate=": {"fuse="},
         f"genericdp simulate --rules {rules} --domain vendor.example --allocate fr": {"fridge="},
         f"genericdp simulate --rules {rules}/nothing --allocate ": set(),
-        "genericdp explain /dev/nul": {"null"},
-        "genericdp explain nul": {"null"},
+        f"genericdp explain --rules {rules} /dev/nul": {"null"},
+        f"genericdp explain --config {room}/settings.toml --rules {rules} fus": {"fuse", "fuse_fuse"},
+        f"genericdp explain --config={room}/settings.toml fuse_": {"fuse_fuse"},
+        "genericdp suggest /dev/nul": {"null"},
+        "genericdp suggest nul": {"null"},
     }
     assert offered(shell, room, [*expected]) == expected
 

@@ -66,6 +66,18 @@ _genericdp() {
         read -ra words <<<"${kind#=}"
         _genericdp_take < <(printf '%s\n' "${words[@]}")
         ;;
+    subjects)
+        if [[ $value != /* ]]; then
+            _genericdp_take < <("$1" complete subjects "${before[@]:1}" 2>/dev/null)
+        fi
+        if [[ -z $value ]]; then
+            compopt -o filenames 2>/dev/null
+            _genericdp_candidates+=("$prefix/dev/")
+        elif ((${#_genericdp_candidates[@]} == 0)); then
+            [[ $value == /* ]] || value=/dev/$value
+            _genericdp_paths nodes
+        fi
+        ;;
     nodes)
         [[ $value == /* ]] || value=/dev/$value
         _genericdp_paths nodes

@@ -24,6 +24,12 @@ _genericdp_ask() {
 
 _genericdp_resources() { _genericdp_ask resources }
 _genericdp_assignments() { _genericdp_ask resources -S = }
+_genericdp_subjects() {
+    local ret=1
+    [[ $PREFIX == /* ]] || { _genericdp_ask subjects && ret=0 }
+    _genericdp_nodes && ret=0
+    return ret
+}
 _genericdp_serials() { _genericdp_ask serials }
 _genericdp_usb() { _genericdp_ask usb }
 

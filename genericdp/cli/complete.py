@@ -8,6 +8,7 @@ The rules of this file:
 """
 
 import argparse
+import contextlib
 import glob
 import os
 import re
@@ -17,7 +18,9 @@ from typing import NoReturn
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
+from genericdp.core.settings import Settings
 from genericdp.errors import GenericdpError
+from genericdp.rulefiles import RuleFiles
 
 Candidate = tuple[str, str]
 
@@ -33,12 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(*, what: str, words: list[str]) -> int:
     """Print the candidates. Returns 0, also when there are none to find."""
-    try:
-        for word, about in sorted(set(KINDS[what](words))):
+    # Whoever presses the tab key asks for no message.
+    with contextlib.suppress(GenericdpError, UsageError):
+        for word, about in sorted(dict(KINDS[what](words)).items()):
             if _PLAIN.fullmatch(word):
                 print(f"{word}\t{for_terminal(about)}")
-    except (GenericdpError, UsageError):
-        pass  # whoever presses the tab key asks for no message
     return 0
 
 
@@ -51,12 +53,26 @@ class _Words(argparse.ArgumentParser):
 
 def _resources(words: Sequence[str]) -> Iterator[Candidate]:
     """Names of the resources of the rule files that the command line means, as short as they may be."""
+    settings, files = _meant(words)
+    for resource in files.resources:
+        yield resource.name.removeprefix(f"{settings.domain}/"), resource.description
+
+
+def _subjects(words: Sequence[str]) -> Iterator[Candidate]:
+    """Those, and the ids of devices that have a link, whether they are there or not."""
+    yield from _resources(words)
+    settings, _ = _meant(words)
+    with contextlib.suppress(OSError):
+        for link in os.listdir(settings.link_dir):
+            if not link.startswith("."):
+                yield link.partition("@")[0], "a device"
+
+
+def _meant(words: Sequence[str]) -> tuple[Settings, RuleFiles]:
     parser = _Words(add_help=False, allow_abbrev=False)
     add_rule_options(parser)
     given, _ = parser.parse_known_args(list(words))
-    settings, files = open_rules(given.rules, given.config, given.domain)
-    for resource in files.resources:
-        yield resource.name.removeprefix(f"{settings.domain}/"), resource.description
+    return open_rules(given.rules, given.config, given.domain)
 
 
 def _serials(_: Sequence[str]) -> Iterator[Candidate]:
@@ -86,6 +102,7 @@ def _read(device: str, attribute: str) -> str:
 
 KINDS: dict[str, Callable[[Sequence[str]], Iterator[Candidate]]] = {
     "resources": _resources,
+    "subjects": _subjects,
     "serials": _serials,
     "usb": _usb_ids,
 }

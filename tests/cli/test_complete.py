@@ -44,6 +44,24 @@ def test_resources_are_those_of_the_rules_that_were_typed_as_short_as_may_be(
     assert told(capsys, "resources", *typed) == "fuse\tfile systems\\tof pods\nlte\t\n"
 
 
+def test_what_may_be_explained_are_resources_and_devices_that_have_links(
+    rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "links").mkdir()
+    for name in ("modem_EC25@if02", "modem_EC25@usb", "fuse_fuse", ".new", "a b"):
+        (tmp_path / "links" / name).symlink_to("x")
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'link_dir = "{tmp_path}/links"\n')
+    settings.chmod(0o644)
+    assert told(capsys, "subjects", "explain", "--rules", rules, "--config", str(settings)) == (
+        "fuse\tfile systems\\tof pods\nfuse_fuse\ta device\nmodem_EC25\ta device\nvendor.example/lte\t\n"
+    )
+    settings.write_text('link_dir = "/no/where"\n')
+    assert told(capsys, "subjects", "--rules", rules, "--config", str(settings)) == (
+        "fuse\tfile systems\\tof pods\nvendor.example/lte\t\n"
+    )
+
+
 @pytest.mark.parametrize("typed", [["--rules", "/nowhere"], ["--rules"], ["--config", "/nowhere", "--x"]])
 def test_whoever_presses_the_tab_key_asks_for_no_message(
     typed: list[str], capsys: pytest.CaptureFixture[str]

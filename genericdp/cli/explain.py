@@ -77,10 +77,12 @@ def run(
     if isinstance(found, absent.Absent):
         output.json(absent.as_json(found, machine)) if json else absent.show(found, machine, output)
         return machine.say_reservations(Output(sys.stderr)) or (0 if found.is_offered else 1)
-    explanations = [explain(each, machine.claims, machine.inventory) for each in found]
+    several = not isinstance(found, UdevDevice)
+    subjects = found if not isinstance(found, UdevDevice) else (found,)
+    explanations = [explain(each, machine.claims, machine.inventory) for each in subjects]
     if json:
         documents = [as_json(each, machine) for each in explanations]
-        output.json(documents[0] if device is not None else {"devices": documents})
+        output.json({"devices": documents} if several else documents[0])
     else:
         show_all(explanations, machine, output)
     status = machine.say_reservations(Output(sys.stderr))
@@ -101,24 +103,24 @@ def _sought(serial: str | None, usb: str | None) -> Sought | None:
     return Sought(serial, vendor, product)
 
 
-def named(word: str, machine: Machine) -> Sequence[UdevDevice] | absent.Absent:
-    """What a word means: udev devices that are there, or what is known of one that is not.
+def named(word: str, machine: Machine) -> UdevDevice | Sequence[UdevDevice] | absent.Absent:
+    """What a word means: a udev device, all nodes of a USB device, or what is known of one that is not there.
 
     Raises GenericdpError when it means nothing.
     """
     try:
-        return [find(word, machine.devices, machine.settings.link_dir)]
+        found = find(word, machine.devices, machine.settings.link_dir)
     except GenericdpError:
-        known = device_of(word, machine)
-        if known is not None:
-            nodes = [
-                machine.devices[node.sys_path] for node in known.nodes if node.sys_path in machine.devices
-            ]
-            return nodes[:1] or absent.of_device(known, machine)
-        resource = absent.of_resource(word, machine)
-        if resource is not None:
-            return resource
-        raise
+        known = device_of(word, machine) or absent.of_resource(word, machine)
+        if known is None:
+            raise
+        if isinstance(known, absent.Absent):
+            return known
+        there = (machine.devices.get(node.sys_path) for node in known.nodes)
+        return next((node for node in there if node is not None), None) or absent.of_device(known, machine)
+    if found.usb_device is found and "bus/usb/" not in word:
+        return in_order([node for node in with_nodes(machine) if node.usb_device is found], machine)
+    return found
 
 
 def device_of(word: str, machine: Machine) -> Device | None:
@@ -136,15 +138,23 @@ def device_of(word: str, machine: Machine) -> Device | None:
 
 def described(sought: Sought, machine: Machine) -> Sequence[UdevDevice] | absent.Absent:
     """The udev devices that this is true of, those that are offered first; or that there is none."""
-    nodes = [node for node in machine.devices.values() if node.device_node is not None]
+    nodes = with_nodes(machine)
     found = sought.among(nodes)
-    if not found:
-        return absent.of_sought(sought, nodes, machine)
+    return in_order(found, machine) if found else absent.of_sought(sought, nodes, machine)
+
+
+def with_nodes(machine: Machine) -> list[UdevDevice]:
+    """The udev devices that have a device node."""
+    return [node for node in machine.devices.values() if node.device_node is not None]
+
+
+def in_order(nodes: Sequence[UdevDevice], machine: Machine) -> Sequence[UdevDevice]:
+    """What an operator means most likely comes first: what is offered, then what is no raw USB node."""
 
     def order(node: UdevDevice) -> tuple[object, ...]:
         return (not machine.claims.on(node), node.usb_device is node, is_dangerous(node), node.sys_path)
 
-    return sorted(found, key=order)
+    return sorted(nodes, key=order)
 
 
 def show_all(explanations: Sequence[Explanation], machine: Machine, output: Output) -> None:

@@ -28,6 +28,9 @@ def show(
     for opinion in explanation.opinions:
         output.line()
         _show_opinion(opinion, explanation, output)
+    if explanation.subject.device_node is not None and not explanation.taken_by:
+        output.line()
+        output.paragraph(f"A rule for it: genericdp suggest {explanation.subject.device_node}")
 
 
 def where_to(explanation: Explanation, machine: Machine) -> str:

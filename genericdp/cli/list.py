@@ -50,7 +50,7 @@ def show(machine: Machine, output: Output, *, everything: bool = False) -> None:
         output.line()
         output.line(f"Stable links: {machine.settings.link_dir}/DEVICE, with what LINK says behind it.")
     if not rows:
-        output.line("no resources: no rule file names one")
+        output.line("no resources: no rule file names one; 'genericdp suggest' writes rules")
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.match import usb_value
@@ -167,3 +168,8 @@ def joined(one: Conditions, other: Conditions) -> Conditions:
         else:
             result[key] = wanted
     return result
+
+
+def joined_all(one: Conditions, others: Iterable[Conditions]) -> Conditions:
+    """The conditions of all."""
+    return reduce(joined, others, one)

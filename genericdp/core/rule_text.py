@@ -49,7 +49,21 @@ def comments(paragraphs: Iterable[str]) -> Iterator[str]:
         yield from comment(paragraph)
 
 
-def key_line(name: str, value: str, remark: str = "") -> str:
-    """`name = "value"  # remark`."""
-    line = f"{name} = {toml(value)}"
-    return f"{line}  # {for_terminal(remark)}" if remark else line
+def key_lines(name: str, value: str, remark: str) -> Iterator[str]:
+    """`name = "value"  # remark`; the remark above it where that would be too wide."""
+    yield from remarked(f"{name} = {toml(value)}", remark)
+
+
+def remarked(line: str, remark: str) -> Iterator[str]:
+    """A line of TOML and a remark about it."""
+    if len(line) + len(remark) + 4 <= WIDTH:
+        yield f"{line}  # {remark}"
+    else:
+        yield from comment(remark)
+        yield line
+
+
+def option(line: str, remark: str) -> str:
+    """A line of TOML that is a comment until somebody wants it; its remark only where there is room."""
+    remarked_line = f"# {line}  # {remark}"
+    return remarked_line if len(remarked_line) <= WIDTH else f"# {line}"

@@ -7,16 +7,29 @@ The rules of this file:
 * Candidates go from what lasts to what does not, and from few conditions to more.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from genericdp.core import rule_text
 from genericdp.core.claims import is_dangerous
-from genericdp.core.clues import By, Clue, Conditions, clues, details, joined, kind_of, names_of
+from genericdp.core.clues import (
+    By,
+    Clue,
+    Conditions,
+    clues,
+    details,
+    joined,
+    joined_all,
+    kind_of,
+    names_of,
+    serial_of,
+)
 from genericdp.core.device import UdevDevice
 from genericdp.core.identity import natural
 from genericdp.core.parse import parse_rules
+from genericdp.core.place import unit_of
+from genericdp.core.quoting import toml
 from genericdp.core.reasons import reasons
 from genericdp.core.title import name_of, title_of
 from genericdp.core.together import Together, alone, together
@@ -115,13 +128,14 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
 
 def suggest_for(group: Together, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
+    wanted = group.sys_paths
     rivals: frozenset[str] = frozenset()
-    for clue, conditions, taken in _candidates(group, present):
-        if taken == group.sys_paths:
-            table = table_of(name, group, conditions, present.domain, clue.by)
-            if present.taken_by_rule("\n".join(table)) == group.sys_paths:
-                return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
-        rivals = _nearest(rivals, taken - group.sys_paths)
+    for clue, conditions in _candidates(group, present):
+        table = table_of(name, group, conditions, present.domain, clue.by)
+        taken = present.taken_by_rule("\n".join(table))
+        if taken == wanted:
+            return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
+        rivals = _nearest(rivals, taken - wanted)
     raise GenericdpError(
         f"no rule can tell {', '.join(group.paths)} from the other device nodes",
         hint="udev gives one name to several of them; 'udevadm trigger' makes it look again",
@@ -133,24 +147,38 @@ def _nearest(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
     return now if now and (not before or len(now) <= len(before)) else before
 
 
-def _candidates(group: Together, present: Present) -> Iterator[tuple[Clue, Conditions, frozenset[str]]]:
-    """Conditions that hold for the group, and all that they take. The last ones take nothing else."""
+def _candidates(group: Together, present: Present) -> Iterator[tuple[Clue, Conditions]]:
+    """Conditions that hold for the group, from the best ones on; those that take nothing else are among
+    them if there are any. What comes first, is mostly right, so the rest is made only when it is asked for.
+    """
     node = group.nodes[0]
     kind = kind_of(group)
-    of_kind = present.taken_by(kind)
-    more = [(each, present.taken_by(each)) for each in details(node)] if len(group.nodes) == 1 else []
     for clue in clues(node):
         # Where the name says it all, it is all that is said.
         base = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
-        taken = present.taken_by(clue.conditions) & of_kind
-        for count in range(min(_MOST_DETAILS, len(more)) + 1):
-            for chosen in combinations(more, count):
-                conditions, left = base, taken
-                for detail, holds_for in chosen:
-                    conditions, left = joined(conditions, detail), left & holds_for
-                yield clue, conditions, left
-    names = names_of(group.nodes)
-    yield Clue(By.ARRIVAL, names), names, group.sys_paths
+        yield clue, base
+        if len(group.nodes) == 1:
+            yield from ((clue, joined_all(base, more)) for more in _telling(node, base, present))
+    yield Clue(By.ARRIVAL, {}), names_of(group.nodes)
+
+
+def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
+    """Details that tell a node from what else these conditions take, few before many; at last those that
+    leave the fewest others.
+    """
+    taken = present.taken_by(base)
+    known = [(detail, present.taken_by(detail)) for detail in details(node)]
+    nearest: tuple[int, Sequence[Conditions]] = (len(taken), ())
+    for count in range(1, min(_MOST_DETAILS, len(known)) + 1):
+        for chosen in combinations(known, count):
+            left = taken.intersection(*(holds_for for _, holds_for in chosen))
+            some = [detail for detail, _ in chosen]
+            if left == {node.sys_path}:
+                yield some
+            elif len(left) < nearest[0]:
+                nearest = len(left), some
+    if nearest[1]:
+        yield nearest[1]
 
 
 def table_of(
@@ -159,18 +187,20 @@ def table_of(
     """The resource table, line by line; last, commented, what an operator may want beside it."""
     lines = [
         "[[resource]]",
-        rule_text.key_line("name", name, f"pods request {domain}/{name}"),
+        *rule_text.key_lines("name", name, f"pods request {domain}/{name}"),
         *rule_text.match_lines(conditions),
     ]
     if group.group_by != "node":
-        lines.append(rule_text.key_line("group_by", group.group_by, "nodes of one unit make one device"))
+        lines += rule_text.key_lines("group_by", group.group_by, "nodes of one unit make one device")
+    if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
+        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there is this device")
     if any(is_dangerous(node) for node in group.nodes):
-        lines.append("allow_dangerous = true  # whoever is given it can read and write the whole host")
+        lines += rule_text.remarked("allow_dangerous = true", "whoever is given it has the whole host")
     if by is By.NAME:
-        lines.append("# replicas = 10  # so many containers may have it at a time, instead of one")
+        lines.append(rule_text.option("replicas = 10", "so many containers may have it at a time"))
     elif group.group_by == "node":
-        path = rule_text.key_line("container_path", f"/dev/{name}", "always, whatever the kernel calls it")
-        lines.append(f"# {path}")
+        path = f"container_path = {toml(f'/dev/{name}')}"
+        lines.append(rule_text.option(path, "whatever the kernel calls it"))
     return tuple(lines)
 
 

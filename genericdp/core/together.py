@@ -47,26 +47,29 @@ def alone(node: UdevDevice) -> Together:
 
 def together(node: UdevDevice, devices: Iterable[UdevDevice]) -> Together:
     """The device nodes that belong to one device with this one."""
-    siblings = [each for each in devices if each.device_node is not None and _are_one(node, each)]
+    usb = node.usb_device
+    above = usb if usb is not None else node.parent if node.subsystem in _WITH_SIBLINGS else None
+    if above is None or above is node:
+        return alone(node)
+    below = f"{above.sys_path}/"
+    siblings = [
+        each
+        for each in devices
+        if each.sys_path.startswith(below) and each.device_node is not None and _are_one(node, each)
+    ]
     if len(siblings) < 2:
         return alone(node)
-    group_by = "usb_device" if node.usb_device is not None else "parent"
+    group_by = "usb_device" if usb is not None else "parent"
     return Together(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
 
 
 def _are_one(node: UdevDevice, other: UdevDevice) -> bool:
-    if node is other:
-        return True
+    """Whether a node below the same USB device or parent belongs to it, and not to something in between."""
     if is_dangerous(node) is not is_dangerous(other):
         return False
-    usb = node.usb_device
-    if usb is not None:
-        return usb is not node and other is not usb and _same(other.usb_device, usb)
-    return (
-        node.subsystem == other.subsystem
-        and node.subsystem in _WITH_SIBLINGS
-        and _same(node.parent, other.parent)
-    )
+    if node.usb_device is not None:
+        return _same(other.usb_device, node.usb_device)
+    return node.subsystem == other.subsystem and _same(other.parent, node.parent)
 
 
 def _same(one: UdevDevice | None, other: UdevDevice | None) -> bool:

@@ -128,8 +128,17 @@ def test_a_device_that_is_there_goes_by_its_id_too() -> None:
     machine = a_machine(dongle, rules=rules)
 
     for word in ("meter_A50285BI", "meter_A50285BI.1", "/dev/genericdp/meter_A50285BI"):
-        assert named(word, machine) == [dongle]
+        assert named(word, machine) is dongle
     assert device_of("meter_A50285BI.2", machine) is None
+
+
+def test_a_usb_device_means_all_its_nodes_what_is_offered_first() -> None:
+    usb, *nodes = a_modem()
+    machine = a_machine(usb, *nodes, rules='[[resource]]\nname="x"\nmatch={ usb = { interface = "02" } }')
+
+    for word in ("1-4", usb.sys_path):
+        assert named(word, machine) == [nodes[2], nodes[0], nodes[1], nodes[3], usb]
+    assert named("/dev/bus/usb/001/009", machine) is usb
 
 
 @pytest.mark.parametrize("word", ["meter", "example.com/meter"])

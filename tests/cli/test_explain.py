@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.cli.absent import Absent
 from genericdp.cli.access import Access
+from genericdp.cli.explain import named, show_all
 from genericdp.cli.explanation import as_json, show
 from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
@@ -190,6 +192,8 @@ example.com/serial does not take it
   50-test.toml:14
   no  SUBSYSTEM   is 'usb'   wanted: 'tty'
   no  usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
+
+A rule for it: genericdp suggest /dev/bus/usb/001/009
 """
     )
 
@@ -346,3 +350,28 @@ def test_a_device_that_no_rule_of_this_machine_takes_has_status_1(
     assert json.loads(capsys.readouterr().out)["reason"] == "no rule file names a resource"
     assert main(["explain", "--rules", str(tmp_path), "/dev/null"]) == 1
     assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file names a resource"
+
+
+def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
+    usb, *nodes = a_modem()
+    machine = a_machine(usb, *nodes)
+    found = named("1-4", machine)
+    assert not isinstance(found, UdevDevice | Absent)
+    stream = io.StringIO()
+    show_all(
+        [explain(each, machine.claims, machine.inventory) for each in found],
+        machine,
+        Output(stream, width=80),
+    )
+
+    assert stream.getvalue().startswith("""\
+/dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17
+/dev/ttyUSB2 goes to example.com/any-tty as device any-tty_EC25-17.if01
+/dev/ttyUSB3 goes to example.com/modem as a part of device modem_EC25-17
+/dev/cdc-wdm0 goes to example.com/modem as a part of device modem_EC25-17
+/dev/bus/usb/001/009 is not offered: no resource takes it; for example.com/modem
+it matches all but SUBSYSTEM: wanted 'usbmisc', is 'usb'
+
+/dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17
+Healthy
+""")

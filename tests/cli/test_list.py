@@ -138,7 +138,9 @@ def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
 
 
 def test_without_resources_there_is_one_line() -> None:
-    assert listed(a_machine(a_fuse(), rules="")) == "no resources: no rule file names one\n"
+    assert listed(a_machine(a_fuse(), rules="")) == (
+        "no resources: no rule file names one; 'genericdp suggest' writes rules\n"
+    )
 
 
 def test_json_has_everything_that_the_list_has() -> None:

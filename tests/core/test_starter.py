@@ -54,13 +54,13 @@ group_by = "usb_device"  # nodes of one unit make one device
 [[resource]]
 name = "fuse"  # pods request example.com/fuse
 match = { DEVNAME = "/dev/fuse" }
-# replicas = 10  # so many containers may have it at a time, instead of one
+# replicas = 10  # so many containers may have it at a time
 
 # USB device (0403:6001), 2 units: /dev/ttyUSB1, /dev/ttyUSB2
 [[resource]]
 name = "usb-0403-6001"  # pods request example.com/usb-0403-6001
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
-# container_path = "/dev/usb-0403-6001"  # always, whatever the kernel calls it
+# container_path = "/dev/usb-0403-6001"  # whatever the kernel calls it
 
 # Left out:
 #

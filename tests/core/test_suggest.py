@@ -61,7 +61,7 @@ def test_a_unit_with_a_serial_number_is_known_by_it() -> None:
 name = "ft232r-usb-uart"  # pods request example.com/ft232r-usb-uart
 match.SUBSYSTEM = "tty"
 match.usb = { vendor = "0403", product = "6001", serial = "A50285BI" }
-# container_path = "/dev/ft232r-usb-uart"  # always, whatever the kernel calls it
+# container_path = "/dev/ft232r-usb-uart"  # whatever the kernel calls it
 """
     )
 
@@ -80,7 +80,7 @@ def test_a_unit_without_a_serial_number_is_known_by_its_model_while_it_is_the_on
 [[resource]]
 name = "usb-0403-6001"  # pods request example.com/usb-0403-6001
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
-# container_path = "/dev/usb-0403-6001"  # always, whatever the kernel calls it
+# container_path = "/dev/usb-0403-6001"  # whatever the kernel calls it
 """
     )
 
@@ -115,6 +115,7 @@ def test_twins_with_the_same_serial_number_are_told_apart_by_their_ports() -> No
             "in there is taken for it, and at another port it is not found."
         ),
     )
+    assert 'identity = "port"  # whatever is plugged in there is this device' in suggestion.table
 
 
 def test_twins_at_the_same_port_of_two_controllers_are_told_apart_by_these() -> None:
@@ -173,7 +174,7 @@ def test_what_nothing_lasting_tells_apart_is_known_by_its_name_of_today() -> Non
 [[resource]]
 name = "usb-0403-6001-hidraw"  # pods request example.com/usb-0403-6001-hidraw
 match = { DEVNAME = "/dev/hidraw0" }
-# container_path = "/dev/usb-0403-6001-hidraw"  # always, whatever the kernel calls it
+# container_path = "/dev/usb-0403-6001-hidraw"  # whatever the kernel calls it
 """
     )
 
@@ -191,7 +192,7 @@ def test_a_device_of_no_bus_is_known_by_its_name() -> None:
 [[resource]]
 name = "fuse"  # pods request example.com/fuse
 match = { DEVNAME = "/dev/fuse" }
-# replicas = 10  # so many containers may have it at a time, instead of one
+# replicas = 10  # so many containers may have it at a time
 """
     )
 
@@ -303,8 +304,8 @@ def test_a_rule_for_a_disk_says_what_that_means() -> None:
         "[[resource]]",
         'name = "vda"  # pods request example.com/vda',
         'match = { SUBSYSTEM = "block", ID_SERIAL = "root\\\\*disk", DEVTYPE = "disk" }',
-        "allow_dangerous = true  # whoever is given it can read and write the whole host",
-        '# container_path = "/dev/vda"  # always, whatever the kernel calls it',
+        "allow_dangerous = true  # whoever is given it has the whole host",
+        '# container_path = "/dev/vda"  # whatever the kernel calls it',
     )
 
 

@@ -180,3 +180,26 @@ def test_libraries_that_log_come_along() -> None:
     stream = listen()
     logging.getLogger("grpc").warning("channel %s", "closed")
     assert said(stream) == ["warning channel closed"]
+
+
+def test_the_latest_warnings_are_remembered_each_once_with_how_often_they_were_said() -> None:
+    recent = log.Recent(most=2)
+    said = log.get("genericdp.somewhere")
+    with recent.listening():
+        said.info("fine")
+        for _ in range(3):
+            said.warning("a thing", why="so")
+        said.error("worse\x1b", ids=("a", "b"))
+        said.warning("a thing", why="so")
+    said.warning("later")
+    assert [(each.level, each.message, each.fields, each.count) for each in recent.events] == [
+        ("error", r"worse\x1b", {"ids": "a,b"}, 1),
+        ("warning", "a thing", {"why": "so"}, 4),
+    ]
+    with recent.listening():
+        said.warning("another thing")
+    assert [each.message for each in recent.events] == ["a thing", "another thing"]
+
+
+def test_a_moment_is_told_to_the_millisecond() -> None:
+    assert log.rfc3339(1795262400.0625) == "2026-11-21T12:00:00.062Z"

@@ -20,7 +20,8 @@ from genericdp.rulefiles import read_settings
 #: How often `--watch` asks, in seconds.
 WATCH_S = 2.0
 
-_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+#: What a terminal is told (ECMA-48): go to the top; erase the rest of the line, the rest of the screen.
+_TOP, _END_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 Report = Mapping[str, Any]
 
@@ -94,7 +95,9 @@ def _show_screen(text: str) -> None:
         left = len(lines) - room + 1
         lines = [*lines[: room - 1], f"… and {left} more lines: 'genericdp status' shows all"]
     end = f"Every {WATCH_S:g} s; Ctrl-C ends it."
-    sys.stdout.write(_CLEAR + "\n".join(lines) + f"\n\n{end}")
+    # What is there is written over, so that nothing flickers and what was above can be scrolled to.
+    shown = "".join(f"{line}{_END_LINE}\n" for line in (*lines, "", end))
+    sys.stdout.write(_TOP + shown.removesuffix("\n") + _ERASE_BELOW)
     sys.stdout.flush()
 
 
@@ -105,10 +108,10 @@ def show(report: Report, output: Output) -> None:
     rows = [row for resource in resources for row in _resource(resource, report)]
     if rows:
         output.line()
-        output.table(("DEVICE", "HEALTH", "FOR", "NODE", "HELD BY"), rows, indent=2)
+        output.table(("DEVICE", "HEALTH", "FOR", "NODE", "LINK", "HELD BY"), rows, indent=2)
         if any(resource["devices"] for resource in resources):
             output.line()
-            output.paragraph(f"Stable links: {report['linkDirectory']}/DEVICE; of several nodes, @PLACE")
+            output.line(f"Stable links: {report['linkDirectory']}/DEVICE, with what LINK says behind it.")
     elif report["state"] == "serving":
         output.line()
         output.line("no resources: no rule file names one")
@@ -181,15 +184,19 @@ def _devices(resource: Mapping[str, Any]) -> str:
 
 
 def _device(device: Mapping[str, Any], report: Report) -> Iterator[Row]:
-    nodes = [node["path"] if node["present"] else f"was {node['path']}" for node in device["nodes"]] or ["-"]
+    plain = f"{report['linkDirectory']}/{device['id']}"
+    nodes = [
+        (node["path"] if node["present"] else f"was {node['path']}", node["link"].removeprefix(plain))
+        for node in device["nodes"]
+    ]
     style = Style.GOOD if device["health"] == "Healthy" else Style.BAD
     first: tuple[str | Styled, ...] = (
         device["id"],
         Styled(device["health"], style),
         _age(device["since"], report["time"]),
     )
-    for node, holder in zip_longest(nodes, _holders(device, report), fillvalue=""):
-        yield (*first, node, holder)
+    for node, holder in zip_longest(nodes or [("-", "")], _holders(device, report)):
+        yield (*first, *(node or ("", "")), holder or "")
         first = ("", "", "")
     if device["reason"]:
         yield Styled(f"    {device['reason']}", Style.BAD)

@@ -3,7 +3,11 @@
 import io
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
+import termios
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -114,8 +118,8 @@ UNWELL: dict[str, Any] = {
                     "reason": "it is unplugged",
                     "since": "2026-11-19T11:58:00Z",
                     "nodes": [
-                        {"path": "/dev/ttyUSB2", "present": False},
-                        {"path": "/dev/cdc-wdm0", "present": True},
+                        {"path": "/dev/ttyUSB2", "present": False, "link": "/dev/genericdp/modem_1@if02"},
+                        {"path": "/dev/cdc-wdm0", "present": True, "link": "/dev/genericdp/modem_1@if04"},
                     ],
                     "heldBy": [],
                 }
@@ -151,11 +155,11 @@ def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
         "  udev     heard for 3 h\n"
         "  pods     known from the kubelet\n"
         "\n"
-        "  DEVICE         HEALTH   FOR    NODE          HELD BY\n"
+        "  DEVICE         HEALTH   FOR    NODE          LINK  HELD BY\n"
         "genericdp.io/ftdi: registered for 2 h; 1 device\n"
-        "  ftdi_A50285BI  Healthy  2 min  /dev/ttyUSB0  plant/reader-0/main\n"
+        "  ftdi_A50285BI  Healthy  2 min  /dev/ttyUSB0        plant/reader-0/main\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE; of several nodes, @PLACE\n"
+        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
         "\n"
         "Rule files, and the version of each that is in force:\n"
         "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h\n"
@@ -173,15 +177,15 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "  pods     not known: nobody answers on\n"
         "           /var/lib/kubelet/pod-resources/kubelet.sock\n"
         "\n"
-        "  DEVICE   HEALTH     FOR  NODE              HELD BY\n"
+        "  DEVICE   HEALTH     FOR  NODE              LINK   HELD BY\n"
         "genericdp.io/modem: waiting for the kubelet: no such resource; 1 device, 1\n"
         "Unhealthy, for 4 containers each\n"
-        "  modem_1  Unhealthy  2 d  was /dev/ttyUSB2  ?\n"
-        "                           /dev/cdc-wdm0\n"
+        "  modem_1  Unhealthy  2 d  was /dev/ttyUSB2  @if02  ?\n"
+        "                           /dev/cdc-wdm0     @if04\n"
         "    it is unplugged\n"
         "genericdp.io/none: registered for 2 h; no device\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE; of several nodes, @PLACE\n"
+        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
         "\n"
         "Rule files, and the version of each that is in force:\n"
         "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h, before a mistake\n"
@@ -310,7 +314,41 @@ def test_a_screen_is_filled_from_its_top_and_no_further(
     monkeypatch.setenv("LINES", "6")
     monkeypatch.setenv("COLUMNS", "80")
     verb._show_screen("".join(f"{n}\n" for n in range(10)))
-    assert capsys.readouterr().out == (
-        "\x1b[H\x1b[2J\x1b[3J0\n1\n2\n… and 7 more lines: 'genericdp status' shows all\n\n"
-        "Every 2 s; Ctrl-C ends it."
+    shown = capsys.readouterr().out
+    assert shown.replace("\x1b[K", "") == (
+        "\x1b[H0\n1\n2\n… and 7 more lines: 'genericdp status' shows all\n\nEvery 2 s; Ctrl-C ends it.\x1b[J"
     )
+    assert shown.count("\n") + 1 == shown.count("\x1b[K") == 6
+
+
+def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(short_dir: Path) -> None:
+    """At a real terminal, of 80 columns and 30 lines."""
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (30, 80))
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "genericdp", "status", "--watch", "--config", config(short_dir)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+    )
+    os.close(theirs)
+    try:
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
+            assert "no genericdp runs on this node" in read_until(terminal, "Ctrl-C ends it.")
+            with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
+                shown = read_until(terminal, "0123456789ab")
+            assert "All is well." in shown
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(timeout=20) == 130
+    finally:
+        watching.kill()
+        watching.wait()
+
+
+def read_until(terminal: io.RawIOBase | io.FileIO, text: str) -> str:
+    """What a terminal shows up to a text."""
+    shown = ""
+    while text not in shown:
+        shown += (terminal.read(4096) or b"").decode("utf-8", "replace")
+    return shown

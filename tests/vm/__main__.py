@@ -20,7 +20,7 @@ _CACHE = Path(".cache/vm")
 _CONSOLE = _CACHE / "console"
 
 #: In this order: the first ones say most when everything is broken.
-_FILES = ("plugging", "devices", "udev")
+_FILES = ("plugging", "devices", "gadgets", "udev")
 
 
 def main(words: Sequence[str]) -> int:

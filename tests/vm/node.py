@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.vm.channel import ChannelError, Document
+from tests.vm.gadgets import Gadgets
 from tests.vm.guest import PATIENCE_S, Guest
 from tests.vm.seed import HOME
 from tests.vm.usb import Usb
@@ -87,6 +88,7 @@ class Node:
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
         self.usb = Usb(guest.qmp)
+        self.gadgets = Gadgets(self.sh)
         self.view = _NOTHING
         self._run = ""
         self._since = "@0"
@@ -99,6 +101,7 @@ class Node:
     def begin(self, rules: Mapping[str, str]) -> None:
         """A node on which nothing is plugged in and genericdp starts with these rule files, by name."""
         self.usb.unplug_all()
+        self.gadgets.unplug_all()
         self.sh(_FORGET + "udevadm settle")
         self._since = self.sh("date +@%s.%N").strip()
         self.write_rules(rules)
@@ -207,6 +210,11 @@ class Node:
         inodes = self.sh("ls -l /proc/$(systemctl show --value -p MainPID genericdp)/fd")
         rows = [line.split() for line in self.sh("cat /proc/net/netlink").splitlines()[1:]]
         return [int(row[8]) for row in rows if row[1] == "15" and f"socket:[{row[9]}]" in inodes]
+
+    def journal(self, *options: str) -> list[str]:
+        """What the service has said since this case began; `options` of journalctl."""
+        command = f"journalctl --quiet --no-pager --output=cat --since={self._since} --unit=genericdp"
+        return self.sh(" ".join((command, *options))).splitlines()
 
     def circumstances(self) -> str:
         """What there is to see when something is not as it should be."""

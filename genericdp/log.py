@@ -68,7 +68,10 @@ class Log:
         self, level: int, message: str, fields: Mapping[str, object], error: BaseException | None = None
     ) -> None:
         if self._logger.isEnabledFor(level):
-            extra = {"fields": {**self._fields, **fields}}
+            said = {**self._fields, **fields}
+            if not said.get("hint", True):
+                del said["hint"]  # of a mistake that says it all
+            extra = {"fields": said}
             self._logger.log(level, "%s", message, extra=extra, exc_info=error)
 
 
@@ -243,7 +246,11 @@ def _sentence(record: logging.LogRecord) -> str:
 
 def _quoted(value: object) -> str:
     text = _text(value)
-    return f"'{text}'" if not text or set(text) & set(" ='\"") else text
+    if text and not set(text) & set(" ='\""):
+        return text
+    if "'" in text and '"' not in text:
+        return f'"{text}"'  # what can be copied from a hint to a shell stays so
+    return f"'{text}'"
 
 
 def _text(value: object) -> str:

@@ -59,6 +59,18 @@ def test_values_are_written_so_that_one_sees_where_they_end() -> None:
     assert said(stream) == ["info    x  none=- yes=true list=b,a set=a,b empty='' words='a b' n=0.5"]
 
 
+def test_a_hint_to_type_stands_as_it_is_typed_and_no_hint_stands_nowhere() -> None:
+    stream = listen()
+    LOG.error("refused", hint="chmod go-w 'my rules'")
+    LOG.error("is no regular file", hint="")
+    LOG.error("both", why="'a' is not \"b\"")
+    assert said(stream) == [
+        "error   refused  hint=\"chmod go-w 'my rules'\"",
+        "error   is no regular file",
+        "error   both  why=''a' is not \"b\"'",
+    ]
+
+
 def test_a_device_cannot_write_a_line_of_its_own() -> None:
     stream = listen()
     LOG.warning("odd serial", serial="1\n2026-01-01 error: \x1b[31mred")

@@ -22,6 +22,7 @@ from genericdp.cli.options import add_rule_options, open_rules, seconds
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.usage import UsageError
 from genericdp.core.settings import LogFormat, Settings
+from genericdp.core.source import nearest
 from genericdp.daemon import Daemon
 from genericdp.rulefiles import RuleFiles
 from genericdp.simulator import CONTAINERD, CRIO, Container, DeviceNode, Kubelet, Phase, Pod, PodStatus
@@ -174,6 +175,15 @@ class Show:
 
     async def _allocate(self, kubelet: Kubelet, number: int, wanted: Wanted) -> bool:
         name = f"pod-{number}"
+        if wanted.resource not in kubelet.capacity:
+            # A kubelet would start it without a word; no scheduler would send it there.
+            hint = nearest(wanted.resource, kubelet.capacity)
+            outcome = f"Pending, the node does not offer it{hint and f'; {hint}'}"
+            self.output.line(
+                f"{name} asks for {wanted.resource}={wanted.count}: ", Styled(outcome, Style.BAD)
+            )
+            self.output.line()
+            return False
         container = Container("main", limits={wanted.resource: wanted.count})
         status = await kubelet.admit(Pod(name, [container]))
         fine = status.phase is Phase.RUNNING

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from genericdp.core.inventory import Inventory
 from genericdp.core.offer import Device, Offer
 
+#: How many different reasons why devices of a new resource are Unhealthy are named.
+REASON_LIMIT = 3
+
 
 @dataclass(frozen=True, slots=True)
 class News:
@@ -48,10 +51,13 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
 
 
 def _of_resource(offer: Offer) -> News:
-    healthy = sum(device.healthy for device in offer.devices)
     fields = {"resource": offer.resource.name, "devices": str(len(offer.devices))}
-    if healthy < len(offer.devices):
-        fields["unhealthy"] = str(len(offer.devices) - healthy)
+    unhealthy = [device.reason for device in offer.devices if not device.healthy]
+    if unhealthy:
+        reasons = sorted(set(unhealthy))
+        more = [f"and {len(reasons) - REASON_LIMIT} other reasons"] if len(reasons) > REASON_LIMIT else []
+        fields["unhealthy"] = str(len(unhealthy))
+        fields["why"] = "; ".join([*reasons[:REASON_LIMIT], *more])
     return News("resource is offered", fields)
 
 

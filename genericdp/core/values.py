@@ -194,9 +194,10 @@ def path_template(at: At) -> Template:
             raise Mistake(at, f"'{at.key}' must be an absolute path, not '{parsed.text}'", hint)
     elif not first.startswith("/"):
         below = parsed.text.removeprefix("./").removeprefix("dev/")
-        raise Mistake(
-            at, f"'{at.key}' must be an absolute path, not '{parsed.text}'", f'write "/dev/{below}"'
-        )
+        # Only of a device node we know where it belongs.
+        elsewhere = "mounts" in at.path or ".." in below.split("/")
+        hint = "begin it with '/'" if elsewhere else f'write "/dev/{below}"'
+        raise Mistake(at, f"'{at.key}' must be an absolute path, not '{parsed.text}'", hint)
     components = _shape(parsed).split("/")[1:]
     if ".." in components or "." in components:
         raise Mistake(at, f"'{at.key}' must not hold '.' or '..' as a directory")

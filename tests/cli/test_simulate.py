@@ -77,6 +77,16 @@ def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) 
     assert result.returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"), [("nul", "; did you mean 'genericdp.io/null'?"), ("vendor.example/modem", "")]
+)
+def test_what_the_node_does_not_offer_keeps_a_pod_pending(rules: Path, name: str, hint: str) -> None:
+    result = simulate(rules, "--allocate", name)
+    full = name if "/" in name else f"genericdp.io/{name}"
+    assert f"pod-1 asks for {full}=1: Pending, the node does not offer it{hint}\n\nPlug" in shown(result)
+    assert result.returncode == 1
+
+
 def test_a_bad_rule_file_is_shown_and_is_status_1(rules: Path) -> None:
     rules.write_text(RULES.replace("match", "mach"))
     result = simulate(rules)

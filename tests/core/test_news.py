@@ -33,12 +33,21 @@ def test_nothing_new_is_no_news() -> None:
 
 def test_a_new_resource_is_one_line_however_many_devices_it_has() -> None:
     assert said(Inventory(), an_inventory(a_stick("a"), gone(a_stick("b")))) == [
-        News("resource is offered", {"resource": NAME, "devices": "2", "unhealthy": "1"})
+        News(
+            "resource is offered",
+            {"resource": NAME, "devices": "2", "unhealthy": "1", "why": "it is unplugged"},
+        )
     ]
     assert said(Inventory(), an_inventory()) == [
         News("resource is offered", {"resource": NAME, "devices": "0"})
     ]
     assert said(an_inventory(), Inventory()) == [News("resource is no longer offered", {"resource": NAME})]
+
+
+def test_a_new_resource_says_why_devices_are_unhealthy_in_three_reasons_at_the_most() -> None:
+    devices = [replace(gone(a_stick(name)), reason=f"no link {name}") for name in "edcbaa"]
+    (line,) = said(Inventory(), an_inventory(*devices))
+    assert line.fields["why"] == "no link a; no link b; no link c; and 2 other reasons"
 
 
 def test_a_device_comes_leaves_comes_back_and_is_forgotten() -> None:

@@ -108,10 +108,10 @@ def show(report: Report, output: Output) -> None:
     rows = [row for resource in resources for row in _resource(resource, report)]
     if rows:
         output.line()
-        output.table(("DEVICE", "HEALTH", "FOR", "NODE", "LINK", "HELD BY"), rows, indent=2)
+        more = ", with what LINK says behind it" if _show_devices(rows, output) else ""
         if any(resource["devices"] for resource in resources):
             output.line()
-            output.line(f"Stable links: {report['linkDirectory']}/DEVICE, with what LINK says behind it.")
+            output.line(f"Stable links: {report['linkDirectory']}/DEVICE{more}.")
     elif report["state"] == "serving":
         output.line()
         output.line("no resources: no rule file names one")
@@ -159,6 +159,18 @@ def _surroundings(report: Report) -> Iterator[Row]:
         yield ("pods", Styled("known from the kubelet", Style.GOOD))
     else:
         yield ("pods", Styled(f"not known: nobody answers on {pods['socket']}", Style.NOTE))
+
+
+def _show_devices(rows: Sequence[Row], output: Output) -> bool:
+    """The table; whether it has a column of links: not where the device says it all."""
+    headings = ["DEVICE", "HEALTH", "FOR", "NODE", "LINK", "HELD BY"]
+    at = headings.index("LINK")
+    with_links = any(row[at] for row in rows if not isinstance(row, Styled))
+    if not with_links:
+        headings.pop(at)
+        rows = [row if isinstance(row, Styled) else (*row[:at], *row[at + 1 :]) for row in rows]
+    output.table(headings, rows, indent=2)
+    return with_links
 
 
 def _resource(resource: Mapping[str, Any], report: Report) -> Iterator[Row]:

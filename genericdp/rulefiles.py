@@ -15,11 +15,15 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from genericdp.core.parse import distinct, parse_rules, parse_settings
 from genericdp.core.rules import Resource
 from genericdp.core.settings import Settings
 from genericdp.errors import ConfigError, Location, Problem
+
+if TYPE_CHECKING:
+    import asyncio
 
 #: Where the rules come from when nobody says otherwise; later ones win.
 RULE_DIRECTORIES = (
@@ -35,6 +39,10 @@ SIZE_LIMIT = 1 << 20
 
 #: So much of a digest tells the versions of a file apart.
 DIGEST_LENGTH = 12
+
+#: How long a change waits for the next one, in seconds, and how long in all.
+SETTLE_S = 0.1
+SETTLE_AT_MOST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,18 +206,49 @@ class RuleFiles:
         directories = {place if os.path.isdir(place) else os.path.dirname(place) for place in self.places}
         directories |= {place for place in self.places if not place.endswith(".toml")}
 
+        settled = _Settled(on_change)
+
         def hear(names: frozenset[str]) -> None:
             # `..data` is what Kubernetes exchanges when a mounted ConfigMap changes.
             if not names or any(name.endswith(".toml") or name == "..data" for name in names):
-                on_change()
+                settled.hear()
 
         watches = [DirectoryWatch(directory or ".", hear) for directory in sorted(directories)]
 
         def close() -> None:
             for each in watches:
                 each.close()
+            settled.close()
 
         return close
+
+
+class _Settled:
+    """Calls `on_change` once it is quiet: copying over a file empties it first, and that would mask it."""
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._timer: asyncio.TimerHandle | None = None
+        self._first = 0.0
+
+    def hear(self) -> None:
+        import asyncio  # noqa: PLC0415  (as above)
+
+        loop = asyncio.get_running_loop()
+        if self._timer is None:
+            self._first = loop.time()
+        else:
+            self._timer.cancel()
+        due = min(loop.time() + SETTLE_S, self._first + SETTLE_AT_MOST_S)
+        self._timer = loop.call_at(due, self._fire)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._on_change()
 
 
 def read_settings(path: str | None) -> Settings:

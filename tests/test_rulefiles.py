@@ -11,7 +11,7 @@ import pytest
 
 from genericdp import rulefiles
 from genericdp.errors import ConfigError
-from genericdp.rulefiles import SIZE_LIMIT, RuleFiles, find, read_settings
+from genericdp.rulefiles import SETTLE_S, SIZE_LIMIT, RuleFiles, find, read_settings
 from tests.running import RunAsync
 
 DOMAIN = "example.com"
@@ -270,6 +270,47 @@ def test_an_edit_a_new_file_and_a_removal_are_heard(
         await until(files, lambda: write(etc / "20-b.toml", a_rule("b")))
         await until(files, (etc / "20-b.toml").unlink)
         await until(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
+
+    run_async(main())
+
+
+def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
+    run_async: RunAsync, directories: tuple[Path, Path]
+) -> None:
+    async def main() -> None:
+        usr, _ = directories
+        file, other = write(usr / "10-a.toml", a_rule("a")), usr / "20-b.toml"
+        files = load(usr)
+        heard = asyncio.Event()
+
+        def read() -> None:
+            files.reload()
+            seen.append(names(files))
+            heard.set()
+
+        seen: list[list[str]] = []
+        close = files.watch(read)
+        with file.open("w") as writer:
+            write(other, a_rule("b"))
+            await asyncio.sleep(SETTLE_S / 5)  # the other file is heard of
+            writer.write(a_rule("a"))
+        await heard.wait()
+        close()
+        assert seen == [["a", "b"]]
+
+    run_async(main())
+
+
+def test_changes_without_end_are_not_waited_for(run_async: RunAsync, directories: tuple[Path, Path]) -> None:
+    async def main() -> None:
+        usr, _ = directories
+        files = load(usr)
+        heard = asyncio.Event()
+        close = files.watch(heard.set)
+        while not heard.is_set():
+            write(usr / "10-a.toml", a_rule("a"))
+            await asyncio.sleep(SETTLE_S / 5)
+        close()
 
     run_async(main())
 

@@ -38,20 +38,38 @@ class Problem:
     source: str = ""
     severity: str = "error"
 
-    def render(self) -> str:
-        """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint."""
+    def render(self, width: int | None = None) -> str:
+        """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint.
+
+        With a width (columns), of a longer source line only what is around the place.
+        """
         lines = [f"{self.location}: {self.severity}: {self.message}"]
         if self.source:
             number = f"{self.location.line:5d}"
             # A tab before the caret must stay a tab, or the caret drifts off its column.
-            before = self.source[: self.location.column - 1]
+            source, column = self._around(None if width is None else width - len(number) - len(" | "))
+            before = source[:column]
             pad = "".join("\t" if char == "\t" else " " for char in before)
-            width = max(1, min(self.location.length, len(self.source) - len(before)))
-            lines.append(f"{number} | {self.source}")
-            lines.append(f"{' ' * len(number)} | {pad}{'^' * width}")
+            length = max(1, min(self.location.length, len(source) - len(before)))
+            lines.append(f"{number} | {source}")
+            lines.append(f"{' ' * len(number)} | {pad}{'^' * length}")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
+
+    def _around(self, room: int | None) -> tuple[str, int]:
+        """The source line, or as much of it around the place as there is room for; the place in that."""
+        column = self.location.column - 1
+        if room is None or len(self.source) <= room:
+            return self.source, column
+        # A third of the room before the place: what follows says more.
+        start = max(0, min(column - room // 3, len(self.source) - room))
+        cut = self.source[start : start + room]
+        if start:
+            cut = f"…{cut[1:]}"
+        if start + room < len(self.source):
+            cut = f"{cut[:-1]}…"
+        return cut, column - start
 
 
 class GenericdpError(Exception):

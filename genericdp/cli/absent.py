@@ -98,17 +98,17 @@ def show(absent: Absent, machine: Machine, output: Output) -> None:
             f"  {', '.join(_name(node) for node, each in absent.similar if each == text)}: {text}"
         )
     if not absent.waiting and not absent.remembered:
-        output.line("no rule asks for it, and nothing like it is remembered")
+        output.paragraph("no rule asks for it, and nothing like it is remembered")
     for resource, misses in absent.waiting:
         output.line()
         nearest = "what comes nearest:" if misses else "nothing that is there comes near"
         output.paragraph(Styled(f"{resource.name} wants this; {nearest}", Style.STRONG))
-        output.line(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
+        output.paragraph(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
         for miss in misses:
             output.paragraph(f"  {_name(miss.node)} {miss}")
     for name, device in absent.remembered:
         output.line()
-        output.line(Styled(f"{name} remembers it as {device.id}", Style.STRONG))
+        output.paragraph(Styled(f"{name} remembers it as {device.id}", Style.STRONG))
         output.table((), list(_facts(device, machine)), indent=2)
 
 

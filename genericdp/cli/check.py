@@ -81,7 +81,7 @@ def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Out
         checked = f"{_count(rule_files.files, 'rule file')}, {_count(rule_files.resources, 'resource')}"
         output.line(f"{checked}: ", Styled("no mistakes", Style.GOOD))
     else:
-        output.line(f"no rule files in {', '.join(rule_files.places)}")
+        output.paragraph(f"no rule files in {', '.join(rule_files.places)}")
 
 
 def errors_in(problems: Sequence[Problem]) -> list[Problem]:

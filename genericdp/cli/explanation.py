@@ -54,7 +54,7 @@ def _show_answer(explanation: Explanation, machine: Machine, output: Output) -> 
         output.paragraph(Styled(_why_not(explanation, machine), Style.BAD))
         return
     style = Style.GOOD if device.healthy else Style.BAD
-    output.line(Styled(str(device.health), style), f": {device.reason}" if device.reason else "")
+    output.paragraph(Styled(str(device.health), style), f": {device.reason}" if device.reason else "")
 
 
 def _why_not(explanation: Explanation, machine: Machine) -> str:
@@ -99,10 +99,10 @@ def _show_opinion(opinion: Opinion, explanation: Explanation, output: Output) ->
     else:
         text = f"{name} would take it, but {first[0].name} comes first"
     output.paragraph(Styled(text, Style.STRONG))
-    output.line(Styled(f"  {location.file}:{location.line}", Style.FAINT))
+    output.paragraph(Styled(f"  {location.file}:{location.line}", Style.FAINT))
     _show_match(opinion.match, output, indent=2)
     for number, (table, judged) in enumerate(opinion.tables, start=1):
-        output.line(f"  [[resource.node]] {number}, {table.container_paths[0].text}:")
+        output.paragraph(f"  [[resource.node]] {number}, {table.container_paths[0].text}:")
         _show_match(judged, output, indent=4)
 
 

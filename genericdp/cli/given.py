@@ -46,7 +46,7 @@ def given_of(offer: Offer, device: Device, link_dir: str, access_of: AccessOf) -
 
 def show_given(given: Given, output: Output) -> None:
     """For people."""
-    output.line(Styled(f"A container that is given {given.id} gets", Style.STRONG))
+    output.paragraph(Styled(f"A container that is given {given.id} gets", Style.STRONG))
     output.table((), list(_rows(given)), indent=2)
 
 

@@ -48,7 +48,7 @@ def show(machine: Machine, output: Output, *, everything: bool = False) -> None:
         output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
     if any(offer.devices for offer in inventory.offers.values()):
         output.line()
-        output.line(f"Stable links: {machine.settings.link_dir}/DEVICE, with what LINK says behind it.")
+        output.paragraph(f"Stable links: {machine.settings.link_dir}/DEVICE, with what LINK says behind it.")
     if not rows:
         output.line("no resources: no rule file names one; 'genericdp suggest' writes rules")
     overlaps = [

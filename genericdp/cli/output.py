@@ -57,9 +57,11 @@ class Output:
     def __init__(
         self, stream: TextIO, *, width: int | None = None, environment: Mapping[str, str] = os.environ
     ) -> None:
-        terminal = stream.isatty()
+        self._terminal = stream.isatty()
         self._stream = stream
-        self._colour = terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+        self._colour = (
+            self._terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+        )
         self.width = width or shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns
 
     def line(self, *cells: Cell) -> None:
@@ -80,17 +82,25 @@ class Output:
             else:
                 self._row(row, widths, " " * indent)
 
-    def paragraph(self, text: Cell) -> None:
+    def paragraph(self, *cells: Cell) -> None:
         """A text over as many lines as it takes, each as far in as the first."""
-        styled = _styled(text)
-        words = styled.text.lstrip(" ")
-        margin = " " * (len(styled.text) - len(words))
-        for line in wrap(words, max(_NARROW, self.width - len(margin))):
-            self._stream.write(margin + self._painted(line, styled.style) + "\n")
+        parts = [_styled(cell) for cell in cells]
+        whole = "".join(part.text for part in parts)
+        words = whole.lstrip(" ")
+        margin = len(whole) - len(words)
+        end = margin
+        for line in wrap(words, max(_NARROW, self.width - margin)):
+            start = whole.index(line, end)
+            end = start + len(line)
+            self._stream.write(" " * margin + self._painted_between(parts, start, end) + "\n")
 
     def problem(self, problem: Problem) -> None:
-        """A mistake in a file as compilers print it; only tabs stay, or the caret would be off."""
-        for number, line in enumerate(problem.render().split("\n")):
+        """A mistake in a file as compilers print it; only tabs stay, or the caret would be off.
+
+        On a terminal, of a long line only what is around the mistake.
+        """
+        rendered = problem.render(self.width if self._terminal else None)
+        for number, line in enumerate(rendered.split("\n")):
             shown = "\t".join(for_terminal(part) for part in line.split("\t"))
             if number == 0:
                 where, _, what = shown.partition(f" {problem.severity}: ")
@@ -115,6 +125,15 @@ class Output:
     def _shown(self, cell: Cell) -> str:
         styled = _styled(cell)
         return self._painted(styled.text, styled.style)
+
+    def _painted_between(self, parts: Sequence[Styled], start: int, end: int) -> str:
+        """What stands there of parts that follow each other."""
+        painted, at = "", 0
+        for part in parts:
+            piece = part.text[max(0, start - at) : max(0, end - at)]
+            painted += self._painted(piece, part.style)
+            at += len(part.text)
+        return painted
 
     def _painted(self, text: str, style: Style) -> str:
         if not self._colour or not style or not text:

@@ -82,7 +82,7 @@ def run(
         sys.stdout.reconfigure(line_buffering=True)
     output = Output(sys.stdout)
     for problem in rule_files.problems:
-        output.line(problem.render())
+        output.problem(problem)
     root = tempfile.mkdtemp(prefix="gdp-")
     try:
         show = Show(output, _below(settings, root))
@@ -157,7 +157,7 @@ class Show:
             await kubelet.wait_until(lambda: names <= kubelet.capacity.keys(), timeout_s=_PATIENCE_S)
         except TimeoutError:
             missing = ", ".join(sorted(names - kubelet.capacity.keys()))
-            self.output.line(Styled(f"not registered: {missing}", Style.BAD))
+            self.output.paragraph(Styled(f"not registered: {missing}", Style.BAD))
 
     def _show_node(self, kubelet: Kubelet) -> None:
         self.output.line("The node offers:")
@@ -175,22 +175,19 @@ class Show:
 
     async def _allocate(self, kubelet: Kubelet, number: int, wanted: Wanted) -> bool:
         name = f"pod-{number}"
+        asks = f"{name} asks for {wanted.resource}={wanted.count}: "
         if wanted.resource not in kubelet.capacity:
             # A kubelet would start it without a word; no scheduler would send it there.
             hint = nearest(wanted.resource, kubelet.capacity)
             outcome = f"Pending, the node does not offer it{hint and f'; {hint}'}"
-            self.output.line(
-                f"{name} asks for {wanted.resource}={wanted.count}: ", Styled(outcome, Style.BAD)
-            )
+            self.output.paragraph(asks, Styled(outcome, Style.BAD))
             self.output.line()
             return False
         container = Container("main", limits={wanted.resource: wanted.count})
         status = await kubelet.admit(Pod(name, [container]))
         fine = status.phase is Phase.RUNNING
         style = Style.GOOD if fine else Style.BAD
-        self.output.line(
-            f"{name} asks for {wanted.resource}={wanted.count}: ", Styled(_outcome(status), style)
-        )
+        self.output.paragraph(asks, Styled(_outcome(status), style))
         created = status.containers["main"].created
         if created is not None:
             self.output.line()
@@ -209,7 +206,7 @@ class Show:
     async def _follow(self, kubelet: Kubelet, serving: "asyncio.Future[None]", seconds: float | None) -> None:
         end = "Ctrl-C ends it" if seconds is None else f"It ends after {seconds:g} s"
         log.configure(LogFormat.TEXT, "info", stream=sys.stdout)
-        self.output.line(f"Plug something in, pull it out, edit a rule. {end}.")
+        self.output.paragraph(f"Plug something in, pull it out, edit a rule. {end}.")
         watching = asyncio.ensure_future(self._show_changes(kubelet))
         ended = asyncio.ensure_future(self._ended.wait())
         try:
@@ -228,7 +225,7 @@ class Show:
             for name in sorted(before.keys() | self._shown.keys()):
                 old, new = before.get(name, (0, 0)), self._shown.get(name, (0, 0))
                 if old != new:
-                    self.output.line(
+                    self.output.paragraph(
                         f"{name}: capacity {_change(old[0], new[0])}, allocatable {_change(old[1], new[1])}"
                     )
 

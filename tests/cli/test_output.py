@@ -2,10 +2,12 @@
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from genericdp.cli.output import Output, Row, Style, Styled, columns, fit, wrap
+from genericdp.errors import Location, Problem
 
 
 class Terminal(io.StringIO):
@@ -124,3 +126,54 @@ def test_a_paragraph_between_the_rows_takes_the_whole_width() -> None:
         "  than the columns",
         "cc  d",
     ]
+
+
+def test_a_paragraph_keeps_the_style_of_each_of_its_parts_over_its_lines() -> None:
+    terminal = Terminal()
+    output = Output(terminal, width=20, environment={})
+    output.paragraph("  pod-1 asks for ", Styled("example.com/ftdi", Style.STRONG), Styled(": no", Style.BAD))
+    assert terminal.getvalue() == (
+        "  pod-1 asks for\n"
+        "  \x1b[1mexample.com/ftdi\x1b[0m\x1b[31m:\x1b[0m\n"
+        "  \x1b[31mno\x1b[0m\n"
+    )  # fmt: skip
+
+
+def test_what_is_not_for_a_terminal_has_no_colour_in_a_paragraph_either() -> None:
+    stream = io.StringIO()
+    Output(stream, width=20).paragraph("a ", Styled("b", Style.BAD))
+    assert stream.getvalue() == "a b\n"
+
+
+LONG = Problem(
+    Location("a.toml", 3, 67, 7),
+    "unknown key 'matches' in [[resource]]",
+    "did you mean 'match'?",
+    "resource = [{ name = 'a-long-name-of-a-resource', group_by = 'x', matches = { TAG = 'tty', A = 'b' } }]",
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "line", "caret"),
+    [
+        (1, "resource = [{ name = 'a-long-name-of-a-resource', g…", "^^^^^^^"),
+        (67, "…group_by = 'x', matches = { TAG = 'tty', A = 'b' }…", "                 ^^^^^^^"),
+        (97, "…oup_by = 'x', matches = { TAG = 'tty', A = 'b' } }]", f"{' ' * 45}^^^^^^^"),
+    ],
+)
+def test_on_a_terminal_a_long_line_is_shown_around_the_mistake(column: int, line: str, caret: str) -> None:
+    terminal = Terminal()
+    problem = replace(LONG, location=Location("a.toml", 3, column, 7))
+    Output(terminal, width=60, environment={"NO_COLOR": "1"}).problem(problem)
+    assert terminal.getvalue() == (
+        f"a.toml:3:{column}: error: unknown key 'matches' in [[resource]]\n"
+        f"    3 | {line}\n"
+        f"      | {caret}\n"
+        "  hint: did you mean 'match'?\n"
+    )
+
+
+def test_a_file_gets_the_whole_line() -> None:
+    stream = io.StringIO()
+    Output(stream, width=60).problem(LONG)
+    assert f"    3 | {LONG.source}\n" in stream.getvalue()

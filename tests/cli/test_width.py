@@ -1,0 +1,73 @@
+"""On a screen of 80 columns nothing that is said of a machine is wider, however long its names are."""
+
+import io
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from genericdp.cli import absent, explanation
+from genericdp.cli import list as listing
+from genericdp.cli.access import Access
+from genericdp.cli.explain import described
+from genericdp.cli.machine import Machine, machine_of
+from genericdp.cli.output import Output, columns
+from genericdp.core.explain import explain
+from genericdp.core.settings import Settings
+from genericdp.core.sought import Sought
+from tests.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+
+RULES = """
+[[resource]]
+name = "a-very-long-domain.of-a-vendor.example.com/serial-adapters-of-the-third-floor"
+match = { SUBSYSTEM = "tty", usb = { vendor = "0403", serial = "A50285BI-with-a-serial-number-that-goes*" } }
+env = { A_VERY_LONG_NAME_OF_AN_ENVIRONMENT_VARIABLE_THAT_SOMEBODY_CHOSE = "{ID_MODEL|none}{ID_MODEL|none}" }
+
+[[resource]]
+name = "a-very-long-domain.of-a-vendor.example.com/modems-of-the-third-floor-in-the-left-wing"
+match = { usb = { vendor = "2c7c" } }
+group_by = "usb_device"
+[[resource.node]]
+match = { SUBSYSTEM = "tty" }
+container_path = "/dev/a/directory/that/is/deep/and/has/a/long/name/modem-at-{index}-{devname}"
+[[resource.node]]
+match = { SUBSYSTEM = "usbmisc" }
+
+[[resource]]
+name = "tty"
+match = { SUBSYSTEM = "tty" }
+"""
+SERIAL = "A50285BI-with-a-serial-number-that-goes-on-and-on"
+ACCESS = Access(0o20660, 0, "root", 20, "a-long-group-name-of-somebody")
+SETTINGS = Settings(domain="example.com", link_dir="/run/some/where/else/far/away/genericdp/links")
+
+
+def machines() -> tuple[Machine, Machine]:
+    """One with everything plugged in, and the same one after the first adapter was pulled out."""
+    first = a_usb_serial(0, serial=SERIAL)
+    others = [a_usb_serial(1, port="3.1.4.1.5.9.2", serial=None, devnum=5), *a_modem(), a_fuse()]
+    before = machine_of(SETTINGS, resources_of(RULES), by_sys_path(first, *others))
+    return before, machine_of(SETTINGS, resources_of(RULES), by_sys_path(*others), before.memory)
+
+
+def said() -> Iterator[Callable[[Output], None]]:
+    machine, after = machines()
+    yield lambda output: listing.show(machine, output, everything=True)
+    yield lambda output: listing.show(after, output)
+    for node in [device for device in machine.devices.values() if device.device_node]:
+        explained = explain(node, machine.claims, machine.inventory)
+        yield lambda output, each=explained: explanation.show(each, machine, output, lambda _: ACCESS)  # type: ignore[misc]
+    found = described(Sought(serial=SERIAL), after)
+    assert isinstance(found, absent.Absent)
+    yield lambda output: absent.show(found, after, output)
+
+
+@pytest.mark.parametrize("width", [80, 60, 132])
+def test_nothing_is_wider_than_the_screen(width: int) -> None:
+    widest = 0
+    for show in said():
+        stream = io.StringIO()
+        show(Output(stream, width=width))
+        lines = stream.getvalue().splitlines()
+        assert [line for line in lines if columns(line) > width] == []
+        widest = max(widest, *(columns(line) for line in lines))
+    assert widest > width - 10

@@ -33,7 +33,8 @@ def simulate(rules: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "0.2",
         *arguments,
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    wide = {**os.environ, "COLUMNS": "132"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=wide)
 
 
 def shown(result: subprocess.CompletedProcess[str]) -> str:

@@ -15,7 +15,7 @@ from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.match import usb_value
-from genericdp.core.place import unit_of
+from genericdp.core.place import LEGACY_SERIAL, unit_of
 from genericdp.core.quoting import exactly
 from genericdp.core.together import Together
 
@@ -32,6 +32,7 @@ class By(StrEnum):
     PLACE = "place"
     INTERFACE = "interface"
     NAME = "name"
+    KIND = "kind"
     ARRIVAL = "arrival"
 
 
@@ -51,6 +52,9 @@ _BY_ARRIVAL = re.compile(r"(?:dm-|md|tap|input/|hidraw|vfio/)\d*.*")
 
 #: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
 _NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
+#: Buses: what is said here, is said of a unit and not of one of its nodes.
+_WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
+
 _AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
 
@@ -112,17 +116,25 @@ def _usb_clues(unit: UdevDevice) -> Iterator[Clue]:
 
 
 def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
+    for above in node.ancestors():
+        if above.subsystem == "hid":
+            # Over Bluetooth, the first one is the address of the device.
+            for name, by in (("HID_UNIQ", By.SERIAL), ("HID_NAME", By.MODEL)):
+                if value := above.properties.get(name):
+                    yield Clue(by, {"parent": {name: exactly(value)}})
+        if above.subsystem == "net":
+            yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
     for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID"):
         if value := node.properties.get(name):
             yield Clue(By.SERIAL, {name: exactly(value)})
     for name, by in (("PCI_ID", By.MODEL), ("PCI_SLOT_NAME", By.PLACE)):
         if value := unit.properties.get(name):
             yield Clue(by, {"parent": {name: exactly(value)}})
-    for above in node.ancestors():
-        if above.subsystem == "net":
-            yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
-    if unit is not node and not unit.sys_path.startswith("/sys/devices/virtual/"):
-        yield Clue(By.PLACE, {"DEVPATH": f"{_lasting(unit.sys_path.removeprefix('/sys'))}/*"})
+    if unit.sys_path.startswith("/sys/devices/virtual/"):
+        yield Clue(By.KIND, {})
+    else:
+        below = "" if unit is node else "/*"
+        yield Clue(By.PLACE, {"DEVPATH": _lasting(unit.sys_path.removeprefix("/sys")) + below})
 
 
 def _lasting(path: str) -> str:
@@ -132,8 +144,7 @@ def _lasting(path: str) -> str:
 
 def details(node: UdevDevice) -> Iterator[Conditions]:
     """What tells a device node from the other ones of its unit, the best detail first."""
-    interface = usb_value(node, "interface")
-    if interface:
+    if interface := usb_value(node, "interface"):
         yield {"usb": {"interface": exactly(interface)}}
     if node.subsystem == "block" and node.devtype:
         yield {"DEVTYPE": exactly(node.devtype)}
@@ -143,19 +154,21 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     if number is not None:
         before, after = exactly(number.string[: number.start()]), exactly(number.string[number.end() :])
         yield {"DEVNAME": f"{before}[0-9]*{after}"}
-    if index := node.attributes.get("index", ""):
-        yield {"ATTR{index}": exactly(index)}
+    for attribute in ("index", "port_number", "name", "line"):
+        # Elsewhere, the lines of serial ports are numbered in the order of arrival.
+        if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
+            yield from _nearest(node, attribute)
+
+
+def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:
+    """The attribute of the node, or of the nearest of its parents that has it."""
     for above in node.self_and_ancestors():
-        if above.subsystem == "usb":
-            break
-        if port := above.attributes.get("port_number", ""):
-            own: Conditions = {"ATTR{port_number}": exactly(port)}
-            yield own if above is node else {"parent": own}
-            break
-    for above in node.ancestors():
-        if above.subsystem == "input" and (name := above.attributes.get("name", "")):
-            yield {"parent": {"SUBSYSTEM": "input", "ATTR{name}": exactly(name)}}
-            break
+        if above.subsystem in _WHERE_UNITS_BEGIN:
+            return
+        if value := above.attributes.get(attribute):
+            own: Conditions = {f"ATTR{{{attribute}}}": exactly(value)}
+            yield own if above is node else {"parent": {"SUBSYSTEM": exactly(above.subsystem), **own}}
+            return
 
 
 def joined(one: Conditions, other: Conditions) -> Conditions:

@@ -21,7 +21,7 @@ _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen"
 _ORDINALS = (("index", "index"), ("port_number", "port"))
 
 #: The platform device of the PC's serial ports: there, and only there, `line` is a fixed address.
-_LEGACY_SERIAL = "serial8250"
+LEGACY_SERIAL = "serial8250"
 _LINE = (("line", "line"),)
 
 #: A kernel name in three parts: the driver's word for it, the number of arrival, the rest.
@@ -159,7 +159,7 @@ def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice
     stem = _stem(device)
     # A tty or a camera's picture is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
-    for attribute, word in _LINE if unit.sys_name == _LEGACY_SERIAL else _ORDINALS:
+    for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
     for subsystem, told in _TOLD_BY.items():
         chain = [each for each in own if each.subsystem == subsystem]

@@ -20,7 +20,7 @@ def reasons(group: Together, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     serial = None if usb is None else serial_of(usb)
     match by:
         case By.SERIAL:
-            yield "By serial number: the rule finds this unit wherever it is plugged in."
+            yield f"By serial number: the rule finds this unit wherever it is{' plugged in' if usb else ''}."
             if serial is not None and _is_shared(serial):
                 yield (
                     f"Many makers give every unit the serial number '{serial}'. A second one of this "
@@ -47,6 +47,8 @@ def reasons(group: Together, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
             )
         case By.PORT | By.PLACE:
             yield "By its place in the machine: whatever is there is taken."
+        case By.KIND:
+            yield "By what it is: nothing else here is the same."
         case By.INTERFACE:
             yield "By the name of its network interface."
         case By.NAME:

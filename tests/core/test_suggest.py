@@ -260,6 +260,12 @@ def test_what_a_driver_numbers_in_the_order_of_arrival_is_no_part_of_a_place() -
     assert 'match.DEVPATH = "/devices/platform/soc/gpio-mock.*.auto/*"' in suggestion.table
 
 
+def test_what_is_a_unit_by_itself_is_known_by_its_own_place() -> None:
+    node = a_device("/sys/devices/soc/mailbox", subsystem="mailbox", node="/dev/mailbox", number="c 9:0")
+
+    assert 'match = { SUBSYSTEM = "mailbox", DEVPATH = "/devices/soc/mailbox" }' in suggested(node).table
+
+
 def test_a_tap_is_known_by_its_interface() -> None:
     net = a_device("/sys/devices/virtual/net/vm0", subsystem="net", properties={"INTERFACE": "vm0"})
     tap = a_device(
@@ -390,7 +396,10 @@ def test_ports_of_one_interface_are_told_apart_by_their_numbers() -> None:
         node = f"/dev/ttyUSB{number}"
         ports.append(a_device(path, subsystem="tty", node=node, number=f"c 188:{number}", parent=serial))
 
-    assert 'match.parent = { "ATTR{port_number}" = "1" }' in suggested(*ports[::-1], by_itself=True).table
+    assert (
+        'match.parent = { SUBSYSTEM = "usb-serial", "ATTR{port_number}" = "1" }'
+        in suggested(*ports[::-1], by_itself=True).table
+    )
 
 
 def test_a_camera_s_nodes_are_told_apart_by_their_indexes() -> None:
@@ -440,6 +449,102 @@ def test_the_details_of_a_node_stand_below_those_of_its_unit() -> None:
     assert (
         'match.parent = { SUBSYSTEM = "input", "ATTR{name}" = "Mic", parent = { PCI_ID = "8086:A" } }'
         in suggestion.table
+    )
+
+
+def a_pad(number: int, address: str = "", name: str = "Pad") -> tuple[UdevDevice, ...]:
+    """A game controller that the kernel knows without a bus: over Bluetooth, or made by a program."""
+    path = f"/sys/devices/virtual/misc/uhid/0005:054C:09CC.{number:04}"
+    hid = a_device(path, subsystem="hid", properties={"HID_UNIQ": address, "HID_NAME": name})
+    above = a_device(f"{path}/input/input{number}", subsystem="input", attributes={"name": name}, parent=hid)
+    return tuple(
+        a_device(
+            f"{above.sys_path}/{kind}{number}",
+            subsystem="input",
+            node=f"/dev/input/{kind}{number}",
+            number=f"c 13:{number + 64 * (kind == 'event')}",
+            parent=above,
+        )
+        for kind in ("event", "js")
+    )
+
+
+def test_a_bluetooth_device_is_known_by_its_address() -> None:
+    suggestion = suggested(*a_pad(1, "aa:bb"), *a_pad(2, "aa:cc"))
+
+    assert suggestion.reasons[0] == "By serial number: the rule finds this unit wherever it is."
+    assert suggestion.table[2:4] == (
+        'match = { SUBSYSTEM = "input", parent = { HID_UNIQ = "aa:bb" } }',
+        'group_by = "parent"  # nodes of one unit make one device',
+    )
+
+
+def test_a_device_on_no_bus_and_without_an_address_is_known_by_what_it_calls_itself() -> None:
+    assert suggested(*a_pad(1), *a_pad(2, name="Other")).by is By.MODEL
+    twins = suggested(*a_pad(1), *a_pad(2))
+    assert twins.by is By.ARRIVAL
+    assert 'match = { DEVNAME = ["/dev/input/event1", "/dev/input/js1"] }' in twins.table
+
+    tablet = a_device("/sys/devices/virtual/input/input9", subsystem="input", attributes={"name": "Tablet"})
+    node = a_device(
+        f"{tablet.sys_path}/event9",
+        subsystem="input",
+        node="/dev/input/event9",
+        number="c 13:73",
+        parent=tablet,
+    )
+    suggestion = suggested(node, *a_pad(1))
+
+    assert suggestion.reasons == ("By what it is: nothing else here is the same.",)
+    assert suggestion.table[2] == (
+        'match = { SUBSYSTEM = "input", parent = { SUBSYSTEM = "input", "ATTR{name}" = "Tablet" } }'
+    ) or suggestion.table[2:4] == (
+        'match.SUBSYSTEM = "input"',
+        'match.parent = { SUBSYSTEM = "input", "ATTR{name}" = "Tablet" }',
+    )
+
+
+def test_buses_of_one_card_are_told_apart_by_their_names() -> None:
+    pci = a_device("/sys/devices/pci0000:00/0000:00:02.0", subsystem="pci", properties={"PCI_ID": "8086:A"})
+    buses = []
+    for number, name in enumerate(("gmbus dpb", "gmbus dpc")):
+        adapter = a_device(
+            f"{pci.sys_path}/i2c-{number}", subsystem="i2c", attributes={"name": name}, parent=pci
+        )
+        path, node = f"{adapter.sys_path}/i2c-dev/i2c-{number}", f"/dev/i2c-{number}"
+        attributes = {"name": name}
+        buses.append(
+            a_device(
+                path,
+                subsystem="i2c-dev",
+                node=node,
+                number=f"c 89:{number}",
+                attributes=attributes,
+                parent=adapter,
+            )
+        )
+
+    assert 'match."ATTR{name}" = "gmbus dpc"' in suggested(*buses[::-1]).table
+
+
+def test_the_serial_ports_of_a_pc_are_told_apart_by_their_lines() -> None:
+    platform = a_device("/sys/devices/platform/serial8250", subsystem="platform")
+    ports = [
+        a_device(
+            f"{platform.sys_path}/tty/ttyS{number}",
+            subsystem="tty",
+            node=f"/dev/ttyS{number}",
+            number=f"c 4:{64 + number}",
+            attributes={"line": str(number)},
+            parent=platform,
+        )
+        for number in (0, 1)
+    ]
+
+    assert suggested(*ports).table[2:5] == (
+        'match.SUBSYSTEM = "tty"',
+        'match.DEVPATH = "/devices/platform/serial8250/*"',
+        'match."ATTR{line}" = "0"',
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from genericdp.cli.options import open_rules
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain import explain
 from genericdp.core.memory import Memory
+from genericdp.core.offer import Refusal
 from genericdp.core.settings import Settings
 from genericdp.core.sought import Sought
 from genericdp.core.suggest import Present
@@ -141,6 +143,7 @@ def test_explain_of_what_is_absent() -> None:
     machine = a_machine(other, memory=before.memory)
     found = described(Sought(serial="A50285BI"), machine)
     assert isinstance(found, absent.Absent)
+    found = replace(found, refused=(Refusal("example.com/x", "/dev/x", "it is dangerous"),))
     printed = {
         key.removesuffix("[]") if key == "devices[]" else key
         for key in all_keys(absent.as_json(found, machine))

@@ -11,7 +11,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.identity import natural
 from genericdp.core.near import NearMiss, near_misses
-from genericdp.core.offer import Device
+from genericdp.core.offer import Device, Refusal
 from genericdp.core.rules import Resource
 from genericdp.core.sought import Sought
 
@@ -25,6 +25,7 @@ class Absent:
     said        what is known first, a sentence
     similar     (device node, what it is instead)
     waiting     the resources that would take it, each with what comes nearest to it
+    refused     what a resource takes and does not offer, with the reason
     remembered  (resource, device) as it was when it was there
     is_offered  whether there is a Healthy device after all
     """
@@ -32,6 +33,7 @@ class Absent:
     said: str
     similar: tuple[tuple[UdevDevice, str], ...] = ()
     waiting: tuple[tuple[Resource, tuple[NearMiss, ...]], ...] = ()
+    refused: tuple[Refusal, ...] = ()
     remembered: tuple[tuple[str, Device], ...] = ()
     is_offered: bool = False
 
@@ -73,6 +75,7 @@ def of_resource(word: str, machine: Machine) -> Absent | None:
             return Absent(
                 said,
                 waiting=_waiting([resource], machine),
+                refused=tuple(each for each in machine.inventory.refusals if each.resource == resource.name),
                 remembered=tuple((resource.name, device) for device in absent),
                 is_offered=bool(healthy),
             )
@@ -93,6 +96,8 @@ def _waiting(
 def show(absent: Absent, machine: Machine, output: Output) -> None:
     """For people: the answer, near misses, who waits for it, what is remembered."""
     output.paragraph(Styled(absent.said, Style.STRONG))
+    for refusal in absent.refused:
+        output.paragraph(Styled(f"{refusal.node} is taken, but not offered: {refusal.reason}", Style.BAD))
     for text in dict.fromkeys(text for _, text in absent.similar):
         output.paragraph(
             f"  {', '.join(_name(node) for node, each in absent.similar if each == text)}: {text}"
@@ -168,6 +173,7 @@ def as_json(absent: Absent, machine: Machine) -> dict[str, object]:
             }
             for resource, misses in absent.waiting
         ],
+        "refused": [{"node": refusal.node, "reason": refusal.reason} for refusal in absent.refused],
         "remembered": [
             {
                 "resource": name,

@@ -172,6 +172,31 @@ def test_a_resource_with_devices_names_them_and_those_that_are_absent() -> None:
     assert found.is_offered
 
 
+def test_what_a_resource_takes_and_cannot_offer_is_said_with_the_reason() -> None:
+    rules = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ncontainer_path = "/dev/{ID_MODEL}"\n'
+    machine = a_machine(a_fuse(), rules=rules)
+    found = named("x", machine)
+
+    assert (
+        told(found, machine)
+        == """\
+example.com/x offers no device
+/dev/fuse is taken, but not offered: it has no property ID_MODEL, which a
+template names without a default
+
+example.com/x wants this; nothing that is there comes near
+  50-test.toml:2
+"""
+    )
+    assert isinstance(found, Absent)
+    assert absent.as_json(found, machine)["refused"] == [
+        {
+            "node": "/dev/fuse",
+            "reason": "it has no property ID_MODEL, which a template names without a default",
+        }
+    ]
+
+
 def test_a_word_that_means_nothing_is_an_error() -> None:
     with pytest.raises(GenericdpError) as raised:
         named("ttyUSB7", a_machine(a_fuse()))
@@ -207,6 +232,7 @@ def test_the_form_for_programs() -> None:
                 ],
             }
         ],
+        "refused": [],
         "remembered": [
             {
                 "resource": "example.com/meter",

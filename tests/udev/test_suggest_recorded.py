@@ -60,3 +60,39 @@ def test_the_starter_file_for_a_recorded_device_leaves_nothing(
     assert printed(capsys, "suggest", "--all", "--rules", str(rules)).startswith(
         "# There is nothing here that a rule should be written for.\n"
     )
+
+
+#: What an attacker with a programmable stick would try on a rule file, a shell, a terminal, a glob.
+HOSTILE = (
+    '"\n[[resource]]\nname = "evil"\nmatch = { DEVNAME = "*" }\n#',
+    "*",
+    "a|b|[!a]*?\\",
+    "$(reboot)`reboot`;reboot",
+    "\x1b[2J\x1b]0;owned\x07\x9b31m",
+    "\u202e\u2028\u2029\x85",
+    "\udcff\udcfe",
+    "'''\"\"\"{{}}{ID_MODEL}",
+)
+
+
+@pytest.mark.testbed
+@pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_device_can_write_more_into_its_rule_than_what_it_is(
+    said: str, bed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty, rules = tmp_path / "rules.d", tmp_path / "50-suggested.toml"
+    empty.mkdir()
+    usb = gadgets.Usb("2", 5, "0403", "6001", said, said, said)
+    hostile = (*usb.entries(), *usb.serial_port(0, 0, "ftdi_sio"))
+    bed.plug(hostile, gadgets.serial_dongle("3", tty=1, serial="harmless", devnum=6)[2:])
+    text = printed(capsys, "suggest", "/dev/ttyUSB0", "--rules", str(empty))
+    rules.write_text(text)
+
+    assert text.replace("\n", "").isprintable()
+    printed(capsys, "check", str(rules))
+    listed = json.loads(printed(capsys, "list", "--json", "--rules", str(rules)))
+    (resource,) = listed["resources"]
+    (device,) = resource["devices"]
+    assert [node["path"] for node in device["nodes"]] == ["/dev/ttyUSB0"]
+    for verb in (["explain", "/dev/ttyUSB0"], ["explain", "--usb", "0403:6001"], ["suggest", "--all"]):
+        assert printed(capsys, *verb, "--rules", str(rules)).replace("\n", "").isprintable()

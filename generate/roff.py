@@ -10,7 +10,7 @@ import textwrap
 
 _LITERAL = {"\\": "\\e", "-": "\\-", "'": "\\(aq", '"': "\\(dq", "^": "\\(ha", "`": "\\(ga", "~": "\\(ti"}
 #: What is typed, in a sentence: options, paths, command lines in quotes.
-_TYPED = re.compile(r"'[^']*'|--[a-z][a-z-]*|(?<![\w/])/[\w./-]+[\w/]")
+_TYPED = re.compile(r"`[^`]*`|'[^']*'|--[a-z][a-z-]*|(?<![\w/])/[\w./-]+[\w/]")
 
 
 def literal(text: str) -> str:
@@ -22,9 +22,13 @@ def prose(text: str) -> str:
     """A sentence. What is typed in it stays together and as it is."""
     shown, at = "", 0
     for typed in _TYPED.finditer(text):
-        shown += _plain(text[at : typed.start()]) + literal(typed.group(0))
+        shown += _plain(text[at : typed.start()]) + _typed(typed.group(0))
         at = typed.end()
     return _line_start(shown + _plain(text[at:]))
+
+
+def _typed(text: str) -> str:
+    return bold(text.strip("`")) if text.startswith("`") else literal(text)
 
 
 def bold(text: str) -> str:

@@ -1,13 +1,17 @@
-"""`genericdp run`: the daemon, in the foreground, as a service manager starts it."""
+"""`genericdp run`: the daemon, in the foreground, as a service manager starts it.
+
+The rules of this file:
+
+* The daemon is loaded when it runs: who asks for the help, the manual or completion of the verb does
+  not wait for gRPC.
+"""
 
 import argparse
-import asyncio
 import signal
 
 from genericdp import log
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.core.settings import Settings
-from genericdp.daemon import Daemon
 from genericdp.rulefiles import RuleFiles
 from genericdp.systemd import Notify
 
@@ -28,11 +32,17 @@ def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
     log.configure(settings.log_format, settings.log_level)
     for problem in rule_files.problems:
         _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
+    import asyncio  # noqa: PLC0415  (see the rules of this file)
+
     asyncio.run(_serve(settings, rule_files))
     return 0
 
 
 async def _serve(settings: Settings, rule_files: RuleFiles) -> None:
+    import asyncio  # noqa: PLC0415
+
+    from genericdp.daemon import Daemon  # noqa: PLC0415
+
     daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

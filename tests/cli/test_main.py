@@ -192,7 +192,7 @@ def test_a_reader_that_went_away_is_no_error() -> None:
     assert (program.returncode, err) == (141, "")
 
 
-@pytest.mark.parametrize("name", ["check", "list", "explain", "status", "monitor"])
+@pytest.mark.parametrize("name", sorted({*VERBS} - {"simulate"}))  # which is the kubelet's side
 def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str) -> None:
     """A verb pays for what it uses; `check` runs where neither grpc nor libudev can be loaded."""
     script = (
@@ -208,7 +208,7 @@ def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str
 
 
 @pytest.mark.parametrize(
-    "typed", [["check"], ["list"], ["list", "--json"], ["explain", "/dev/null"], ["suggest", "/dev/null"]]
+    "typed", [["list"], ["list", "--json"], ["explain", "/dev/null"], ["suggest", "/dev/null"]]
 )
 def test_an_answer_about_the_machine_takes_no_event_loop_and_nothing_of_the_kubelets_side(
     typed: list[str], tmp_path: Path
@@ -220,6 +220,25 @@ def test_an_answer_about_the_machine_takes_no_event_loop_and_nothing_of_the_kube
     )
     done = subprocess.run(
         [sys.executable, "-c", script, *typed, "--rules", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "words", ["check --rules {}", "schema rules", "status", "complete resources --rules {}"]
+)
+def test_what_is_not_about_devices_loads_nothing_of_udevs_either(words: str, tmp_path: Path) -> None:
+    script = (
+        "import sys; from genericdp.cli.main import main; main(sys.argv[1:]);"
+        "heavy = {'asyncio', 'grpc', 'google.protobuf', 'usb', 'ssl', 'pyudev', 'ctypes', 'logging'};"
+        "print(sorted(heavy & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words.format(tmp_path).split()],
         capture_output=True,
         text=True,
         timeout=30,

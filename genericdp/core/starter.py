@@ -17,7 +17,7 @@ from genericdp.core.clues import By, joined, kind_of, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.identity import natural
 from genericdp.core.reasons import listed
-from genericdp.core.suggest import Present, suggest_for, table_of
+from genericdp.core.suggest import DIRECTORY, Present, suggest_for, table_of
 from genericdp.core.title import name_of, taken_by, title_of
 from genericdp.core.together import Together, together
 
@@ -25,6 +25,9 @@ from genericdp.core.together import Together, together
 _IN_EVERY_CONTAINER = frozenset({"null", "zero", "full", "random", "urandom", "tty", "console", "ptmx"})
 _CONSOLES = re.compile(r"tty\d+|vcs[au]?\d*")
 
+
+#: Where the file is to be saved, unless the operator knows better: behind the rules that are there.
+FILE = f"{DIRECTORY}/90-found.toml"
 
 _BEGINNING = (
     "A beginning: what this machine has and no rule took, a resource for each kind of it. Give them "
@@ -51,7 +54,7 @@ class Starter:
     @property
     def text(self) -> str:
         """The rule file, with comments."""
-        lines = list(rule_text.comment(_BEGINNING if self.chapters else _NOTHING))
+        lines = list(rule_text.comments((FILE, _BEGINNING) if self.chapters else (_NOTHING,)))
         for chapter in self.chapters:
             lines += ["", *chapter]
         if self.left_out:

@@ -38,6 +38,8 @@ def test_what_no_rule_takes_gets_one_and_what_is_left_out_is_said() -> None:
     assert (
         started(a_fuse(), *twins, *usb, null, mem, *consoles, *a_modem())
         == """\
+# /etc/genericdp/rules.d/90-found.toml
+#
 # A beginning: what this machine has and no rule took, a resource for each kind
 # of it. Give them the names that you want, and delete what no pod needs. For
 # one unit by itself: 'genericdp suggest DEVICE'.

@@ -34,6 +34,7 @@ from genericdp.standby import refuse_company, until_alone
 from genericdp.state import StateFile
 from genericdp.systemd import Notify
 from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices
+from genericdp.watch import DirectoryWatch
 from genericdp.witness import Witness
 
 #: How long a change of the memory may wait for the disk, in seconds: a storm is written once.
@@ -135,6 +136,7 @@ class Daemon:
         self._awake = asyncio.Event()
         self._stepped = asyncio.Event()
         self._link_timer: asyncio.TimerHandle | None = None
+        self._links_mended: float | None = None
         self._save_timer: asyncio.TimerHandle | None = None
 
     def stop(self) -> None:
@@ -181,6 +183,7 @@ class Daemon:
             # Subscribed before enumerated: what happens in between is heard, not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self.rules.watch(self.reload))
+            stack.callback(DirectoryWatch(self.settings.link_dir, self._hear_of_links).close)
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # They were read before they were watched: it may have stood by for days since.
                 self._read_rules()
@@ -315,6 +318,18 @@ class Daemon:
             loop = asyncio.get_running_loop()
             self._link_timer = loop.call_later(LINK_AGAIN_S, self.step)
         return failed
+
+    def _hear_of_links(self, names: frozenset[str]) -> None:
+        # What we do ourselves is heard, too.
+        if self._links.intact(names):
+            return
+        loop = asyncio.get_running_loop()
+        if self._links_mended is None or loop.time() - self._links_mended > LINK_AGAIN_S:
+            self._links_mended = loop.time()
+            _log.warning("somebody changed our links, making them again", directory=self._links.directory)
+            self.step()
+        elif self._link_timer is None:  # whoever it is does it again and again
+            self._link_timer = loop.call_later(LINK_AGAIN_S, self.step)
 
     async def _forget(self) -> None:
         """Let go of absent devices once their grace has passed and nobody holds them."""

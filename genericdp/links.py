@@ -11,7 +11,7 @@ The rules of this file:
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from genericdp.errors import GenericdpError
@@ -26,6 +26,7 @@ class Links:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._ours: set[str] = set()
+        self._made: dict[str, str] = {}
 
     def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
         """Make the links be as wanted: name -> device node path, or None for an absent device.
@@ -34,6 +35,7 @@ class Links:
         is no directory to make them in.
         """
         failed: dict[str, str] = {}
+        self._made = {}
         with self._open() as directory:
             try:
                 present = _links_in(directory)
@@ -49,7 +51,13 @@ class Links:
                 except OSError as error:
                     failed[name] = f"cannot make the link '{self.directory}/{name}': {error.strerror}"
         self._ours = set(wanted)
+        self._made = {name: path or name for name, path in wanted.items() if name not in failed}
         return failed
+
+    def intact(self, names: Collection[str] = ()) -> bool:
+        """Whether the links that were made are there still: those of these names, or all of them."""
+        made = {name: self._made[name] for name in names or self._made if name in self._made}
+        return all(_target(f"{self.directory}/{name}") == target for name, target in made.items())
 
     @contextmanager
     def _open(self) -> Iterator[int]:
@@ -92,6 +100,13 @@ def _links_in(directory: int) -> dict[str, str]:
             with suppress(FileNotFoundError):
                 targets[name] = os.readlink(name, dir_fd=directory)
     return targets
+
+
+def _target(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
 
 
 def _point(directory: int, name: str, target: str) -> None:

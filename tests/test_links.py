@@ -180,6 +180,20 @@ def test_a_link_directory_that_cannot_be_tidied_is_refused(tmp_path: Path) -> No
     assert refused.value.hint == HINT
 
 
+def test_links_are_intact_while_they_are_as_they_were_made(tmp_path: Path) -> None:
+    (tmp_path / "in-the-way").mkdir()
+    links = Links(str(tmp_path))
+    assert links.intact()
+    links.apply({"ftdi_A5": "/dev/ttyUSB0", "absent": None, "in-the-way": "/dev/null"})
+    assert links.intact()
+    os.unlink(tmp_path / "absent")
+    assert not links.intact()
+    assert not links.intact(["ftdi_A5", "absent"])
+    assert links.intact(["ftdi_A5", "somebody elses"])
+    links.apply({"ftdi_A5": "/dev/ttyUSB0"})
+    assert links.intact()
+
+
 def test_a_directory_that_was_exchanged_gets_its_links_anew(tmp_path: Path) -> None:
     directory = tmp_path / "genericdp"
     links = Links(str(directory))

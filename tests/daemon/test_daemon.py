@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from genericdp.simulator import (
     Pod,
     Runtime,
 )
+from genericdp.watch import DirectoryWatch
 from tests.builders import a_modem, a_usb_serial
 from tests.machine import FixedRules, a_daemon, a_machine, links_in, settings_below, until_allocatable
 from tests.running import RunAsync
@@ -449,6 +451,36 @@ def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds_anyth
                     await kubelet.wait_until(lambda: not kubelet.devices(FTDI))
 
     run_async(main())
+
+
+@pytest.mark.parametrize("what", ["link", "directory"])
+def test_links_that_somebody_took_away_are_made_again(
+    run_async: RunAsync, short_dir: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    async def main() -> None:
+        directory = short_dir / "links"
+        link = directory / "ftdi_A50285BI"
+        with a_machine() as machine:
+            machine.plug(a_usb_serial(0))
+            async with (
+                Kubelet(short_dir) as kubelet,
+                a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
+            ):
+                await until_allocatable(kubelet, FTDI, 1)
+                made = asyncio.Event()
+                watch = DirectoryWatch(str(directory), lambda _: made.set())
+                if what == "link":
+                    link.unlink()
+                else:
+                    shutil.rmtree(directory)
+                while not os.path.lexists(link):  # noqa: ASYNC240
+                    await made.wait()
+                    made.clear()
+                watch.close()
+                assert os.readlink(link) == machine.node(a_usb_serial(0))
+
+    run_async(main())
+    assert caplog.messages.count("somebody changed our links, making them again") == 1
 
 
 def test_a_stop_removes_the_sockets_and_leaves_the_links(run_async: RunAsync, short_dir: Path) -> None:

@@ -52,6 +52,8 @@ def test_the_tab_key_completes_verbs_options_values_resources_files_and_nodes(sh
     rules = room / "rules"
     expected: dict[str, set[str]] = {
         "genericdp ch": {"check"},
+        "cd /; A=b genericdp ch": {"check"},
+        "genericdp list --json | genericdp che": {"check"},
         "genericdp help sch": {"schema"},
         "genericdp frobnicate ": set(),
         "genericdp check --fo": {"--format"},

@@ -30,6 +30,10 @@ _LONGEST_FILE_NAME = 255
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not outlive a reboot"
 
 
+class _OtherVersionError(ValueError):
+    """What an upgrade that was taken back leaves."""
+
+
 class StateFile:
     """`memory.json` in the state directory."""
 
@@ -52,8 +56,9 @@ class StateFile:
             raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             self._broken = True
+            why = str(error) if isinstance(error, _OtherVersionError) else f"is broken: {error!r}"
             raise GenericdpError(
-                f"'{self.path}' is broken, nothing is remembered: {error!r}",
+                f"nothing is remembered, '{self.path}' {why}",
                 hint=f"the daemon keeps it as '{self.path}.broken' and begins anew",
             ) from error
         self._saved = text
@@ -116,7 +121,9 @@ def _render(memory: Memory) -> dict[str, Any]:
 
 def _parse(saved: Any) -> Memory:
     if saved["version"] != _VERSION:
-        raise ValueError(f"version {saved['version']!r}, expected {_VERSION}")
+        raise _OtherVersionError(
+            f"is of another genericdp: it has the format {saved['version']!r}, this one reads {_VERSION}"
+        )
     ties = {_text(unit): _text(port) for unit, port in saved["ties"].items()}
     devices = {id_: _parse_device(_name(id_), entry) for id_, entry in saved["devices"].items()}
     return Memory(devices, ties, _parse_shares(saved))

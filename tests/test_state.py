@@ -121,7 +121,6 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
         ("", "JSONDecodeError('Expecting value: line 1 column 1 (char 0)')"),
         ("[]", "TypeError('list indices must be integers or slices, not str')"),
         ("{}", "KeyError('version')"),
-        ('{"version": 2}', "ValueError('version 2, expected 1')"),
         (
             '{"version": 1, "ties": [], "devices": {}}',
             "AttributeError(\"'list' object has no attribute 'items'\")",
@@ -144,12 +143,24 @@ def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why
     Path(state.path).write_text(text)
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"'{state.path}' is broken, nothing is remembered: {why}"
+    assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
     assert broken.value.hint == f"the daemon keeps it as '{state.path}.broken' and begins anew"
     assert Path(state.path).read_text() == text, "looking at it moved it"
     state.save(Memory())
     assert Path(f"{state.path}.broken").read_text() == text
     assert StateFile(str(tmp_path)).load() == Memory()
+
+
+def test_the_file_of_a_later_version_is_no_broken_one_and_kept_aside_all_the_same(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text('{"version": 2}')
+    with pytest.raises(GenericdpError) as other:
+        state.load()
+    assert str(other.value) == (
+        f"nothing is remembered, '{state.path}' is of another genericdp: "
+        "it has the format 2, this one reads 1"
+    )
+    assert other.value.hint == f"the daemon keeps it as '{state.path}.broken' and begins anew"
 
 
 GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["u"]}
@@ -179,13 +190,13 @@ def test_an_entry_that_cannot_be_ours_is_not_believed(
     Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {"a": {**GOOD, **wrong}}}))
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"'{state.path}' is broken, nothing is remembered: {why}"
+    assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
 
 
 def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_bytes(b"\xff\xfe")
-    with pytest.raises(GenericdpError, match="is broken, nothing is remembered: UnicodeDecodeError"):
+    with pytest.raises(GenericdpError, match="is broken: UnicodeDecodeError"):
         state.load()
     state.save(MEMORY)
     assert Path(f"{state.path}.broken").read_bytes() == b"\xff\xfe"
@@ -194,7 +205,7 @@ def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
 def test_a_file_that_is_nested_without_end_is_broken_too(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text("[" * 100_000)
-    with pytest.raises(GenericdpError, match="is broken, nothing is remembered: RecursionError"):
+    with pytest.raises(GenericdpError, match="is broken: RecursionError"):
         state.load()
 
 

@@ -33,6 +33,8 @@ def _parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...
             resources = child.attempt(lambda at: _resources(at, domain)) or ()
         else:
             hint = nearest(key, ["resource"]) or "a rule file holds [[resource]] tables"
+            if key in {setting.name for setting in SETTINGS_KEYS}:
+                hint = "it is a setting, for genericdp.toml: 'genericdp check --config FILE' checks those"
             document.source.note(Mistake(child, f"unknown key '{key}'", hint, on_key=True))
     return resources, tuple(sorted(document.source.problems, key=lambda problem: problem.location))
 
@@ -49,9 +51,16 @@ def _parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]
     document, problems = parse_toml(file, text)
     if document is None:
         return Settings(), problems
+    if "resource" in document.value:
+        hint = "rules are in files of their own, in /etc/genericdp/rules.d"
+        rules = document.child("resource")
+        rules = next(iter(rules.children()), rules) if isinstance(rules.value, list) else rules
+        document.source.note(Mistake(rules, "[[resource]] is no setting", hint, on_key=True))
+        document = At(document.source, (), {**document.value})
+        del document.value["resource"]
     values = read_table(document, SETTINGS_KEYS, "the settings")
     problems = tuple(sorted(document.source.problems, key=lambda problem: problem.location))
-    if values is None:
+    if values is None or problems:
         return Settings(), problems
     values["coalesce_s"] = values.pop("coalesce")
     values["rescan_s"] = values.pop("rescan")

@@ -164,6 +164,30 @@ def test_a_modem_is_what_the_readme_says() -> None:
     assert not resource.match.matches(a_usb_node(a_usb_device(), "tty", "ttyUSB9"))
 
 
+def test_rules_in_the_settings_are_one_mistake_beside_the_others() -> None:
+    text = 'coalesce = 1\n[[resource]]\nname = "x"\n'
+    settings, problems = parse_settings("genericdp.toml", text)
+    assert settings == Settings()
+    assert [(str(each.location), each.message, each.hint) for each in problems] == [
+        (
+            "genericdp.toml:1:12",
+            "'coalesce' must be a duration such as \"10s\", not the number 1",
+            'write "1s"',
+        ),
+        (
+            "genericdp.toml:2:1",
+            "[[resource]] is no setting",
+            "rules are in files of their own, in /etc/genericdp/rules.d",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("text", ["[[resource]]", "resource = []", "[resource]", "resource = 1"])
+def test_no_kind_of_resource_is_a_setting(text: str) -> None:
+    _, problems = parse_settings("genericdp.toml", text)
+    assert [each.message for each in problems] == ["[[resource]] is no setting"]
+
+
 def test_settings_are_read() -> None:
     text = """
 domain = "edge.example"

@@ -10,7 +10,7 @@ from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.identity import natural
-from genericdp.core.near import NearMiss, near_misses
+from genericdp.core.near import NearMiss, near_misses, wants
 from genericdp.core.offer import Device, Refusal
 from genericdp.core.rules import Resource
 from genericdp.core.sought import Sought
@@ -111,6 +111,8 @@ def show(absent: Absent, machine: Machine, output: Output) -> None:
         output.paragraph(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
         for miss in misses:
             output.paragraph(f"  {_name(miss.node)} {miss}")
+        for number, wanted in enumerate(() if misses else wants(resource)):
+            output.paragraph(f"  {'or' if number else 'it wants'} {wanted}")
     for name, device in absent.remembered:
         output.line()
         output.paragraph(Styled(f"{name} remembers it as {device.id}", Style.STRONG))

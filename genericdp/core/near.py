@@ -9,6 +9,7 @@ The rules of this file:
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
@@ -19,6 +20,14 @@ from genericdp.core.rules import Resource
 
 #: More near misses than this are no help.
 _MOST = 3
+
+
+#: A device of which nothing is known, and its parents: what a condition says of it, is what it wants.
+_NOTHING = reduce(
+    lambda above, path: UdevDevice(path, parent=above),
+    ("/sys/a/b", "/sys/a/b/c", "/sys/a/b/c/d"),
+    UdevDevice("/sys/a"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,14 @@ def near_misses(resource: Resource, nodes: Iterable[UdevDevice], claims: Claims)
             found.setdefault(distance, []).append(miss)
     nearest = found[min(found)] if found else []
     return tuple(sorted(nearest, key=lambda miss: natural(miss.node.device_node or ""))[:_MOST])
+
+
+def wants(resource: Resource) -> tuple[str, ...]:
+    """What a resource's match wants, in words: a text for each alternative."""
+    return tuple(
+        ", ".join(f"{verdict.key} {verdict.wanted}" for verdict in verdicts)
+        for verdicts in resource.match.judge(_NOTHING)
+    )
 
 
 def _verdicts(judged: Opinion) -> tuple[Verdict, ...]:

@@ -85,6 +85,8 @@ meter_A50285BI is not there: it is unplugged
 
 example.com/meter wants this; nothing that is there comes near
   50-test.toml:3
+  it wants SUBSYSTEM 'tty', usb.vendor '0403', usb.product '6001', usb.serial
+  'A50285BI'
 
 example.com/meter remembers it as meter_A50285BI
   health     Unhealthy: it is unplugged
@@ -186,6 +188,7 @@ template names without a default
 
 example.com/x wants this; nothing that is there comes near
   50-test.toml:2
+  it wants SUBSYSTEM 'misc'
 """
     )
     assert isinstance(found, Absent)

@@ -38,11 +38,19 @@ def reset(busnum: int, devnum: int) -> None:
             hint="install it (Debian: libusb-1.0-0)",
         ) from error
     except (OSError, NotImplementedError) as error:
-        refused = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM)
-        raise GenericdpError(
-            f"USB device '{node}' is not reset: {error}",
-            hint="under systemd the service needs DeviceAllow=char-usb_device rw" if refused else "",
-        ) from error
+        raise _failure(node, error) from error
+
+
+def _failure(node: str, error: OSError | NotImplementedError) -> GenericdpError:
+    number = error.errno if isinstance(error, OSError) else None
+    # libusb knows EACCES; of the EPERM of DevicePolicy= it makes an error of input or output.
+    if number == errno.EIO and not os.access(node, os.R_OK | os.W_OK):
+        number, error = errno.EPERM, PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+    is_refused = number in (errno.EACCES, errno.EPERM)
+    return GenericdpError(
+        f"USB device '{node}' is not reset: {error}",
+        hint="under systemd the service needs DeviceAllow=char-usb_device rw" if is_refused else "",
+    )
 
 
 def _reset(busnum: int, devnum: int) -> bool:

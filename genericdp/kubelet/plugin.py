@@ -199,8 +199,9 @@ class Plugin:
                 refusal = self._refusal(request.devices_ids, prestart.wait_s)
                 await context.abort(grpc.StatusCode.UNAVAILABLE, refusal)
             except GenericdpError as error:
+                why = f"{error}; {error.hint}" if error.hint else f"{error}"
                 name = self.offer.resource.name
-                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name}: {error}; {error.hint}")
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"{name}: {why}")
             finally:
                 self.starting -= 1
         return api.PreStartContainerResponse()

@@ -325,11 +325,12 @@ def test_prestart_resets_each_usb_device_once(run_async: RunAsync, short_dir: Pa
     run_async(main())
 
 
-def test_a_reset_that_is_not_permitted_refuses_the_start_with_what_to_do(
-    run_async: RunAsync, short_dir: Path
+@pytest.mark.parametrize(("hint", "said"), [("allow it", "; allow it"), ("", "")])
+def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
+    run_async: RunAsync, short_dir: Path, hint: str, said: str
 ) -> None:
     async def reset(bus: int, device: int) -> None:
-        raise GenericdpError(f"cannot reset {bus}:{device}", hint="allow it")
+        raise GenericdpError(f"cannot reset {bus}:{device}", hint=hint)
 
     async def main() -> None:
         resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
@@ -337,6 +338,6 @@ def test_a_reset_that_is_not_permitted_refuses_the_start_with_what_to_do(
         async with served(a_plugin(an_offer(device, resource=resource), usb_reset=reset), short_dir) as stub:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
-            assert caught.value.details() == "example.com/ftdi: cannot reset 1:4; allow it"
+            assert caught.value.details() == f"example.com/ftdi: cannot reset 1:4{said}"
 
     run_async(main())

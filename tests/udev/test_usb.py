@@ -4,6 +4,7 @@ The device nodes are the testbed's; libusb's part is played, because nothing her
 """
 
 import errno
+import os
 import subprocess
 import sys
 from threading import Timer
@@ -86,6 +87,19 @@ def test_a_device_that_we_may_not_open(plugged: SimpleNamespace) -> None:
         "under systemd the service needs DeviceAllow=char-usb_device rw",
     )
     assert plugged.unit.disposed
+
+
+def test_a_device_that_the_service_manager_keeps_from_us(
+    plugged: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under DevicePolicy= opening it is EPERM, of which libusb makes an input/output error."""
+    plugged.unit = Unit(usb.core.USBError("Input/output error", -1, errno.EIO))
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+
+    assert told() == (
+        "USB device '/dev/bus/usb/001/005' is not reset: [Errno 1] Operation not permitted",
+        "under systemd the service needs DeviceAllow=char-usb_device rw",
+    )
 
 
 def test_a_device_that_is_another_after_its_reset_is_waited_for_until_it_is_gone(

@@ -12,7 +12,7 @@ _genericdp_options() {
     suggest) echo '--all --node --json --rules --config --domain' ;;
     monitor) echo '--touched --json --rules --config --domain' ;;
     status) echo '--watch --quiet --json --config' ;;
-    simulate) echo '--allocate --runtime --for --rules --config --domain' ;;
+    simulate) echo '--allocate --runtime --for --json --rules --config --domain' ;;
     schema) echo '' ;;
     esac
 }

@@ -88,6 +88,7 @@ complete --command genericdp --condition '__genericdp_verb status' --long-option
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option allocate --exclusive --arguments '(__genericdp_assignments)' --description 'start a container that asks for this, and show what it gets; may be given several times'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option runtime --exclusive --arguments 'containerd cri-o' --description 'the container runtime\'s ways'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option for --exclusive --description 'end after so long instead of at Ctrl-C'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option json --description 'print JSON, for programs, and end when all has begun'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'

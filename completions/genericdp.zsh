@@ -127,6 +127,7 @@ _genericdp() {
                 '*--allocate=[start a container that asks for this, and show what it gets; may be given several times]:name=count:_genericdp_assignments' \
                 '--runtime=[the container runtime'\''s ways]:runtime:(containerd cri-o)' \
                 '--for=[end after so long instead of at Ctrl-C]:seconds: ' \
+                '--json[print JSON, for programs, and end when all has begun]' \
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
                 '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0

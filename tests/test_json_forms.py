@@ -1,6 +1,9 @@
 """The forms that programs read: what `docs/json.md` lists is what is printed, and the other way round."""
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -156,6 +159,22 @@ def test_suggest() -> None:
     (node,) = [device for device in machine.devices.values() if device.device_node == "/dev/ttyUSB0"]
     suggestion = suggested(node, Present(machine.devices, "example.com"))
     assert all_keys(suggest.as_json(suggestion, machine)) == documented("`genericdp suggest --json DEVICE`")
+
+
+def test_simulate(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    rules = tmp_path / "null.toml"
+    rules.write_text(
+        '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
+        'mounts = [{ host_path = "/run", container_path = "/run/host" }]\n'
+    )
+    rules.chmod(0o644)
+    words = ["simulate", "--json", "--rules", str(rules), "--allocate", "null", "--allocate", "other"]
+    done = subprocess.run(
+        [sys.executable, "-m", "genericdp", *words], capture_output=True, text=True, check=False, timeout=60
+    )
+    found = all_keys(json.loads(done.stdout)) | {"pods[].container"}
+    assert found == documented("`genericdp simulate --json`")
 
 
 @pytest.mark.parametrize("verb", VERBS)

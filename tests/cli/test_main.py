@@ -192,7 +192,7 @@ def test_a_reader_that_went_away_is_no_error() -> None:
     assert (program.returncode, err) == (141, "")
 
 
-@pytest.mark.parametrize("name", sorted({*VERBS} - {"simulate"}))  # which is the kubelet's side
+@pytest.mark.parametrize("name", VERBS)
 def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str) -> None:
     """A verb pays for what it uses; `check` runs where neither grpc nor libudev can be loaded."""
     script = (

@@ -1,5 +1,6 @@
 """`genericdp simulate` from the outside: what it prints for this machine's /dev/null."""
 
+import json
 import os
 import re
 import subprocess
@@ -107,6 +108,80 @@ def test_it_leaves_nothing_behind(rules: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["null=none", "=1", "null=0"])
 def test_what_is_no_count_is_a_usage_error(rules: Path, text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        run(allocate=[text], runtime="containerd", seconds=0.1, rules=[str(rules)], config=None, domain=None)
+        run(
+            allocate=[text],
+            runtime="containerd",
+            seconds=0.1,
+            json=False,
+            rules=[str(rules)],
+            config=None,
+            domain=None,
+        )
     assert str(caught.value) == f"'{text}' is no NAME=COUNT"
     assert caught.value.hint == "for example --allocate ftdi=2"
+
+
+def test_programs_get_the_node_and_its_pods(rules: Path) -> None:
+    command = [*SIMULATE, "--json", "--rules", str(rules), "--allocate", "null", "--allocate", "null=3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    document = json.loads(re.sub(r"/tmp/gdp-\w+", "ROOT", done.stdout))
+    failed = document["pods"].pop()
+    assert (failed["phase"], failed["container"]) == ("Failed", None)
+    assert document == {
+        "resources": [{"name": "genericdp.io/null", "capacity": 2, "allocatable": 2}],
+        "notRegistered": [],
+        "pods": [
+            {
+                "name": "pod-1",
+                "resource": "genericdp.io/null",
+                "count": 1,
+                "phase": "Running",
+                "message": "",
+                "container": {
+                    "devices": [
+                        {
+                            "containerPath": "/dev/null",
+                            "hostPath": "ROOT/links/null_null",
+                            "node": "/dev/null",
+                            "number": "c 1:3",
+                            "permissions": "rw",
+                        }
+                    ],
+                    "mounts": [],
+                    "envs": {
+                        "GENERICDP_GENERICDP_IO_NULL": "/dev/null",
+                        "GENERICDP_GENERICDP_IO_NULL_IDS": "null_null.0",
+                        "SAYS": "hello null_null.0",
+                    },
+                    "annotations": {},
+                    "cdiDevices": [],
+                },
+            }
+        ],
+    }
+
+
+def test_what_is_wrong_with_the_rules_does_not_break_the_document(rules: Path) -> None:
+    rules.write_text(RULES.replace("match", "mach"))
+    done = subprocess.run(
+        [*SIMULATE, "--json", "--rules", str(rules)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert json.loads(done.stdout) == {"resources": [], "notRegistered": [], "pods": []}
+    assert "unknown key 'mach' in [[resource]]" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_document_is_for_programs_a_time_for_people(rules: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(
+            allocate=[],
+            runtime="cri-o",
+            seconds=1.0,
+            json=True,
+            rules=[str(rules)],
+            config=None,
+            domain=None,
+        )
+    assert str(caught.value) == "--json ends by itself"
+    assert caught.value.hint == "--for is for people"

@@ -7,6 +7,7 @@ The rules of this file:
 
 * A message is a fixed text; what changes from one event to the next is a field.
 * Every value passes through `hostile.for_terminal`: no device can write a line of its own.
+* Nobody who reads it can stop us (`outlet`).
 * A warning that says the same again and again is said once a minute, with how often it was meant.
 """
 
@@ -22,6 +23,7 @@ from typing import TextIO
 
 from genericdp.core.hostile import for_terminal
 from genericdp.core.settings import LogFormat
+from genericdp.outlet import Outlet
 
 #: How long a repeated warning is held back, in seconds.
 REPEAT_S = 60.0
@@ -93,7 +95,7 @@ def configure(
     Replaces what an earlier call said. Libraries that log come along.
     """
     stream = stream or sys.stderr
-    output = logging.StreamHandler(stream)
+    output = Outlet(stream)
     output.setFormatter(_formatter(form, stream, environment))
     output.addFilter(Repeats(clock))
     root = logging.getLogger()

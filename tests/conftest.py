@@ -12,7 +12,7 @@ from tests.running import RunAsync, run
 
 @pytest.fixture
 def run_async() -> RunAsync:
-    """`run_async(coroutine, timeout_s=10)`: its result; fails when it hangs or leaves something behind."""
+    """`run_async(coroutine)`: its result; fails when it hangs or leaves something behind."""
     return run
 
 

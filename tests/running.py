@@ -15,6 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
+#: How long a test may take before it hangs: far longer than any does, for machines are slow at times.
+HANGS_S = 60.0
+
 #: How long grpc may take to end, in tasks and threads of its own, what a test has ended.
 _CLOSING_S = 2.0
 
@@ -22,10 +25,10 @@ _CLOSING_S = 2.0
 class RunAsync(Protocol):
     """The type of the fixture `run_async`."""
 
-    def __call__(self, coroutine: Coroutine[Any, Any, T], timeout_s: float = 10.0) -> T: ...
+    def __call__(self, coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T: ...
 
 
-def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = 10.0) -> T:
+def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T:
     """Run a coroutine to its end. Raises TimeoutError when it hangs, AssertionError when it leaks."""
     threads = set(threading.enumerate())
     before = _open_files()

@@ -234,7 +234,7 @@ def test_after_an_overflow_anything_may_have_happened(tmp_path: Path, run_async:
             (tmp_path / "b").touch()
             await ear.hears("b")
 
-    run_async(main(), timeout_s=30)
+    run_async(main())
 
 
 def test_a_closed_watch_is_silent_and_may_be_closed_again(tmp_path: Path, run_async: RunAsync) -> None:

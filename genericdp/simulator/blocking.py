@@ -75,7 +75,7 @@ class BlockingKubelet:
 
         return asyncio.run_coroutine_threadsafe(there(), self._loop).result()
 
-    def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 10.0) -> None:
+    def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 30.0) -> None:
         """Return once `predicate()` is true; it is asked after every change. Raises TimeoutError."""
         self.call(self.kubelet.wait_until, predicate, timeout_s=timeout_s)
 

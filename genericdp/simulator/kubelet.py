@@ -209,7 +209,7 @@ class Kubelet(View):
         """One round of the plugin watcher, which the kubelet runs every second."""
         await self._running.watcher.reconcile()
 
-    async def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 10.0) -> None:
+    async def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 30.0) -> None:
         """Return once `predicate()` is true; it is asked after every change. Raises TimeoutError."""
         await self._changes.wait_until(predicate, timeout_s=timeout_s, describe=self.describe)
 

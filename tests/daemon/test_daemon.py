@@ -211,7 +211,7 @@ def test_the_first_hot_plug_after_each_of_many_kubelet_restarts_arrives(
                         await until_allocatable(kubelet, FTDI, number + 1)
                         assert kubelet.streams(FTDI) == 1
 
-    run_async(main(), timeout_s=30.0)
+    run_async(main())
 
 
 @both_generations

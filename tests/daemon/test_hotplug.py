@@ -129,7 +129,7 @@ def test_a_real_console_comes_and_goes(run_async: RunAsync, short_dir: Path) -> 
             assert os.readlink(short_dir / "links" / id_) == id_
 
     with udevd():
-        run_async(main(), timeout_s=30.0)
+        run_async(main())
 
 
 @pytest.mark.hotplug
@@ -147,7 +147,7 @@ def test_a_real_tap_keeps_its_id_under_another_number(run_async: RunAsync, short
             assert ids == other_ids
 
     with udevd():
-        run_async(main(), timeout_s=30.0)
+        run_async(main())
 
 
 @pytest.mark.hotplug
@@ -160,7 +160,7 @@ def test_without_any_udevd_the_kernel_is_followed(run_async: RunAsync, short_dir
                 await until_allocatable(kubelet, f"{DOMAIN}/screen", 1)
             await until_allocatable(kubelet, f"{DOMAIN}/screen", 0)
 
-    run_async(main(), timeout_s=30.0)
+    run_async(main())
 
 
 @pytest.mark.hotplug
@@ -183,4 +183,4 @@ def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(
             file.unlink()
             await steps.wait_until(lambda inventory: f"{DOMAIN}/null" not in inventory.offers)
 
-    run_async(main(), timeout_s=30.0)
+    run_async(main())

@@ -162,7 +162,7 @@ class SmallPlugin:
 
     async def wait_until(self, predicate: Callable[[], object]) -> None:
         """Return once `predicate()` is true; it is asked whenever a stream opens or ends."""
-        await self._changes.wait_until(predicate, timeout_s=10, describe=lambda: f"calls {self.calls}")
+        await self._changes.wait_until(predicate, timeout_s=30, describe=lambda: f"calls {self.calls}")
 
     def called(self, name: str) -> list[Any]:
         """What one method was asked, in order."""

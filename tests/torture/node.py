@@ -25,7 +25,7 @@ from tests.machine import DOMAIN, SHORT_PAUSES, Machine, Steps, a_machine, links
 from tests.torture.truth import UNITS, Place
 
 #: How long anything may take that a node does within milliseconds.
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class TestNode:

@@ -89,7 +89,7 @@ def test_of_many_changes_in_the_coalescing_time_the_kubelet_hears_the_last(
             await scene.until(FTDI, allocatable=0)
             assert scene.kubelet.messages(FTDI) <= 3
 
-    run_async(main(), timeout_s=60)
+    run_async(main())
 
 
 def test_at_another_port_a_serial_number_keeps_its_id_and_a_port_is_another_one(

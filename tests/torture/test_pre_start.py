@@ -48,7 +48,7 @@ def test_a_restart_waits_for_the_three_seconds_that_the_device_is_away(
             assert minors_in(status) == [5]
             assert ids_told(status) == ["ftdi_A50285BI"]
 
-    run_async(main(), timeout_s=60)
+    run_async(main())
 
 
 def test_a_device_that_is_away_for_longer_is_named_with_what_to_do_and_the_container_starts_when_it_is_back(
@@ -75,7 +75,7 @@ def test_a_device_that_is_away_for_longer_is_named_with_what_to_do_and_the_conta
             await scene.kubelet.sync(pod)
             assert minors_in(pod.container("main")) == [5]
 
-    run_async(main(), timeout_s=60)
+    run_async(main())
 
 
 def test_another_unit_under_the_same_name_is_not_taken_for_the_one_that_is_waited_for(

@@ -134,7 +134,7 @@ def test_a_storm_that_overflows_the_socket_is_followed_by_a_resync_and_later_eve
         assert len(heard.events("change", NULL, "kernel")) < 5_000
         assert turns < 100, "the loop spins"
 
-    run_async(main(), timeout_s=30)
+    run_async(main())
 
 
 def test_an_overflow_of_udevs_events_too_is_survived(run_async: RunAsync, vcs: Console) -> None:
@@ -152,7 +152,7 @@ def test_an_overflow_of_udevs_events_too_is_survived(run_async: RunAsync, vcs: C
         assert len(heard.events("change", NULL)) < 200
         assert turns < 100, "the loop spins"
 
-    run_async(main(), timeout_s=30)
+    run_async(main())
 
 
 async def _plug_until_heard(heard: Heard, vcs: Console, source: str) -> None:
@@ -338,7 +338,7 @@ def test_in_another_network_namespace_udev_is_not_heard_and_its_database_is_read
                 await there.says(action="remove", sys_path=vcs.sys_path)
                 await there.says(resync="rescan")
 
-    run_async(main(), timeout_s=20)
+    run_async(main())
 
 
 def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and_that_is_known(

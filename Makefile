@@ -18,7 +18,7 @@ demo: .venv/ready  ## this machine's own devices at an embedded kubelet
 
 ##@ Test
 .PHONY: test
-test: packages .venv/ready .venv-floor/ready lint types  ## everything: lint, types, then all tests (asks sudo for root when needed)
+test: packages .venv/ready .venv-floor/ready lint types  ## everything: lint, types, all tests (uses sudo for root)
 	@.ci/python-as-root -m pytest
 
 .PHONY: check
@@ -43,42 +43,42 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines an
 	@$(BIN)/coverage report --include='genericdp/core/*' --fail-under=100
 
 .PHONY: torture
-torture: .venv/ready  ## 20,000 random steps of a node: plugs, edits, restarts, crashes, reboots (STEPS=, SEED=)
+torture: .venv/ready  ## 20,000 random steps of a node (STEPS=, SEED=)
 	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
 
 .PHONY: test-vm
-test-vm: vm-packages deb .venv/ready  ## the package in an emulated Debian, with USB devices that come and go (CASES="word …")
+test-vm: vm-packages deb .venv/ready  ## the package in an emulated Debian, with real USB (CASES=)
 	@.ci/python-as-root -m tests.vm $(CASES)
 
 .PHONY: test-package
-test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debian systems, from install to purge (RELEASES="12 13")
+test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debians, install to purge (RELEASES=)
 	@.ci/python-as-root -m tests.package $(RELEASES)
 
 .PHONY: bench
-bench: .venv/ready  ## what the daemon costs, measured here, beside what was promised
+bench: .venv/ready  ## what the daemon costs here, beside what was promised
 	@.ci/python-as-root -m tests.bench
 
 ##@ Make
 .PHONY: tour
-tour: packages .venv/ready  ## the transcript in the README, typed again on a recorded stick
+tour: packages .venv/ready  ## the transcript in the README, typed again
 	@.ci/python-as-root -m tests.udev.machine testbed -m tests.udev.tour
 
 .PHONY: generate
-generate: .venv/ready  ## what is made from the program: man pages, shell completion, schemas
+generate: .venv/ready  ## man pages, completions, schemas, from the program
 	@$(BIN)/python -m generate
 
 ##@ Packages
 .PHONY: deb
-deb:  ## dist/genericdp_*.deb, as Debian's own tools want it
+deb:  ## dist/genericdp_*.deb, checked by lintian
 	@.ci/deb
 
 .PHONY: rpm
-rpm:  ## dist/genericdp-*.rpm, for Fedora and EL 10; rpmbuild works on Debian too
+rpm:  ## dist/genericdp-*.rpm, for Fedora and EL 10
 	@.ci/rpm
 
 ##@ Set up
 .PHONY: venv
-venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries) and .venv-floor (Debian 12's), as every target does
+venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries), .venv-floor (Debian 12's)
 
 .PHONY: packages
 packages:  # asked every time: it takes 10 ms, and a stamp would not see a package go

@@ -193,6 +193,8 @@ class Daemon:
                 forgetting = group.create_task(self._forget(), name="forgetting")
                 self._notify.ready(self.status_line())
                 _say_start(self.inventory)
+                if not self.plugins.kubelet.is_there():
+                    _log.info("there is no kubelet yet, waiting for it", socket=self.plugins.kubelet.path)
                 while not self._stopping:
                     await self._awake.wait()
                     self._awake.clear()

@@ -7,6 +7,7 @@ The rules of this file:
 """
 
 import argparse
+import resource
 import signal
 
 from genericdp import log
@@ -14,6 +15,9 @@ from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.core.settings import Settings
 from genericdp.rulefiles import RuleFiles
 from genericdp.systemd import Notify
+
+#: How many descriptors are enough for thousands of resources.
+_DESCRIPTORS = 16384
 
 _log = log.get(__name__)
 
@@ -28,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
     """Run until a signal. Returns 0."""
+    # Its default is to end us. Until we can follow it there is nothing to read again.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _raise_limit_of_descriptors()
     settings, rule_files = open_rules(rules, config, domain)
     log.configure(settings.log_format, settings.log_level)
     for problem in rule_files.problems:
@@ -36,6 +43,14 @@ def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
 
     asyncio.run(_serve(settings, rule_files))
     return 0
+
+
+def _raise_limit_of_descriptors() -> None:
+    """A shell's usual 1024 are for programs that select(2); each resource takes a few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _serve(settings: Settings, rule_files: RuleFiles) -> None:

@@ -63,6 +63,10 @@ class KubeletSocket:
             watch.close()
             await self._close_channel()
 
+    def is_there(self) -> bool:
+        """Whether there is a kubelet.sock, whoever listens."""
+        return self._look() is not None
+
     async def wait_until_there(self) -> Incarnation:
         """Return once a kubelet listens; which one."""
         while self.incarnation is None:

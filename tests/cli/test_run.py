@@ -1,6 +1,7 @@
 """`genericdp run` as a service manager sees it: a process, signals, sd_notify(3)."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -68,6 +69,40 @@ def test_it_is_ready_without_a_kubelet_and_stops_on_sigterm(short_dir: Path) -> 
         _, log = it.process.communicate(timeout=PATIENCE_S)
         assert it.process.returncode == 0, log
         assert os.readlink(short_dir / "links" / "null_null") == "/dev/null"
+
+
+def sees_to(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+    """Whether a process ignores or catches a signal; else it ends by it."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    masks = [
+        int(line.split()[1], 16) for line in status.splitlines() if line.startswith(("SigIgn", "SigCgt"))
+    ]
+    return any(mask >> (number - 1) & 1 for mask in masks)
+
+
+def test_a_sighup_while_it_starts_does_not_end_it(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        while not sees_to(it.process, signal.SIGHUP):
+            assert it.process.poll() is None
+        it.process.send_signal(signal.SIGHUP)
+        assert it.told("READY=1")
+
+
+def test_it_may_open_more_descriptors_than_a_shell_gives(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        it.told("READY=1")
+        soft, hard = resource.prlimit(it.process.pid, resource.RLIMIT_NOFILE)
+        assert soft in (16384, hard)
+
+
+def test_without_a_kubelet_it_says_where_it_waits_for_one(short_dir: Path) -> None:
+    with manager(short_dir) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGTERM)
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert (
+            f"there is no kubelet yet, waiting for it  socket={short_dir}/device-plugins/kubelet.sock" in log
+        )
 
 
 def test_sighup_reads_the_rules_again(short_dir: Path) -> None:

@@ -12,13 +12,17 @@ from dataclasses import asdict
 
 from genericdp.simulator import Kubelet
 from tests.package.case import Case, tried
-from tests.package.cases import devices, failures, lifecycle, rulefiles, unit
+from tests.package.cases import asked, devices, failures, lifecycle, rulefiles, unit
 from tests.package.node import KUBELET_ROOT, Node, make_device_nodes
 from tests.udev.hotplug import Console
 
 #: part -> its cases, and whether each of them begins with a service that runs
 PARTS: Mapping[str, tuple[Sequence[Case], bool]] = {
-    "installed": ((*devices.CASES, *unit.CASES, *rulefiles.CASES, *failures.CASES, *lifecycle.UPGRADE), True),
+    # It is asked first: later, devices are absent that the others have pulled out.
+    "installed": (
+        (*asked.CASES, *devices.CASES, *unit.CASES, *rulefiles.CASES, *failures.CASES, *lifecycle.UPGRADE),
+        True,
+    ),
     "rebooted": (lifecycle.REBOOTED, True),
     "end": (lifecycle.END, False),
 }

@@ -84,9 +84,16 @@ class Listener:
             ) from error
         if self._path:
             self._made = _identity(self._path)
-            self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=LINE_LIMIT)
+            server = await asyncio.start_unix_server(
+                self._serve, sock=listening, limit=LINE_LIMIT, start_serving=False
+            )
         else:
-            self._server = await asyncio.start_server(self._serve, sock=listening, limit=LINE_LIMIT)
+            server = await asyncio.start_server(
+                self._serve, sock=listening, limit=LINE_LIMIT, start_serving=False
+            )
+        # Ours before the next moment in which we can be cancelled: so it is closed whatever happens.
+        self._server = server
+        await server.start_serving()
 
     async def close(self) -> None:
         """Listen no more, and hang up. May be called twice."""

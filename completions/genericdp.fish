@@ -27,12 +27,25 @@ function __genericdp_nodes
     __fish_complete_path $path
 end
 
-function __genericdp_rules
-    __fish_complete_path (__genericdp_value) | string match --regex '.*(?:/|\.toml)(?:\t.*)?$'
+function __genericdp_files
+    set -l path (__genericdp_value)
+    if string match --quiet '~/*' -- $path
+        __fish_complete_path (string replace '~' $HOME -- $path) | string replace $HOME '~'
+    else
+        __fish_complete_path $path
+    end
 end
 
+function __genericdp_rules
+    __genericdp_files | string match --regex '.*(?:/|\.toml)(?:\t.*)?$'
+end
+
+# What has been typed of a value, without quotes.
 function __genericdp_value
-    commandline --current-token | string replace --regex '^--[a-z-]+=' ''
+    set -l token (commandline --current-token | string replace --regex '^--[a-z-]+=' '')
+    string unescape -- $token
+    or string unescape -- $token\'
+    or string unescape -- $token\"
 end
 
 complete --command genericdp --no-files
@@ -49,47 +62,47 @@ complete --command genericdp --condition __genericdp_no_verb --arguments simulat
 complete --command genericdp --condition __genericdp_no_verb --arguments schema --description 'what may stand in the files, for editors (JSON Schema)'
 complete --command genericdp --condition __genericdp_no_verb --arguments help --description 'all about a verb'
 complete --command genericdp --condition '__genericdp_verb run' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb run' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb run' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb run' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb check' --long-option format --exclusive --arguments 'human json github' --description 'for people, for programs, or as GitHub workflow commands (default: human)'
 complete --command genericdp --condition '__genericdp_verb check' --long-option json --description 'the same as --format=json'
 complete --command genericdp --condition '__genericdp_verb check' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb check' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb check' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb check' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb check' --arguments '(__genericdp_rules)'
 complete --command genericdp --condition '__genericdp_verb list' --long-option all --description 'also the device nodes that no rule takes'
 complete --command genericdp --condition '__genericdp_verb list' --long-option json --description 'print JSON, for programs'
 complete --command genericdp --condition '__genericdp_verb list' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb list' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb list' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb list' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option serial --exclusive --arguments '(__genericdp_ask serials)' --description 'the device with this serial number'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option usb --exclusive --arguments '(__genericdp_ask usb)' --description 'USB devices of this model'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option json --description 'print JSON, for programs'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb explain' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb explain' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb explain' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb explain' --arguments '(__genericdp_ask subjects; __genericdp_nodes)'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option all --description 'rules for everything that no rule takes yet'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option node --description 'a rule for this device node alone, not for all that belongs to it'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option json --description 'print JSON, for programs'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb suggest' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb suggest' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb suggest' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb suggest' --arguments '(__genericdp_nodes)'
 complete --command genericdp --condition '__genericdp_verb monitor' --long-option touched --description 'leave out uevents that touch no device of a resource'
 complete --command genericdp --condition '__genericdp_verb monitor' --long-option json --description 'print JSON, for programs'
 complete --command genericdp --condition '__genericdp_verb monitor' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb monitor' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb monitor' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb monitor' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb status' --long-option watch --description 'show it again every 2 seconds, on a terminal'
 complete --command genericdp --condition '__genericdp_verb status' --long-option quiet --description 'print only what is wrong'
 complete --command genericdp --condition '__genericdp_verb status' --long-option json --description 'print JSON, for programs'
-complete --command genericdp --condition '__genericdp_verb status' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb status' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option allocate --exclusive --arguments '(__genericdp_assignments)' --description 'start a container that asks for this, and show what it gets; may be given several times'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option runtime --exclusive --arguments 'containerd cri-o' --description 'the container runtime\'s ways'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option for --exclusive --description 'end after so long instead of at Ctrl-C'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option json --description 'print JSON, for programs, and end when all has begun'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
-complete --command genericdp --condition '__genericdp_verb simulate' --long-option config --exclusive --arguments '(__fish_complete_path (__genericdp_value))' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
+complete --command genericdp --condition '__genericdp_verb simulate' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb simulate' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'
 complete --command genericdp --condition '__genericdp_verb schema' --arguments 'rules settings'

@@ -123,7 +123,7 @@ def _fish_kind(verb: Verb, option: Option) -> Kind | None:
 _FISH_ACTIONS: Mapping[Kind | None, Callable[[Option], str]] = {
     None: lambda option: f" --arguments '{' '.join(option.choices)}'",
     Kind.NOTHING: lambda _: "",
-    Kind.FILES: lambda _: " --arguments '(__fish_complete_path (__genericdp_value))'",
+    Kind.FILES: lambda _: " --arguments '(__genericdp_files)'",
     Kind.RULES: lambda _: " --arguments '(__genericdp_rules)'",
     Kind.NODES: lambda _: " --arguments '(__genericdp_nodes)'",
     Kind.ASSIGNMENTS: lambda _: " --arguments '(__genericdp_assignments)'",

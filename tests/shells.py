@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pty
+import re
 import select
 import shlex
 import shutil
@@ -65,15 +66,19 @@ def offered_by_bash(lines: Sequence[str], room: Path) -> list[set[str]]:
 
 
 def _inserted(line: str, completed: str) -> set[str]:
-    kept = line[: line.rfind(" ") + 1] + _option(line)
+    kept = line.removesuffix(_last_word(line)) + _option(line)
     assert completed.startswith(kept), completed
     return set() if completed == line else {*shlex.split(completed.removeprefix(kept))}
 
 
 def _option(line: str) -> str:
     """`--format=`, when the last word begins so."""
-    option, joined, _ = line.rpartition(" ")[2].partition("=")
+    option, joined, _ = _last_word(line).partition("=")
     return option + joined if joined else ""
+
+
+def _last_word(line: str) -> str:
+    return re.split(r"(?<!\\) ", line)[-1]
 
 
 def offered_by_zsh(lines: Sequence[str], room: Path) -> list[set[str]]:
@@ -87,7 +92,7 @@ def offered_by_zsh(lines: Sequence[str], room: Path) -> list[set[str]]:
 def offered_by_fish(lines: Sequence[str], room: Path) -> list[set[str]]:
     """The candidates for the last word of each line."""
     script = f"source {COMPLETIONS}/genericdp.fish\n"
-    script += "".join(f"complete --do-complete {shlex.quote(line)}; echo {_END}\n" for line in lines)
+    script += "".join(f"complete --do-complete {_fish_quoted(line)}; echo {_END}\n" for line in lines)
     told = subprocess.run(
         ["fish", "--no-config", "--command", script],
         env=_environment(room),
@@ -108,6 +113,11 @@ def _environment(room: Path) -> dict[str, str]:
     path = f"{room}/bin:{programs}:{os.environ['PATH']}"
     home = {"HOME": str(room), "XDG_CONFIG_HOME": str(room), "XDG_DATA_HOME": str(room)}
     return {"PATH": path, "TERM": "xterm", "LC_ALL": "C.UTF-8", "OUT": str(room / "out"), **home}
+
+
+def _fish_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _pressed(command: list[str], lines: Sequence[str], room: Path, **environment: str) -> Iterator[str]:

@@ -30,6 +30,7 @@ def room(tmp_path: Path) -> Path:
     for name in ("fuse", "fan", "vendor.example/fridge"):
         (rules / f"{name.rpartition('/')[2]}.toml").write_text(RULES.format(name))
     (rules / "README").write_text("")
+    (rules / "more" / "it's a file.toml").write_text(RULES.format("fuse"))
     (tmp_path / "links").mkdir()
     for link in ("fuse_fuse", "modem_EC25@if02", "modem_EC25@usb"):
         (tmp_path / "links" / link).symlink_to(link)
@@ -43,7 +44,7 @@ def room(tmp_path: Path) -> Path:
 def offered(shell: str, room: Path, lines: Sequence[str]) -> dict[str, set[str]]:
     """By each line its candidates; of paths the last component."""
     return {
-        line: {each.rstrip("/").rpartition("/")[2] if each[:1] == "/" else each for each in found}
+        line: {each.rstrip("/").rpartition("/")[2] if each[:1] in "/~" else each for each in found}
         for line, found in zip(lines, SHELLS[shell](lines, room), strict=True)
     }
 
@@ -63,6 +64,11 @@ def test_the_tab_key_completes_verbs_options_values_resources_files_and_nodes(sh
         "genericdp list --domain ": set(),
         f"genericdp check {rules}/": {"fan.toml", "fridge.toml", "fuse.toml", "more"},
         f"genericdp list --json --rules={rules}/fu": {"fuse.toml"},
+        f"genericdp check {rules}/more/it\\'s\\ a": {"it's a file.toml"},
+        f"genericdp simulate --rules {rules}/more/it\\'s\\ a\\ file.toml --allocate ": {"fuse="},
+        f"genericdp simulate --rules '{rules}'\"/fan.toml\" --allocate=f": {"fan="},
+        "genericdp simulate --rules ~/rules --allocate fa": {"fan="},
+        "genericdp check ~/ru": {"rules"},
         f"genericdp list --config {rules}/R": {"README"},
         f"genericdp simulate --rules {rules} --allocate f": {"fan=", "fuse="},
         f"genericdp simulate --rules={rules}/fuse.toml --allocate=": {"fuse="},

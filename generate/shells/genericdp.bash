@@ -22,29 +22,57 @@ _genericdp_take() {
     local word quoted
     while IFS=$'\t' read -r word _; do
         if [[ $word == "$value"* ]]; then
-            printf -v quoted %q "$word$1"
+            printf -v quoted %q "$word${1-}"
             _genericdp_candidates+=("$prefix$quoted")
         fi
     done
 }
 
 _genericdp_paths() {
-    local path about
+    local path pattern home=
     compopt -o filenames 2>/dev/null
+    [[ $value != "~/"* ]] || home=$HOME
+    [[ -z $home ]] || value=$home${value:1}
+    printf -v pattern %q "$value"
     while IFS= read -r path; do
         case $1 in
         rules) [[ -d $path || $path == *.toml ]] || continue ;;
         nodes) [[ -d $path || -c $path || -b $path ]] || continue ;;
         esac
+        [[ -z $home ]] || path=\~${path#"$home"}
         _genericdp_candidates+=("$prefix$path")
-    done < <(compgen -f -- "$value")
+    done < <(compgen -G "$pattern*")
+}
+
+# Split a command line into words without quotes: `before`, and the one that is being typed, `token`. Of that,
+# readline replaces only what is behind `kept`: characters like "=" break words for it.
+_genericdp_split() {
+    local line=$1 raw= quote= char i
+    for ((i = 0; i < ${#line}; i++)); do
+        char=${line:i:1}
+        if [[ $quote == "'" && $char != "'" || $quote == '"' && $char != [\"\\] ]]; then
+            token+=$char raw+=$char
+        elif [[ $char == \\ ]]; then
+            ((++i))
+            token+=${line:i:1} raw+=x
+        elif [[ -n $quote ]]; then
+            quote=
+        elif [[ $char == [\'\"] ]]; then
+            quote=$char raw+=x
+        elif [[ $char == [[:space:]] ]]; then
+            [[ -z $raw ]] || before+=("$token")
+            token= raw= kept=
+        else
+            token+=$char raw+=$char
+            [[ $COMP_WORDBREAKS != *"$char"* ]] || kept=$token
+        fi
+    done
 }
 
 _genericdp() {
-    local line=${COMP_LINE:0:COMP_POINT}
-    local token=${line##*[[:space:]]}
-    local -a before _genericdp_candidates=()
-    read -ra before <<<"${line%"$token"}"
+    local -a before=() _genericdp_candidates=()
+    local token= kept= candidate
+    _genericdp_split "${COMP_LINE:0:COMP_POINT}"
     local verb=${before[1]-} last=${before[*]: -1} prefix= value=$token kind= words
     COMPREPLY=()
 
@@ -91,8 +119,6 @@ _genericdp() {
     *) _genericdp_take < <("$1" complete "$kind" "${before[@]:1}" 2>/dev/null) ;;
     esac
 
-    # readline replaces only what is behind the last character that breaks words for it.
-    local kept=${token%"${token##*[$COMP_WORDBREAKS]}"} candidate
     for candidate in "${_genericdp_candidates[@]}"; do
         COMPREPLY+=("${candidate#"$kept"}")
     done

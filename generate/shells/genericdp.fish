@@ -27,12 +27,25 @@ function __genericdp_nodes
     __fish_complete_path $path
 end
 
-function __genericdp_rules
-    __fish_complete_path (__genericdp_value) | string match --regex '.*(?:/|\.toml)(?:\t.*)?$'
+function __genericdp_files
+    set -l path (__genericdp_value)
+    if string match --quiet '~/*' -- $path
+        __fish_complete_path (string replace '~' $HOME -- $path) | string replace $HOME '~'
+    else
+        __fish_complete_path $path
+    end
 end
 
+function __genericdp_rules
+    __genericdp_files | string match --regex '.*(?:/|\.toml)(?:\t.*)?$'
+end
+
+# What has been typed of a value, without quotes.
 function __genericdp_value
-    commandline --current-token | string replace --regex '^--[a-z-]+=' ''
+    set -l token (commandline --current-token | string replace --regex '^--[a-z-]+=' '')
+    string unescape -- $token
+    or string unescape -- $token\'
+    or string unescape -- $token\"
 end
 
 complete --command genericdp --no-files

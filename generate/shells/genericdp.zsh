@@ -36,7 +36,7 @@ _genericdp_usb() { _genericdp_ask usb }
 _genericdp() {
     local curcontext=$curcontext state line ret=1
     local _genericdp_program=$words[1]
-    local -a _genericdp_words=("${(@)words[2,CURRENT-1]}")
+    local -a _genericdp_words=("${(@Q)words[2,CURRENT-1]}")
     local -a verbs=(
 @verbs
     )

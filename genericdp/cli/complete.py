@@ -72,7 +72,10 @@ def _meant(words: Sequence[str]) -> tuple[Settings, RuleFiles]:
     parser = _Words(add_help=False, allow_abbrev=False)
     add_rule_options(parser)
     given, _ = parser.parse_known_args(list(words))
-    return open_rules(given.rules, given.config, given.domain)
+    home = os.path.expanduser  # a shell that is asked has not looked at the words yet
+    return open_rules(
+        [home(place) for place in given.rules], given.config and home(given.config), given.domain
+    )
 
 
 def _serials(_: Sequence[str]) -> Iterator[Candidate]:

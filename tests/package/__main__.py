@@ -44,7 +44,7 @@ def _try_all(releases: list[image.Release]) -> int:
     next_deb = successor.build(CHECKOUT, CACHE / "successor")
     tried = failed = 0
     for release in releases:
-        if not image.served(release):
+        if not image.available(release, deb, CACHE):
             print(f"{release}: not tried, {image.MIRROR} does not serve it")
             continue
         for outcome in _outcomes(release, deb, next_deb):
@@ -60,23 +60,34 @@ def _outcomes(release: image.Release, deb: Path, next_deb: Path) -> Iterator[Out
     """Every case on one release, as they come out."""
     tree = image.image(release, deb, CACHE)
     machine_tree = CACHE / f"machine-{release.number}"
-    nspawn.end_what_is_left(machine_tree)
+    nspawn.remove(machine_tree)
     image.copy(tree, machine_tree)
     home = machine_tree / "root"
     (home / deb.name).write_bytes(deb.read_bytes())
     binds = {CHECKOUT / part: f"{INSIDE}/{part}" for part in ("genericdp", "tests", "packaging")}
     binds |= {deb.parent: "/debs", next_deb.parent: "/debs-next"}
     console = reserve_console()
-    with nspawn.Machine(machine_tree, binds=binds) as machine:
-        installed = _installed(machine)
-        yield installed
-        if installed.problem:
-            return
-        yield from _part(machine, "installed", console.number)
-        yield _restarted(machine)
-        yield from _part(machine, "rebooted", console.number)
-        yield from _part(machine, "end", console.number)
-    nspawn.end_what_is_left(machine_tree)
+    machine = nspawn.Machine(machine_tree, binds=binds)
+    try:
+        machine.boot()
+        yield from _story(machine, console.number)
+    except nspawn.MachineError as error:
+        yield Outcome("the machine works", 0.0, str(error))
+    finally:
+        machine.halt()
+        nspawn.remove(machine_tree)
+
+
+def _story(machine: nspawn.Machine, console: int) -> Iterator[Outcome]:
+    """From the first step of the install page to the last purge."""
+    installed = _installed(machine)
+    yield installed
+    if installed.problem:
+        return
+    yield from _part(machine, "installed", console)
+    yield _restarted(machine)
+    yield from _part(machine, "rebooted", console)
+    yield from _part(machine, "end", console)
 
 
 def _installed(machine: nspawn.Machine) -> Outcome:

@@ -74,8 +74,10 @@ FILES = {
 }
 
 
-def served(release: Release) -> bool:
-    """Whether the mirror has it."""
+def available(release: Release, deb: Path, cache: Path) -> bool:
+    """Whether there is an image, or the mirror has what it is made from."""
+    if _place(release, deb, cache).exists():
+        return True
     with contextlib.suppress(urllib.error.URLError):
         urllib.request.urlopen(f"{MIRROR}/dists/{release.name}/Release", timeout=30).close()  # noqa: S310
         return True
@@ -84,7 +86,7 @@ def served(release: Release) -> bool:
 
 def image(release: Release, deb: Path, cache: Path) -> Path:
     """The tree of a release, with what `deb` depends on in apt's cache. CalledProcessError without it."""
-    tree = cache / f"debian-{release.number}-{_key(deb)}"
+    tree = _place(release, deb, cache)
     if tree.exists():
         return tree
     for stale in cache.glob(f"debian-{release.number}-*"):
@@ -132,12 +134,13 @@ def copy(tree: Path, to: Path) -> None:
     subprocess.run(["cp", "--archive", "--reflink=auto", str(tree), str(to)], check=True)
 
 
-def _key(deb: Path) -> str:
-    """Names everything that an image is made from."""
+def _place(release: Release, deb: Path, cache: Path) -> Path:
+    """Where the image is; its name says everything that it is made from."""
     depends = subprocess.run(
         ["dpkg-deb", "--field", str(deb), "Depends", "Recommends"], capture_output=True, check=True
     )
-    return hashlib.sha256(Path(__file__).read_bytes() + depends.stdout).hexdigest()[:12]
+    key = hashlib.sha256(Path(__file__).read_bytes() + depends.stdout).hexdigest()[:12]
+    return cache / f"debian-{release.number}-{key}"
 
 
 def _write_files(root: Path) -> None:

@@ -119,13 +119,15 @@ class Node:
         await self.until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
 
     def registrations(self, resource: str) -> int:
-        """How often a resource was registered."""
-        return sum(attempt.resource == resource for attempt in self.kubelet.registrations)
+        """How often a resource was registered, and was told so."""
+        return sum(
+            attempt.resource == resource and attempt.answer == "" for attempt in self.kubelet.registrations
+        )
 
     async def until_registered_again(self, resource: str, before: int) -> None:
         """Return when there is a registration more than `before`, and it holds."""
         await self.until(
-            lambda: self.registrations(resource) > before and self.kubelet.connections(resource) == 1
+            lambda: self.registrations(resource) > before and self.kubelet.streams(resource) == 1
         )
 
     async def admit(self, resource: str) -> PodStatus:
@@ -183,7 +185,7 @@ class Node:
             lambda: (
                 self.kubelet.allocatable.get(FUSE) == 100
                 and wanted <= self.kubelet.capacity.keys()
-                and all(self.kubelet.connections(name) == 1 for name in wanted)
+                and all(self.kubelet.streams(name) == 1 for name in wanted)
             )
         )
         await self.listen()

@@ -11,14 +11,14 @@ import contextlib
 import os
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from tests.package import cgroup
 
 #: How long a boot and a shutdown may take, in seconds. Here it is one second.
 BOOT_S = 90.0
@@ -30,27 +30,39 @@ class MachineError(Exception):
 
 
 class Machine:
-    """A machine. A context manager: booted inside, ended after. `boot` and `halt` restart it."""
+    """A machine; it runs from `boot` to `halt`, as often as wanted."""
 
     def __init__(self, tree: Path, *, binds: Mapping[Path, str]) -> None:
         self.tree = tree
         self.console = tree.with_name(f"{tree.name}.console")
+        self.console.unlink(missing_ok=True)
         self._binds = binds
+        self._name = _name(tree)
         self._nspawn: subprocess.Popen[bytes] | None = None
-        self._leader = 0
+        self._init = 0
 
     def boot(self) -> None:
         """Start it; returns when its service manager says that the boot is done. Raises MachineError."""
         with _notify_socket() as (manager, address), self.console.open("ab") as console:
+            groups = cgroup.make(self._name)
             command = [
-                # It dies with us, and its machine with it.
+                "sh",
+                "-c",
+                'for group in $0; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$@"',
+                " ".join(map(str, groups)),
+                # If we are killed, unshare is; then the first process of its namespace; then all in it.
                 "setpriv",
                 "--pdeathsig=KILL",
+                "unshare",
+                "--fork",
+                "--kill-child",
+                "--mount-proc",
+                "--pid",
                 "systemd-nspawn",
                 "--quiet",
                 "--boot",
                 f"--directory={self.tree}",
-                f"--machine=genericdp-{self.tree.name}",
+                f"--machine={self._name}",
                 # There may be no systemd outside.
                 "--register=no",
                 "--keep-unit",
@@ -72,35 +84,39 @@ class Machine:
                 # Ctrl-C is ours to hear: we shut it down.
                 start_new_session=True,
             )
-            self._leader = self._until_ready(manager)
+            try:
+                self._until_ready(manager, self._nspawn)
+            except MachineError:
+                self.halt()
+                raise
+            self._init = cgroup.init_of(groups[0])
 
-    def _until_ready(self, manager: socket.socket) -> int:
-        leader = 0
-        manager.settimeout(BOOT_S)
+    def _until_ready(self, manager: socket.socket, nspawn: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + BOOT_S
+        ended = os.pidfd_open(nspawn.pid)
         try:
-            while True:
-                for assignment in manager.recv(65536).decode(errors="replace").splitlines():
-                    key, _, value = assignment.partition("=")
-                    if key == "X_NSPAWN_LEADER_PID":
-                        leader = int(value)
-                    elif assignment == "READY=1" and leader:
-                        return leader
-        except TimeoutError:
-            self.halt()
-            raise MachineError(f"the machine does not boot; what it said: {self.console}") from None
+            while manager.fileno() in _readable(manager.fileno(), ended, until=deadline):
+                if b"READY=1" in manager.recv(65536).splitlines():
+                    return
+        finally:
+            os.close(ended)
+        said = self.console.read_text(errors="replace")[-2000:]
+        raise MachineError(f"the machine does not boot; the end of {self.console}:\n{said}")
 
     def halt(self) -> None:
         """Shut it down in good order, or else end it. Nothing when it does not run."""
         if self._nspawn is None:
             return
-        # systemd-nspawn(1): SIGTERM to it is an orderly shutdown inside.
-        self._nspawn.terminate()
+        if self._init:
+            self.start(["systemctl", "poweroff", "--no-block"]).communicate()
+            self._init = 0
         try:
             self._nspawn.wait(HALT_S)
         except subprocess.TimeoutExpired:
             self._nspawn.kill()
             self._nspawn.wait()
         self._nspawn = None
+        cgroup.remove(self._name)
 
     def start(
         self, command: Sequence[str], *, environment: Mapping[str, str] | None = None
@@ -113,7 +129,7 @@ class Machine:
             "DEBIAN_FRONTEND": "noninteractive",
             **(environment or {}),
         }
-        enter = ["nsenter", f"--target={self._leader}", "--all", "env", "-i"]
+        enter = ["nsenter", f"--target={self._init}", "--all", "env", "-i"]
         return subprocess.Popen(
             [*enter, *(f"{key}={value}" for key, value in clean.items()), *command],
             stdin=subprocess.DEVNULL,
@@ -124,45 +140,21 @@ class Machine:
             errors="replace",
         )
 
-    def run(self, *command: str) -> str:
-        """What a command prints. Raises MachineError with that when it fails."""
-        process = self.start(command)
-        output, _ = process.communicate()
-        if process.returncode:
-            raise MachineError(f"{' '.join(command)} ended with status {process.returncode}:\n{output}")
-        return output
 
-    def __enter__(self) -> Self:
-        self.boot()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.halt()
-
-
-def end_what_is_left(tree: Path) -> None:
-    """End the machine that runs on this tree, if a run was killed in a way of its own; remove the tree."""
-    for pid in _runs_on(tree):
-        with contextlib.suppress(ProcessLookupError):
-            process = os.pidfd_open(pid)
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-            # It becomes readable when the process has ended, see pidfd_open(2).
-            select.select([process], [], [], HALT_S)
-            os.close(process)
+def remove(tree: Path) -> None:
+    """Remove the tree of a machine that is halted, or that a killed run has left."""
+    cgroup.remove(_name(tree))
     if tree.exists():
         shutil.rmtree(tree)
 
 
-def _runs_on(tree: Path) -> Iterator[int]:
-    """The systemd-nspawn processes of a tree."""
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit():
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                if arguments[0] == b"systemd-nspawn" and f"--directory={tree}".encode() in arguments:
-                    yield int(entry.name)
+def _name(tree: Path) -> str:
+    return f"genericdp-{tree.name}"
+
+
+def _readable(*files: int, until: float) -> list[int]:
+    """Which of the files can be read, as soon as one can, or none when that is not until a time."""
+    return select.select(files, [], [], max(0.0, until - time.monotonic()))[0]
 
 
 @contextlib.contextmanager

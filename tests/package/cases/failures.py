@@ -1,5 +1,7 @@
 """What goes wrong on a node: hangs, kills, a kubelet that comes, goes, or is wiped."""
 
+import json
+
 from tests.package.case import Case
 from tests.package.node import FUSE, KUBELET_ROOT, SCREEN, UNIT, Node
 
@@ -75,6 +77,13 @@ async def a_restart_of_the_service_takes_no_device_from_a_pod(node: Node) -> Non
     assert restarted.created.nodes[0].source == "/dev/fuse"
 
 
+async def the_journal_of_all_this_has_levels_and_no_traceback(node: Node) -> None:
+    lines = await node.run("journalctl", "--unit", UNIT, "--output=json", "--no-pager")
+    own = [entry for line in lines.splitlines() if (entry := json.loads(line)).get("_COMM") == "genericdp"]
+    assert {"3", "4", "6"} <= {entry["PRIORITY"] for entry in own}
+    assert not [entry["MESSAGE"] for entry in own if "Traceback" in entry["MESSAGE"]]
+
+
 CASES: tuple[Case, ...] = (
     the_watchdog_ends_a_daemon_that_hangs_and_another_one_starts,
     a_daemon_that_is_killed_is_replaced_and_its_pods_keep_their_devices,
@@ -82,4 +91,5 @@ CASES: tuple[Case, ...] = (
     it_starts_without_a_kubelet_directory_and_serves_when_there_is_one,
     a_kubelet_directory_that_is_removed_and_made_anew_is_served_again,
     a_restart_of_the_service_takes_no_device_from_a_pod,
+    the_journal_of_all_this_has_levels_and_no_traceback,
 )

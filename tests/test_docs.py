@@ -56,6 +56,14 @@ def test_the_settings_of_the_readme_are_the_defaults() -> None:
     assert settings == Settings()
 
 
+def test_the_settings_file_of_the_packages_has_every_setting_with_its_default() -> None:
+    text = (ROOT / "packaging" / "genericdp.toml").read_text(encoding="utf-8")
+    assert parse_settings("genericdp.toml", text) == (Settings(), ())
+    shown = re.findall(r"^#(\w+ = .*)$", text, flags=re.MULTILINE)
+    assert [line.partition(" = ")[0] for line in shown] == [key.name for key in SETTINGS_KEYS]
+    assert parse_settings("genericdp.toml", "\n".join(shown)) == (Settings(), ())
+
+
 def test_the_readme_has_every_key() -> None:
     missing = [name for name in all_names() if not re.search(rf"\b{name}\b", README)]
     assert missing == []

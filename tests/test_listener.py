@@ -108,6 +108,15 @@ def test_a_directory_that_cannot_be_made_is_said(run_async: RunAsync, short_dir:
     run_async(main())
 
 
+def test_a_path_that_is_too_long_is_said(run_async: RunAsync, short_dir: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(GenericdpError) as refused:
+            await Listener(f"unix:{short_dir}/{'x' * 108}", echo).open()
+        assert str(refused.value).endswith("x': AF_UNIX path too long")
+
+    run_async(main())
+
+
 def test_the_socket_of_a_successor_is_not_removed(run_async: RunAsync, short_dir: Path) -> None:
     async def main() -> None:
         path = short_dir / "s"

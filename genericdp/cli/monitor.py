@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from genericdp import VERSION, log
+from genericdp import log
 from genericdp.cli import ask
 from genericdp.cli.options import add_json_option, add_rule_options, open_rules
 from genericdp.cli.output import Cell, Output, Style, Styled
@@ -209,6 +209,5 @@ def watch_alone(
     def tell(event: Event) -> None:
         show({"time": log.rfc3339(time.time()), **event})
 
-    tell({"event": "begin", "version": VERSION, "state": "watching", "from": "rules"})
     Onlooker(settings, files.resources, memory, tell).run()
     return 0

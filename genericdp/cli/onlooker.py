@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from genericdp import VERSION
 from genericdp.core import events
 from genericdp.core.claims import Claims
 from genericdp.core.inventory import Inventory, build, diff
@@ -37,6 +38,7 @@ class Onlooker:
         self._inventory = Inventory()
         self._pending = Pending()
         self._heard: list[Uevent] = []
+        self._said: list[events.Event] = []
         self._once = Once()
         self._awake = asyncio.Event()
 
@@ -49,6 +51,8 @@ class Onlooker:
         with Monitor(self._hear, rescan_s=self._settings.rescan_s):
             self._devices.resync()
             self._inventory = self._look()
+            # From here on nothing is missed; what was said meanwhile comes after it.
+            self._tell({"event": "begin", "version": VERSION, "state": "watching", "from": "rules"})
             while True:
                 await self._awake.wait()
                 self._awake.clear()
@@ -61,9 +65,9 @@ class Onlooker:
                 if self._once.first(hint):
                     self._heard.append(hint)
             case Resync(reason=reason):
-                self._tell({"event": "resync", "reason": reason})
+                self._said.append({"event": "resync", "reason": reason})
             case Deafness(reason=reason):
-                self._tell({"event": "udev", "heard": not reason, "reason": reason})
+                self._said.append({"event": "udev", "heard": not reason, "reason": reason})
         self._pending.add(hint)
         self._awake.set()
 
@@ -81,6 +85,8 @@ class Onlooker:
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:
+        said, self._said = self._said, []
+        yield from said
         for hint in self._pending.take():
             self._devices.apply(hint)
         before, self._inventory = self._inventory, self._look()

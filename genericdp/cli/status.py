@@ -20,6 +20,9 @@ from genericdp.rulefiles import read_settings
 #: How often `--watch` asks, in seconds.
 WATCH_S = 2.0
 
+#: How long a kubelet may take from its start until it knows its pods, in seconds, see genericdp.daemon.
+SETTLES_S = 120.0
+
 #: What a terminal is told (ECMA-48): go to the top; erase the rest of the line, the rest of the screen.
 _TOP, _END_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  genericdp status\n"
         "  genericdp status --watch\n"
-        "  genericdp status --quiet || mail -s 'genericdp is not well' me\n"
+        "  genericdp status --quiet || logger --priority user.err 'look at genericdp'\n"
         "  genericdp status --json | jq -r '.complaints[]'"
     )
     parser.add_argument(
@@ -155,7 +158,9 @@ def _surroundings(report: Report) -> Iterator[Row]:
         yield ("udev", Styled(f"heard for {age}", Style.GOOD))
     else:
         yield ("udev", Styled(f"not heard for {age}: {udev['reason']}", Style.BAD))
-    if pods["answers"]:
+    if pods["answers"] and kubelet["there"] and _seconds(kubelet["since"], now) < SETTLES_S:
+        yield ("pods", Styled("the kubelet has only begun: it may not know all of them yet", Style.NOTE))
+    elif pods["answers"]:
         yield ("pods", Styled("known from the kubelet", Style.GOOD))
     else:
         yield ("pods", Styled(f"not known: nobody answers on {pods['socket']}", Style.NOTE))
@@ -251,8 +256,12 @@ def _age(since: str | None, now: str) -> str:
     """How long ago it was, in the largest unit that says enough."""
     if since is None:
         return "-"
-    seconds = (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()
+    seconds = _seconds(since, now)
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
+
+
+def _seconds(since: str, now: str) -> float:
+    return (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()

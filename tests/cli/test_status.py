@@ -140,6 +140,10 @@ UNWELL: dict[str, Any] = {
 }
 
 
+#: Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+DEAF_TO_NOTHING = ("env", "--default-signal=INT")
+
+
 def shown(report: Mapping[str, Any], width: int = 80) -> str:
     stream = io.StringIO()
     verb.show(report, Output(stream, width=width))
@@ -208,6 +212,11 @@ def test_one_that_stands_by_says_for_whom() -> None:
         "as process 1234\n"
         "All is well.\n"
     )
+
+
+def test_a_kubelet_that_has_only_begun_is_not_believed_that_nobody_holds_anything() -> None:
+    report = {**WELL, "kubelet": {**WELL["kubelet"], "since": "2026-11-21T11:59:00Z"}}
+    assert "\n  pods     the kubelet has only begun: it may not know all of them yet\n" in shown(report)
 
 
 def test_without_rules_that_is_said() -> None:
@@ -323,10 +332,11 @@ def test_a_screen_is_filled_from_its_top_and_no_further(
 
 def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(short_dir: Path) -> None:
     """At a real terminal, of 80 columns and 30 lines."""
+    options = ["--config", config(short_dir)]
     ours, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (30, 80))
     watching = subprocess.Popen(
-        [sys.executable, "-m", "genericdp", "status", "--watch", "--config", config(short_dir)],
+        [*DEAF_TO_NOTHING, sys.executable, "-m", "genericdp", "status", "--watch", *options],
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,

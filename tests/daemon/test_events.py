@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -182,3 +185,47 @@ def test_without_a_daemon_the_same_is_seen(run_async: RunAsync, short_dir: Path)
 
     with udevd():
         run_async(main())
+
+
+@pytest.mark.hotplug
+def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path) -> None:
+    console = reserve_console()
+    rules = short_dir / "rules.toml"
+    rules.write_text(f'[[resource]]\nname = "screen"\nmatch = {{ DEVNAME = "{console.node}" }}\n')
+    settings = short_dir / "genericdp.toml"
+    settings.write_text(f'state_dir = "{short_dir}/state"\n')
+    for path in (rules, settings):
+        path.chmod(0o644)
+    # Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "genericdp", "monitor", "--touched"]
+    name = console.node.removeprefix("/dev/")
+    with udevd():
+        watching = subprocess.Popen(
+            [*command, "--rules", str(rules), "--config", str(settings)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.stdout is not None
+        said: list[str] = []
+
+        def read(text: str) -> None:
+            while not said or text not in said[-1]:
+                said.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
+
+        read("no daemon is asked")
+        with console.plugged():
+            read("would hear")
+        read("0 of 1 Healthy")
+        watching.send_signal(signal.SIGINT)
+        _, error = watching.communicate(timeout=20)
+    assert (watching.returncode, error) == (130, "")
+    assert said == [
+        "begin    no daemon is asked: what the rules make of this machine; Ctrl-C ends it",
+        f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
+        f"change   genericdp.io/screen screen_{name}: device is here; nodes={console.node}",
+        f"kubelet  would hear genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
+        f"uevent   remove vc {name} (the kernel's) -> genericdp.io/screen screen_{name}",
+        f"change   genericdp.io/screen screen_{name}: device is unhealthy; why=it is unplugged",
+        f"kubelet  would hear genericdp.io/screen: 0 of 1 Healthy; screen_{name} Unhealthy",
+    ]

@@ -42,6 +42,7 @@ _STEP = re.compile(
 _PASSING = (
     (re.compile(r"runs for .*? as process \d+"), "runs for 3 h as process 1234"),
     (re.compile(r"(here|heard|registered) for [0-9]+ \w+"), r"\1 for 3 h"),
+    (re.compile(r"the kubelet has only begun: .*"), "known from the kubelet"),
     (re.compile(r"FOR +NODE"), "FOR  NODE"),
     (re.compile(r"(Healthy +)[0-9]+ s +"), r"\g<1>5 s  "),
     (re.compile(r"([0-9a-f]{12}  for) [0-9]+ s"), r"\1 5 s"),

@@ -1,0 +1,118 @@
+"""Laws of what is told: the report, the metrics and the events agree with the inventory, whatever it is."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.claims import Claims
+from genericdp.core.events import of_list, of_step, of_uevent
+from genericdp.core.holder import Holder, Holdings
+from genericdp.core.inventory import Inventory, build, diff
+from genericdp.core.memory import Memory, remember
+from genericdp.core.metrics import Process, metrics
+from genericdp.core.report import report
+from genericdp.core.rules import Resource
+from genericdp.udev import Uevent
+from tests.facts import facts_of
+from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
+from tests.scrape import read
+
+Rules = tuple[Resource, ...]
+Units = tuple[Unit, ...]
+PROCESS = Process("3.11", 0.0, None, None)
+
+names = st.text(alphabet="abc-.", min_size=1, max_size=8)
+
+
+def inventories(rules_: Rules, before: Units, after: Units) -> tuple[Inventory, Inventory]:
+    """Two that follow each other: what is absent in the second one is still listed."""
+    first, memory = remember(build(Claims(rules_), booted(before), DOMAIN), Memory(), 0.0, None)
+    built = build(Claims(rules_), booted(after), DOMAIN, ties=memory.ties, known_ports=memory.known_ports)
+    second, _ = remember(built, memory, 1.0, None)
+    return first, second
+
+
+def held(inventory: Inventory, chance: st.DataObject) -> Holdings:
+    """Some of the ids are held, and some that nobody knows."""
+    ids = [(name, id_) for name, offer in inventory.offers.items() for id_ in offer.ids]
+    chosen = chance.draw(st.lists(st.sampled_from([*ids, ("x/y", "z")]), unique=True, max_size=5))
+    holder = st.builds(Holder, names, names, names)
+    return {key: (chance.draw(holder),) for key in chosen}
+
+
+@given(rules, machines(), machines(), st.data())
+def test_the_report_tells_of_every_device_and_is_json(
+    rules_: Rules, before: Units, after: Units, chance: st.DataObject
+) -> None:
+    _, inventory = inventories(rules_, before, after)
+    holdings = held(inventory, chance)
+    document: Any = json.loads(json.dumps(report(facts_of(inventory, holdings=holdings))))
+    told = {
+        (resource["name"], device["id"]): device
+        for resource in document["resources"]
+        for device in resource["devices"]
+    }
+    devices = {(name, each.id): each for name, offer in inventory.offers.items() for each in offer.devices}
+    assert told.keys() == devices.keys()
+    for key, device in devices.items():
+        assert told[key]["health"] == device.health
+        assert told[key]["since"] is not None
+    assert document["well"] == all(device.healthy for device in devices.values())
+    told_held = {(name, each["id"]) for (name, _), device in told.items() for each in device["heldBy"]}
+    assert told_held == {key for key in holdings if key != ("x/y", "z")}
+
+
+@given(rules, machines(), machines(), st.data())
+def test_the_metrics_count_what_is_there_and_prometheus_reads_them(
+    rules_: Rules, before: Units, after: Units, chance: st.DataObject
+) -> None:
+    _, inventory = inventories(rules_, before, after)
+    holdings = held(inventory, chance)
+    found = read(metrics(facts_of(inventory, holdings=holdings), PROCESS))
+    counted = {
+        (labels["resource"], labels["health"]): value for labels, value in found.get("genericdp_devices", ())
+    }
+    for name, offer in inventory.offers.items():
+        healthy = sum(device.healthy for device in offer.devices)
+        assert counted[name, "Healthy"] == healthy
+        assert counted[name, "Unhealthy"] == len(offer.devices) - healthy
+    allocated = sum(value for _, value in found.get("genericdp_device_allocated", ()))
+    assert allocated == len([key for key in holdings if key != ("x/y", "z")])
+
+
+@given(rules, machines(), machines())
+def test_a_resource_whose_list_changed_tells_which_devices_did(
+    rules_: Rules, before: Units, after: Units
+) -> None:
+    first, second = inventories(rules_, before, after)
+    for name in diff(first, second).updated:
+        event: Any = of_list(first.offers[name], second.offers[name])
+        was = {device.id: str(device.health) for device in first.offers[name].devices}
+        now = {device.id: str(device.health) for device in second.offers[name].devices}
+        changed = {id_: now.get(id_) for id_ in was.keys() | now.keys() if was.get(id_) != now.get(id_)}
+        told = {each["device"]: each["health"] for each in event["changes"]}
+        assert told.items() <= changed.items()
+        assert len(told) + event["moreChanges"] == len(changed)
+    json.dumps([*of_step(first, second)])
+
+
+@given(rules, machines())
+def test_a_uevent_of_a_node_that_is_offered_touches_its_device_alone(rules_: Rules, units: Units) -> None:
+    inventory, _ = inventories(rules_, units, units)
+    for name, offer in inventory.offers.items():
+        for device in offer.devices:
+            for node in device.nodes:
+                event = of_uevent(Uevent("change", node.sys_path, "", "udev"), inventory, inventory)
+                touched: Any = event["touched"]
+                assert {"resource": name, "device": device.id} in touched
+                others = [each for each in touched if each["device"] != device.id]
+                # Another one is touched only where its node is below this one.
+                assert all(_below(node.sys_path, inventory, each) for each in others)
+
+
+def _below(sys_path: str, inventory: Inventory, touched: dict[str, str]) -> bool:
+    offer = inventory.offers[touched["resource"]]
+    (device,) = (each for each in offer.devices if each.id == touched["device"])
+    return any(node.sys_path.startswith(f"{sys_path}/") for node in device.nodes)

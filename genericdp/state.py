@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* Written only when what it says changed, whole, by rename: a power cut leaves the old or the new one.
+* Written only when what it says changed, whole, by rename: a power cut meanwhile leaves the old or the new
+  one, a power cut afterwards the new one.
 * A file that cannot be understood is reported and kept aside; the daemon starts with an empty memory.
 * When a device left, or an id was withdrawn, is not saved: after a restart its grace begins anew, which
   errs on the safe side.
@@ -80,12 +81,22 @@ class StateFile:
                     os.replace(self.path, f"{self.path}.broken")
                 self._broken = False
             os.replace(f"{self.path}.new", self.path)
+            _sync(os.path.dirname(self.path))
         except OSError as error:
             raise GenericdpError(
                 f"cannot save '{self.path}': {error.strerror}",
                 hint=_WITHOUT_IT,
             ) from error
         self._saved = text
+
+
+def _sync(directory: str) -> None:
+    # fsync(2): the file's own fsync says nothing about its name.
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read(path: str) -> str:

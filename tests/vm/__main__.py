@@ -6,6 +6,7 @@ python -m tests.vm [WORD …]: only cases with one of the words in their title.
 import importlib
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ _CACHE = Path(".cache/vm")
 _CONSOLE = _CACHE / "console"
 
 #: In this order: the first ones say most when everything is broken.
-_FILES = ("plugging", "devices", "gadgets", "udev")
+_FILES = ("plugging", "devices", "gadgets", "udev", "service", "boot")
 
 
 def main(words: Sequence[str]) -> int:
@@ -60,6 +61,10 @@ def _passes(each: Case, node: Node, clock: "_Clock") -> bool:
     except (CaseError, GuestError, ChannelError, QmpError) as error:
         clock.tell(f"FAIL  {title(each)}")
         print(f"{error}\n", flush=True)
+        return False
+    except Exception:  # noqa: BLE001  # the other cases may still say something
+        clock.tell(f"FAIL  {title(each)}")
+        traceback.print_exc(file=sys.stdout)
         return False
     clock.tell(f"ok    {title(each)}")
     return True

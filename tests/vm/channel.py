@@ -6,6 +6,7 @@ The rules of this file:
 * QEMU connects to us: the sockets are there before it starts, so nobody has to try again.
 """
 
+import contextlib
 import json
 import select
 import socket
@@ -54,6 +55,18 @@ class Channel:
 
     def hear(self, until: float, what: str) -> Document:
         """The next document. `until`: on time.monotonic(). Raises ChannelError."""
+        while True:
+            line = self._next_line(until, what)
+            # Empty, or cut off by a reset of the machine: who begins to speak begins with a line end.
+            with contextlib.suppress(ValueError):
+                document: Document = json.loads(line)
+                return document
+
+    def has_news(self) -> bool:
+        """Whether something has come that nobody has heard yet."""
+        return b"\n" in self._buffer or bool(select.select([self._connected], [], [], 0.0)[0])
+
+    def _next_line(self, until: float, what: str) -> bytes:
         while b"\n" not in self._buffer:
             left = until - time.monotonic()
             ready, _, _ = select.select([self._connected], [], [], max(0.0, left))
@@ -67,8 +80,7 @@ class Channel:
                 raise ChannelError(f"{self.path.name} is gone; waited for {what}")
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        document: Document = json.loads(line)
-        return document
+        return line
 
     @property
     def _connected(self) -> socket.socket:

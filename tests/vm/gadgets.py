@@ -83,3 +83,7 @@ class Gadgets:
         """Pull out everything."""
         for port in sorted(self._plugged):
             self.unplug(port)
+
+    def forget(self) -> None:
+        """The guest was started again: nobody is there to be a gadget."""
+        self._plugged.clear()

@@ -25,8 +25,12 @@ _MEMORY_MB = 768
 #: From power on until the agent says that it is there; about half a minute where nothing else runs.
 _BOOT_S = 300.0
 
+#: What the kernel says last, and how often that is looked for.
+_PANIC = "Kernel panic"
+_LOOK_S = 5.0
+
 #: How long a command may take inside unless said otherwise. Emulation is slow, and others may be busy.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class GuestError(Exception):
@@ -84,20 +88,14 @@ class Guest:
         """Return once the agent of a new boot has said that it is there. Raises GuestError."""
         until = time.monotonic() + timeout_s
         document: Document = {}
-        try:
-            while document.get("boot", self.boot) == self.boot:
-                document = self.agent.hear(until, "the boot")
-        except ChannelError as error:
-            raise GuestError(f"the guest did not come up: {error}\n{self.console_tail()}") from error
+        while document.get("boot", self.boot) == self.boot:
+            document = self._hear(until, "the boot")
         self.boot = document["boot"]
 
     def ask(self, request: Document, timeout_s: float = PATIENCE_S) -> Document:
         """What the agent answers. Raises GuestError when it could not do it, or with the guest's end."""
-        try:
-            self.agent.say(request)
-            answer = self.agent.hear(time.monotonic() + timeout_s, f"the answer to {request}")
-        except ChannelError as error:
-            raise GuestError(f"{error}\n{self.console_tail()}") from error
+        self.agent.say(request)
+        answer = self._hear(time.monotonic() + timeout_s, f"the answer to {request}")
         if "error" in answer:
             raise GuestError(f"{request}: {answer['error']}")
         return answer
@@ -106,8 +104,22 @@ class Guest:
         """The last lines that the guest's kernel said, and what QEMU complained about."""
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace")
-        lines = self._console.read_text(errors="replace").splitlines() if self._console.exists() else []
-        return "\n".join([*lines[-25:], said])
+        lines = self._console_lines()
+        panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines) - 10)
+        return "\n".join([*lines[max(0, panic - 10) : panic + 10], said])
+
+    def _hear(self, until: float, what: str) -> Document:
+        """What the agent says next. A kernel that panics is not waited for."""
+        while True:
+            try:
+                return self.agent.hear(min(until, time.monotonic() + _LOOK_S), what)
+            except ChannelError as error:
+                panicked = any(_PANIC in line for line in self._console_lines())
+                if panicked or time.monotonic() >= until or self._process.poll() is not None:
+                    raise GuestError(f"{error}\n{self.console_tail()}") from error
+
+    def _console_lines(self) -> list[str]:
+        return self._console.read_text(errors="replace").splitlines() if self._console.exists() else []
 
     def _command(self, image: Image) -> list[str]:
         def port(name: str, path: Path) -> list[str]:

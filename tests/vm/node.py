@@ -40,6 +40,12 @@ def expect(there: object, wanted: object) -> None:
         raise CaseError(f"there is   {there}\nwanted was {wanted}")
 
 
+def expect_at_most(what: str, there: float, limit: float) -> None:
+    """Raise CaseError if it is more."""
+    if there > limit:
+        raise CaseError(f"{what}: {there:g}, and not more than {limit:g} was promised")
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """What became of a pod with one container.
@@ -112,6 +118,8 @@ class Node:
         """Write these rule files, by name; a service that runs reads them by itself."""
         for name, text in rules.items():
             self.guest.ask({"write": f"{RULES}/{name}", "text": text})
+        # An administrator's editor does so, too; a power cut is to show what the service loses.
+        self.sh("sync")
 
     def start_kubelet(self) -> None:
         """Start the kubelet, and forget what an earlier one said."""
@@ -146,7 +154,8 @@ class Node:
     def wait_until(self, what: str, holds: Callable[[View], object], timeout_s: float = PATIENCE_S) -> View:
         """Return what the kubelet knows as soon as it is so. Raises CaseError."""
         until = time.monotonic() + timeout_s
-        while not holds(self.view):
+        # What has come meanwhile is older than what is waited for.
+        while self.guest.kubelet.has_news() or not holds(self.view):
             try:
                 self._take(self.guest.kubelet.hear(until, what))
             except ChannelError:
@@ -199,6 +208,26 @@ class Node:
             "until [ -e $device/serial ]; do device=${device%/*}; done; cat $device/serial"
         ).strip()
 
+    def main_pid(self) -> int:
+        """The process of the service."""
+        return int(self.sh("systemctl show --value --property MainPID genericdp"))
+
+    def reboot(self) -> None:
+        """Shut down and start again, as an administrator would; the kubelet starts by itself."""
+        self.guest.agent.say({"run": ["systemctl", "reboot"], "input": "", "timeout": 60.0})
+        self._meet_after_boot()
+
+    def cut_power(self) -> None:
+        """Off and on again. What is plugged in from outside stays plugged in."""
+        self.guest.qmp.do("system_reset")
+        self._meet_after_boot()
+
+    def _meet_after_boot(self) -> None:
+        self.guest.wait_for_boot()
+        self.gadgets.forget()
+        self.sh("systemctl is-system-running --wait || true", timeout_s=300.0)
+        self.meet_kubelet()
+
     def cpu_s(self, seconds: int) -> float:
         """Seconds of processor time that the service takes in so many seconds."""
         usage = "systemctl show --value -p CPUUsageNSec genericdp"
@@ -207,7 +236,7 @@ class Node:
 
     def drops(self) -> list[int]:
         """How many messages each of the service's uevent sockets has lost; see /proc/net/netlink."""
-        inodes = self.sh("ls -l /proc/$(systemctl show --value -p MainPID genericdp)/fd")
+        inodes = self.sh(f"ls -l /proc/{self.main_pid()}/fd")
         rows = [line.split() for line in self.sh("cat /proc/net/netlink").splitlines()[1:]]
         return [int(row[8]) for row in rows if row[1] == "15" and f"socket:[{row[9]}]" in inodes]
 

@@ -16,7 +16,10 @@ _INSIDE = Path(__file__).parent / "inside"
 #: Where the files of `inside` are in the guest.
 HOME = "/opt/vm"
 
-_INIT = """#!/bin/busybox sh
+#: What makes systemd start the agent.
+ENABLED = "/etc/systemd/system/multi-user.target.wants/vm-agent.service"
+
+_INIT = f"""#!/bin/busybox sh
 set -e
 /bin/busybox mkdir -p /dev /disk
 /bin/busybox mount -t devtmpfs dev /dev
@@ -25,6 +28,8 @@ while read module; do
 done </modules/order
 until [ -b /dev/vda ]; do /bin/busybox sleep 0.1; done
 /bin/busybox mount -t ext4 /dev/vda /disk
+# The disk may have been booted from before; what is a link cannot be replaced.
+/bin/busybox rm -f /disk{ENABLED}
 /bin/busybox cp -a /seed/. /disk/
 /bin/busybox umount /dev
 exec /bin/busybox switch_root /disk /sbin/init

@@ -20,6 +20,8 @@ def main() -> None:
     """Serve until the end of the machine."""
     with open(PORT, "r+b", buffering=0) as port:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        # The machine may have been reset in the middle of a line.
+        port.write(b"\n")
         _say(port, {"boot": boot})
         with open(port.fileno(), "rb", closefd=False) as lines:
             for line in lines:

@@ -114,6 +114,8 @@ async def main() -> None:
     """Be a kubelet until SIGTERM."""
     loop = asyncio.get_running_loop()
     port = os.open(PORT, os.O_RDWR)
+    # The one before may have been killed in the middle of a line.
+    os.write(port, b"\n")
     requests: asyncio.Queue[bytes] = asyncio.Queue()
 
     def read_lines() -> None:

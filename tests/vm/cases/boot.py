@@ -1,0 +1,77 @@
+"""The machine starts with everything plugged in, and the kernel finds it in another order."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from tests.vm.case import case
+from tests.vm.cases.plugging import RULES, SERIAL, A, B
+from tests.vm.node import Node, expect
+
+
+@case
+def after_a_reboot_the_service_is_there_before_the_kubelet_with_the_same_ids(node: Node) -> None:
+    with _kubelet_at_boot(node):
+        second = _plug(node)
+        node.usb.unplug("5")
+        devices = {A: "Healthy", B: "Healthy", "serial_TWIN": "Healthy", second: "Healthy"}
+        node.wait_for_devices(SERIAL, {**devices, "serial_GONE": "Unhealthy"})
+        before = node.links()
+
+        node.reboot()
+        node.wait_for_devices(SERIAL, {**devices, "serial_GONE": "Unhealthy"})
+        after = node.links()
+        # The kernel goes by the ports now, so names have changed; who is who has not.
+        expect((before[A], after[A]), ("/dev/ttyUSB1", "/dev/ttyUSB0"))
+        _expect_every_link_to_lead_to_its_unit(node, second)
+        ready = node.sh("systemctl show --value -p ActiveEnterTimestampMonotonic genericdp")
+        kubelet = node.sh("systemctl show --value -p ExecMainStartTimestampMonotonic kubelet")
+        expect(int(ready) < int(kubelet), True)
+        expect(node.view.messages[SERIAL], 1)
+
+
+@case
+def after_a_power_cut_twins_are_who_they_were(node: Node) -> None:
+    with _kubelet_at_boot(node):
+        second = _plug(node)
+        node.sh("until grep -q TWIN /var/lib/genericdp/memory.json; do sleep 0.2; done")
+        node.cut_power()
+        names = (A, B, "serial_TWIN", second, "serial_GONE")
+        node.wait_for_devices(SERIAL, dict.fromkeys(names, "Healthy"))
+        _expect_every_link_to_lead_to_its_unit(node, second)
+
+
+def _plug(node: Node) -> str:
+    """Five adapters, in the order in which the kernel will not find them; the id of the second twin."""
+    node.begin(RULES)
+    node.usb.serial("2", "UNIT-B")
+    node.wait_for_node("/dev/ttyUSB0")
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_node("/dev/ttyUSB1")
+    node.usb.serial("4", "TWIN")
+    node.wait_for_devices(SERIAL, dict.fromkeys((A, B, "serial_TWIN"), "Healthy"))
+    node.usb.serial("3", "TWIN")
+    view = node.wait_until("the second twin", lambda view: len(view.of(SERIAL)) == 4)
+    (second,) = view.of(SERIAL).keys() - {A, B, "serial_TWIN"}
+    node.usb.serial("5", "GONE")
+    node.wait_until("five devices", lambda view: len(_healthy(view.of(SERIAL))) == 5)
+    return second
+
+
+def _expect_every_link_to_lead_to_its_unit(node: Node, second: str) -> None:
+    links = node.links()
+    for text, (port, name) in enumerate({"1": A, "2": B, "4": "serial_TWIN", "3": second}.items()):
+        node.sh(f"stty -F {links[name]} raw -echo; echo {text} >{links[name]}")
+        expect((name, node.usb.written_to(port).split()), (name, [str(text)]))
+
+
+def _healthy(devices: Mapping[str, str]) -> list[str]:
+    return [name for name, health in devices.items() if health == "Healthy"]
+
+
+@contextmanager
+def _kubelet_at_boot(node: Node) -> Iterator[None]:
+    node.sh("systemctl enable kubelet; sync")
+    try:
+        yield
+    finally:
+        node.sh("systemctl disable kubelet")

@@ -210,11 +210,14 @@ class Witness:
         from genericdp.exporter import Exporter, Page  # noqa: PLC0415  (see the rules of this file)
 
         async def metrics() -> Page:
-            from genericdp.core.exposition import CONTENT_TYPE  # noqa: PLC0415  (as above)
-            from genericdp.core.metrics import metrics  # noqa: PLC0415  (as above)
+            from genericdp.core.exposition import CONTENT_TYPE, Samples  # noqa: PLC0415  (as above)
+            from genericdp.core.metrics import FAMILIES, fill  # noqa: PLC0415  (as above)
 
             holdings = await self._holdings(HOLDINGS_LAST_S)
-            return Page(metrics(self._facts(holdings), this_process()), kind=CONTENT_TYPE)
+            samples = Samples(FAMILIES)
+            for _ in fill(samples, self._facts(holdings), this_process()):
+                await asyncio.sleep(0)  # whatever else there is to do has its turn
+            return Page(samples.render(), kind=CONTENT_TYPE)
 
         async def health() -> Page:
             from genericdp.core.metrics import why_not_healthy  # noqa: PLC0415  (as above)

@@ -69,15 +69,17 @@ class Samples:
 
 
 def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
-    pairs = ",".join(f'{label}="{_escape(for_value(text))}"' for label, text in labels)
+    pairs = ",".join([f'{label}="{_escape(for_value(text))}"' for label, text in labels])
     return f"{name}{{{pairs}}} {_number(value)}" if pairs else f"{name} {_number(value)}"
 
 
 def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    """A cleaned text, which has no line breaks, as a label value."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _number(value: float) -> str:
     if value == float("inf"):
         return "+Inf"
-    return str(int(value)) if value == int(value) else repr(value)
+    whole = int(value)
+    return str(whole) if value == whole else repr(value)

@@ -8,13 +8,14 @@ The rules of this file:
 * docs/metrics.md, the dashboard and the alerts name what is declared here, and a test holds them to it.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from genericdp.core.exposition import Family, Samples
-from genericdp.core.history import ALLOCATION_BOUNDS_S, Counts
+from genericdp.core.history import ALLOCATION_BOUNDS_S, Counts, History
 from genericdp.core.offer import Health
-from genericdp.core.report import Facts, held_by_device
+from genericdp.core.report import Facts, Held, held_devices
 
 FAMILIES = (
     Family("genericdp_build_info", "gauge", ("version", "python"), "Which genericdp it is; always 1."),
@@ -104,6 +105,10 @@ _FROM_ZERO: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
+#: So many devices of one resource make a step.
+STEP = 50
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """What the system knows about the process; None where it does not say."""
@@ -117,13 +122,27 @@ class Process:
 def metrics(facts: Facts, process: Process) -> str:
     """The metrics as text."""
     samples = Samples(FAMILIES)
+    for _ in fill(samples, facts, process):
+        pass
+    return samples.render()
+
+
+def fill(samples: Samples, facts: Facts, process: Process) -> Iterator[None]:
+    """Add every sample, in short steps: with a thousand devices it takes a while, and a pod may be waiting.
+
+    The inventory of the facts does not change meanwhile; a count may.
+    """
     _of_the_daemon(samples, facts, process)
+    yield from _of_what_happened(samples, facts)
+    held = held_devices(facts)
+    refused = Counter(refusal.resource for refusal in facts.inventory.refusals)
+    yield
     for name in facts.inventory.offers:
-        _of_a_resource(samples, facts, name)
-    _of_what_happened(samples, facts)
+        yield from _of_a_resource(samples, facts, name, held.get(name, {}))
+        samples.add("genericdp_nodes_not_offered", refused[name], name)
+        yield
     for name, count in samples.left_out.items():
         samples.add("genericdp_samples_left_out", count, name)
-    return samples.render()
 
 
 def _of_the_daemon(samples: Samples, facts: Facts, process: Process) -> None:
@@ -149,7 +168,7 @@ def _of_the_daemon(samples: Samples, facts: Facts, process: Process) -> None:
         samples.add("process_open_fds", process.open_files)
 
 
-def _of_a_resource(samples: Samples, facts: Facts, name: str) -> None:
+def _of_a_resource(samples: Samples, facts: Facts, name: str, held: Held) -> Iterator[None]:
     offer = facts.inventory.offers[name]
     standing = facts.standings.get(name)
     samples.add("genericdp_registered", standing is not None and standing.registered, name)
@@ -157,30 +176,28 @@ def _of_a_resource(samples: Samples, facts: Facts, name: str) -> None:
     for health in Health:
         count = sum(device.health is health for device in offer.devices)
         samples.add("genericdp_devices", count, name, str(health))
-    for device in offer.devices:
+    for number, device in enumerate(offer.devices, 1):
+        if number % STEP == 0:
+            yield
         samples.add("genericdp_device_healthy", device.healthy, name, device.id)
         for node in device.nodes:
             link = f"{facts.settings.link_dir}/{node.link}"
             samples.add("genericdp_device_info", 1, name, device.id, node.path, link)
-    for id_, held in held_by_device(offer, facts.holdings).items():
-        holders = [holder for _, holder in held]
-        for holder in dict.fromkeys(holders):
-            count = holders.count(holder)
+    for id_, holders in held.items():
+        for holder, count in Counter(holder for _, holder in holders).items():
             labels = (name, id_, holder.namespace, holder.pod, holder.container)
             samples.add("genericdp_device_allocated", count, *labels)
-    for name_of_count, kinds in _FROM_ZERO.items():
-        for kind in kinds:
-            if (name, *kind) not in counts_of(facts)[name_of_count].by_kind:
-                samples.add(name_of_count, 0, name, *kind)
-    refused = sum(refusal.resource == name for refusal in facts.inventory.refusals)
-    samples.add("genericdp_nodes_not_offered", refused, name)
 
 
-def _of_what_happened(samples: Samples, facts: Facts) -> None:
+def _of_what_happened(samples: Samples, facts: Facts) -> Iterator[None]:
     history = facts.history
-    for name, kinds in counts_of(facts).items():
-        for kind, count in kinds.by_kind.items():
+    for name, kinds in _counts(history).items():
+        never = [
+            (resource, *kind) for resource in facts.inventory.offers for kind in _FROM_ZERO.get(name, ())
+        ]
+        for kind, count in (dict.fromkeys(never, 0) | kinds.by_kind).items():
             samples.add(name, count, *kind)
+        yield
     samples.add("genericdp_uevent_overflows_total", history.overflows)
     samples.add_histogram(
         "genericdp_allocation_duration_seconds",
@@ -190,9 +207,8 @@ def _of_what_happened(samples: Samples, facts: Facts) -> None:
     )
 
 
-def counts_of(facts: Facts) -> Mapping[str, Counts]:
+def _counts(history: History) -> Mapping[str, Counts]:
     """Metric -> what is counted in it, by its labels."""
-    history = facts.history
     return {
         "genericdp_registrations_total": history.registrations,
         "genericdp_registrations_lost_total": history.lost,

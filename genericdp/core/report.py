@@ -96,7 +96,7 @@ class Facts:
 
 def report(facts: Facts) -> dict[str, object]:
     """The report as JSON values."""
-    history, wrong = facts.history, complaints(facts)
+    history, wrong, held = facts.history, complaints(facts), held_devices(facts)
     return {
         "version": facts.version,
         "pid": facts.pid,
@@ -126,7 +126,9 @@ def report(facts: Facts) -> dict[str, object]:
             "problems": [_problem(problem) for problem in facts.problems],
         },
         "linkDirectory": facts.settings.link_dir,
-        "resources": [_resource(facts, offer) for offer in facts.inventory.offers.values()],
+        "resources": [
+            _resource(facts, offer, held.get(name, {})) for name, offer in facts.inventory.offers.items()
+        ],
         "notOffered": [
             {"node": refusal.node, "resource": refusal.resource, "reason": refusal.reason}
             for refusal in facts.inventory.refusals
@@ -176,14 +178,27 @@ def stamp(unix: float) -> str:
     return datetime.fromtimestamp(round(unix), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def held_by_device(offer: Offer, holdings: Holdings | None) -> dict[str, list[tuple[str, Holder]]]:
-    """Device -> (id as the kubelet knows it, who holds it); only what somebody holds."""
+#: Device -> (id as the kubelet knows it, who holds it); only what somebody holds.
+Held = Mapping[str, Sequence[tuple[str, Holder]]]
+
+
+def held_devices(facts: Facts) -> Mapping[str, Held]:
+    """Resource -> who holds which of its devices; only resources of which somebody holds something."""
+    mine: dict[str, dict[str, tuple[Holder, ...]]] = {}
+    for (name, id_), holders in (facts.holdings or {}).items():
+        mine.setdefault(name, {})[id_] = holders
+    return {
+        name: _by_device(facts.inventory.offers[name], held)
+        for name, held in mine.items()
+        if name in facts.inventory.offers
+    }
+
+
+def _by_device(offer: Offer, mine: Mapping[str, tuple[Holder, ...]]) -> Held:
     held: dict[str, list[tuple[str, Holder]]] = {}
-    mine = {id_: who for (name, id_), who in (holdings or {}).items() if name == offer.resource.name}
-    if mine:
-        ids = offer.ids
-        for id_ in sorted(mine.keys() & ids.keys()):
-            held.setdefault(ids[id_].id, []).extend((id_, holder) for holder in mine[id_])
+    ids = offer.ids
+    for id_ in sorted(mine.keys() & ids.keys()):
+        held.setdefault(ids[id_].id, []).extend((id_, holder) for holder in mine[id_])
     return held
 
 
@@ -212,11 +227,10 @@ def _problem(problem: Problem) -> dict[str, object]:
     }
 
 
-def _resource(facts: Facts, offer: Offer) -> dict[str, object]:
+def _resource(facts: Facts, offer: Offer, held: Held) -> dict[str, object]:
     name = offer.resource.name
     standing = facts.standings.get(name, Standing("", registered=False))
     known = facts.history.devices.get(name, {})
-    held = held_by_device(offer, facts.holdings)
     return {
         "name": name,
         "description": offer.resource.description,

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
-from genericdp.core.exposition import SAMPLE_LIMIT
+from genericdp.core.exposition import SAMPLE_LIMIT, Samples
 from genericdp.core.holder import Holder
-from genericdp.core.metrics import FAMILIES, Process, metrics, why_not_healthy, why_not_ready
+from genericdp.core.metrics import FAMILIES, STEP, Process, fill, metrics, why_not_healthy, why_not_ready
 from genericdp.core.report import Facts, InForce, Standing
 from genericdp.errors import Location, Problem
 from tests.builders import a_usb_serial
@@ -161,6 +162,18 @@ def test_samples_that_are_too_many_are_counted() -> None:
     found = values(facts_of(inventory))
     assert found["genericdp_samples_left_out{metric=genericdp_device_healthy}"] == 5
     assert found[f"genericdp_devices{{resource={FTDI},health=Healthy}}"] == SAMPLE_LIMIT + 5
+
+
+def test_many_devices_are_told_in_many_short_steps() -> None:
+    offer = inventory_of(RULES, a_usb_serial(0)).offers[FTDI]
+    (device,) = offer.devices
+    many = tuple(replace(device, id=f"ftdi_{n}") for n in range(10 * STEP))
+    inventory = replace(inventory_of(RULES), offers={FTDI: replace(offer, devices=many)})
+    samples = Samples(FAMILIES)
+    steps = fill(samples, facts_of(inventory), PROCESS)
+    told = [samples.render().count("genericdp_device_healthy{") for _ in steps]
+    assert len(told) > 12
+    assert max(after - before for before, after in pairwise(told)) == STEP
 
 
 def test_only_what_a_restart_would_mend_is_unhealthy() -> None:

@@ -2,13 +2,15 @@
 
 The rules of this file:
 
-* Admission is serial, as in the kubelet's main loop; starting containers is not.
+* Admission is serial, as in the kubelet's main loop; starting containers is not, but each pod has one
+  worker, so nothing of a pod is started twice at once.
 * A failed admission is terminal for the pod. A container that cannot be created waits and is tried
   again; here that happens when `sync` is called, there it happens by itself, with a back-off.
 * Pods and their running containers live on when the kubelet stops: the node has them, not it.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -61,6 +63,7 @@ class Workload:
         self._policy = policy
         self._numa_nodes = numa_nodes
         self._serial = asyncio.Lock()
+        self._workers: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._ran_at_start = {
             (pod.uid, status.spec.name)
             for pod in node.active()
@@ -92,6 +95,10 @@ class Workload:
 
     async def sync(self, pod: PodStatus) -> None:
         """Start whatever should run and does not."""
+        async with self._workers[pod.uid]:
+            await self._sync(pod)
+
+    async def _sync(self, pod: PodStatus) -> None:
         if not pod.active:
             return
         for container in pod.spec.init_containers:
@@ -113,9 +120,10 @@ class Workload:
         status = pod.container(name)
         if status.created is None:
             raise SimulatorError(f"container '{name}' of pod '{pod.name}' has never run; use sync")
-        status.become(ContainerState.WAITING)
-        await self._run(pod, status)
-        self.publish_health(pod)
+        async with self._workers[pod.uid]:
+            status.become(ContainerState.WAITING)
+            await self._run(pod, status)
+            self.publish_health(pod)
         return status
 
     def publish_health(self, pod: PodStatus) -> None:

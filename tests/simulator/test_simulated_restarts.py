@@ -223,6 +223,29 @@ def test_pre_start_comes_before_every_creation_with_30_seconds(run_async: RunAsy
     run_async(main())
 
 
+def test_a_pod_has_one_worker_so_no_container_of_it_is_started_twice_at_once(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    """The timer of the node comes by while an admission waits for PreStartContainer."""
+
+    async def main() -> None:
+        async with Kubelet(short_dir) as kubelet:
+            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+            with kubelet.faults.hold(Point.PRE_START) as gate:
+                admitting = asyncio.create_task(kubelet.admit(ONE))
+                await gate.reached()
+                (pod,) = kubelet.pods
+                syncing = asyncio.create_task(kubelet.sync(pod))
+                await asyncio.sleep(0)
+                gate.open()
+                await asyncio.gather(admitting, syncing)
+            assert plugin.called("PreStartContainer") == [["a"]]
+            assert pod.container("c").restarts == 0
+            await plugin.stop()
+
+    run_async(main())
+
+
 def test_a_failed_pre_start_keeps_the_container_waiting_and_is_tried_again(
     run_async: RunAsync, short_dir: Path
 ) -> None:

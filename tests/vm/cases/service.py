@@ -1,0 +1,80 @@
+"""The service as systemd runs it: what it may do, and what the drop-ins allow it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.vm.case import case
+from tests.vm.cases.plugging import RULES, SERIAL, A
+from tests.vm.node import Node, expect, expect_at_most
+
+#: What `systemd-analyze security` may say at most.
+EXPOSURE = 1.2
+EXPOSURE_WITH_A_DROPIN = 1.6
+
+_EXAMPLES = "/usr/share/doc/genericdp/examples/dropins"
+_DROPINS = "/etc/systemd/system/genericdp.service.d"
+
+
+@case
+def the_service_is_exposed_no_more_than_promised(node: Node) -> None:
+    node.begin(RULES)
+    expect_at_most("systemd-analyze security", _exposure(node), EXPOSURE)
+    dropins = node.sh(f"ls {_EXAMPLES}").split()
+    expect(dropins, ["metrics.conf", "usb-reset.conf"])
+    for dropin in dropins:
+        with _drop_in(node, dropin):
+            expect_at_most(dropin, _exposure(node), EXPOSURE_WITH_A_DROPIN)
+            expect(node.sh("systemctl is-active genericdp").strip(), "active")
+
+
+@case
+def the_service_has_no_capability_and_writes_nowhere_else(node: Node) -> None:
+    node.begin(RULES)
+    process = f"/proc/{node.main_pid()}"
+    values = dict(line.split(":", 1) for line in node.sh(f"cat {process}/status").splitlines())
+    capabilities = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+    expect({name: int(values[name], 16) for name in capabilities}, dict.fromkeys(capabilities, 0))
+    expect((values["NoNewPrivs"].strip(), values["Seccomp"].strip()), ("1", "2"))
+    # proc_pid_mountinfo(5): the fifth field is the place, the sixth the options.
+    mounts = [line.split() for line in node.sh(f"cat {process}/mountinfo").splitlines()]
+    read_only = {place for _, _, _, _, place, options, *_ in mounts if "ro" in options.split(",")}
+    expect({"/", "/sys", "/sys/fs/cgroup"} - read_only, set())
+
+
+@case
+def a_usb_device_is_reset_where_the_drop_in_allows_it_and_only_there(node: Node) -> None:
+    node.begin(
+        {"50-serial.toml": RULES["50-serial.toml"] + "prestart = { wait = '25s', usb_reset = true }\n"}
+    )
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    pod = node.admit("forbidden", {SERIAL: 1})
+    expect(pod.state, "waiting")
+    refusal = "USB device '/dev/bus/usb/001/002' is not reset: [Errno 1] Operation not permitted"
+    advice = "under systemd the service needs DeviceAllow=char-usb_device rw"
+    expect(pod.message.split("desc = ")[1], f"genericdp.io/serial: {refusal}; {advice}")
+    node.delete("forbidden")
+    with _drop_in(node, "usb-reset.conf"):
+        node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
+        pod = node.admit("allowed", {SERIAL: 1})
+        expect((pod.message, pod.phase, pod.state), ("", "Running", "running"))
+        expect(node.sh("journalctl --dmesg | grep -c 'reset full-speed USB device'").strip(), "1")
+        node.write_to(pod, "/dev/ttyUSB0", "after a reset")
+        expect(node.usb.written_to("1"), "after a reset")
+
+
+def _exposure(node: Node) -> float:
+    """What `systemd-analyze security` says of the loaded unit, from 0 (safe) to 10."""
+    text = node.sh("systemd-analyze security --no-pager genericdp.service")
+    return float(text.splitlines()[-1].rpartition(": ")[2].split()[0])
+
+
+@contextmanager
+def _drop_in(node: Node, name: str) -> Iterator[None]:
+    """The service restarted with one of the drop-ins that the package shows, as its first lines say."""
+    apply = "systemctl daemon-reload && systemctl restart genericdp"
+    node.sh(f"mkdir -p {_DROPINS}; cp {_EXAMPLES}/{name} {_DROPINS}/; {apply}")
+    try:
+        yield
+    finally:
+        node.sh(f"rm -r {_DROPINS}; {apply}")

@@ -10,6 +10,9 @@ The rules of this file:
 
 from dataclasses import dataclass
 
+#: Less of a source line says nothing, however narrow the screen.
+_LEAST_ROOM = 20
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
@@ -47,7 +50,8 @@ class Problem:
         if self.source:
             number = f"{self.location.line:5d}"
             # A tab before the caret must stay a tab, or the caret drifts off its column.
-            source, column = self._around(None if width is None else width - len(number) - len(" | "))
+            room = None if width is None else max(_LEAST_ROOM, width - len(number) - len(" | "))
+            source, column = self._around(room)
             before = source[:column]
             pad = "".join("\t" if char == "\t" else " " for char in before)
             length = max(1, min(self.location.length, len(source) - len(before)))

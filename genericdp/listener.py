@@ -35,7 +35,7 @@ LINE_LIMIT = 8192
 _HINTS = {
     errno.EAFNOSUPPORT: "the unit's RestrictAddressFamilies= forbids it; the drop-in metrics.conf permits it",
     errno.EADDRNOTAVAIL: "it must be an address of this machine",
-    errno.EROFS: "the unit may write below /run/genericdp alone",
+    errno.EROFS: "the unit permits what is below /run/genericdp; a container needs a volume there",
     errno.EACCES: "ports below 1024 need CAP_NET_BIND_SERVICE, which genericdp has not",
 }
 

@@ -12,16 +12,19 @@ import io
 import json as json_lines
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from genericdp import log
 from genericdp.cli import ask
 from genericdp.cli.options import add_json_option, add_rule_options, open_rules
-from genericdp.cli.output import Cell, Output, Style, Styled
+from genericdp.cli.output import Output, Style, Styled, wrap
 from genericdp.errors import GenericdpError
 from genericdp.rulefiles import read_settings
+
+#: What an event says is not folded into less than this.
+_NARROW = 20
 
 Event = Mapping[str, Any]
 
@@ -50,7 +53,7 @@ def run(*, touched: bool, json: bool, rules: list[str], config: str | None, doma
     """Show events until Ctrl-C. Returns 1 for bad rules. Raises GenericdpError when the daemon ends."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    show = Show(Output(sys.stdout), json=json, touched=touched)
+    show = Show(Output(sys.stdout), json=json, touched=touched, folded=sys.stdout.isatty())
     if not rules and domain is None:
         try:
             for event in ask.events(read_settings(config)):
@@ -66,12 +69,17 @@ def run(*, touched: bool, json: bool, rules: list[str], config: str | None, doma
 
 
 class Show:
-    """Events as they are shown."""
+    """Events as they are shown.
 
-    def __init__(self, output: Output, *, json: bool, touched: bool) -> None:
+    touched  uevents that touch nothing are left out
+    folded   what does not fit the screen goes on below; a file has one line for each event
+    """
+
+    def __init__(self, output: Output, *, json: bool, touched: bool, folded: bool = False) -> None:
         self._output = output
         self._json = json
         self._touched = touched
+        self._folded = folded
 
     def event(self, event: Event) -> None:
         """Show one."""
@@ -80,19 +88,23 @@ class Show:
         if self._json:
             print(json_lines.dumps(event, sort_keys=True))
             return
-        words = words_of(event)
-        if words:
-            clock = datetime.fromisoformat(event["time"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
-            self._output.line(Styled(clock, Style.FAINT), " ", *words)
+        kind, words = words_of(event)
+        if not words.text:
+            return
+        clock = datetime.fromisoformat(event["time"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        margin = f"{clock} {kind:<8} "
+        room = max(_NARROW, self._output.width - len(margin))
+        first, *more = wrap(words.text, room) if self._folded else [words.text]
+        self._output.line(Styled(clock, Style.FAINT), margin[len(clock) :], Styled(first, words.style))
+        for line in more:
+            self._output.line(" " * len(margin), Styled(line, words.style))
 
 
-def words_of(event: Event) -> Sequence[Cell]:
-    """An event for people: what it is, then what it says. () for one that they need not see."""
+def words_of(event: Event) -> tuple[str, Styled]:
+    """An event for people: what it is, and what it says, which is "" for one that they need not see."""
     make = WORDS.get(event["event"])
     kind, words = make(event) if make is not None else (event["event"], "")
-    if isinstance(words, str):
-        words = Styled(words)
-    return (f"{kind:<8} ", words) if words.text else ()
+    return kind, words if isinstance(words, Styled) else Styled(words)
 
 
 def _begin(event: Event) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """`genericdp monitor`: what is shown of each event, and whom it asks."""
 
+import io
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from genericdp.cli.main import main
-from genericdp.cli.monitor import WORDS, words_of
-from genericdp.cli.output import Styled
+from genericdp.cli.monitor import WORDS, Show, words_of
+from genericdp.cli.output import Output
 from genericdp.control import SOCKET
 from tests.cli.daemons import a_daemon_that_says, config
 
@@ -114,7 +115,8 @@ def lines(*events: Mapping[str, Any]) -> bytes:
     ],
 )
 def test_an_event_is_one_line(event: Mapping[str, Any], text: str) -> None:
-    assert "".join(cell.text if isinstance(cell, Styled) else cell for cell in words_of(event)) == text
+    kind, words = words_of(event)
+    assert (f"{kind:<8} {words.text}" if words.text else "") == text
 
 
 def test_events_of_the_daemon_are_shown_with_their_time(
@@ -134,6 +136,16 @@ def test_events_of_the_daemon_are_shown_with_their_time(
             "genericdp: error: the daemon has ended\n"
             "  hint: 'journalctl -u genericdp' says why; 'genericdp monitor' again follows the next one\n"
         ),
+    )
+
+
+def test_on_a_screen_what_does_not_fit_goes_on_below() -> None:
+    stream = io.StringIO()
+    show = Show(Output(stream, width=60), json=False, touched=False, folded=True)
+    show.event({"time": NOON, **CHANGE})
+    assert stream.getvalue() == (
+        "12:00:00.123 change   x/ftdi ftdi_A: device is unhealthy;\n"
+        "                      why=it is unplugged\n"
     )
 
 

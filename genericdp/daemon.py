@@ -123,7 +123,7 @@ class Daemon:
         self._notify = notify or Notify()
         self._now = now
         self._usb_reset = usb_reset
-        self._witness = Witness(self, now=now)
+        self.witness = Witness(self, now=now)
         self._seen: dict[str, watchdog.Seen] = {}
         self._on_step = on_step
         self._links = Links(settings.link_dir)
@@ -158,16 +158,16 @@ class Daemon:
         feeding = asyncio.create_task(self._keep_watchdog(), name="watchdog")
         try:
             with contextlib.ExitStack() as stack:
-                async with self._witness.asked():
+                async with self.witness.asked():
                     # Where another one serves, it is the one that answers.
-                    await self._witness.listen(say=False)
+                    await self.witness.listen(say=False)
                     await until_alone(
                         self.settings, stack, self._say_standby, self._awake, lambda: self._stopping
                     )
                     self.standing_by = ""
                     if not self._stopping:
                         await refuse_company(self.settings.kubelet_dir)
-                        await self._witness.listen()
+                        await self.witness.listen()
                         await self._serve()
         finally:
             feeding.cancel()
@@ -188,7 +188,7 @@ class Daemon:
                 # They were read before they were watched: it may have stood by for days since.
                 self._read_rules()
                 self._devices.resync()
-                self._witness.see_rules()
+                self.witness.see_rules()
                 self.step()
                 forgetting = group.create_task(self._forget(), name="forgetting")
                 self._notify.ready(self.status_line())
@@ -201,7 +201,7 @@ class Daemon:
                     reloading = self._reload
                     self._follow_hints()
                     if reloading:
-                        await self._witness.listen()
+                        await self.witness.listen()
                 self._notify.stopping("stopping")
                 forgetting.cancel()
 
@@ -220,7 +220,7 @@ class Daemon:
         changes = diff(self.inventory, inventory)
         for each in news(self.inventory, inventory):
             (_log.warning if each.warning else _log.info)(each.message, **each.fields)
-        self._witness.see_step(self.inventory, inventory, changes)
+        self.witness.see_step(self.inventory, inventory, changes)
         self.inventory = inventory
         if memory != self.memory:
             self.memory = memory
@@ -254,7 +254,7 @@ class Daemon:
         return watchdog.stuck(self._seen, now)
 
     def _hear(self, hint: Hint) -> None:
-        self._witness.hear(hint)
+        self.witness.hear(hint)
         match hint:
             case Deafness(reason=reason):
                 if reason:
@@ -277,7 +277,7 @@ class Daemon:
             changed |= self._devices.apply(hint)
         if changed:
             self.step()
-        self._witness.see_nothing_more()
+        self.witness.see_nothing_more()
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and look at what is there then, before its uevents are read."""
@@ -289,7 +289,7 @@ class Daemon:
     def _take_rules(self) -> bool:
         self._notify.reloading()
         changed = self._read_rules()
-        self._witness.see_rules()
+        self.witness.see_rules()
         _log.info("rules are read again", resources=len(self.rules.resources), changed=changed)
         self._notify.ready(self.status_line())
         return changed
@@ -388,14 +388,14 @@ class Daemon:
         self._notify.ready(f"standing by: {holder} serves this node")
 
     def _say_kubelet(self, there: bool) -> None:
-        self._witness.see_kubelet(there)
+        self.witness.see_kubelet(there)
         if there:
             _log.info("kubelet is here", socket=self.plugins.kubelet.path)
         else:
             _log.info("kubelet is gone, waiting for it", socket=self.plugins.kubelet.path)
 
     def _say_progress(self, progress: Progress) -> None:
-        self._witness.see_progress(progress)
+        self.witness.see_progress(progress)
         match progress:
             case Progress(phase=Phase.REGISTERED):
                 _log.info("resource is registered", resource=progress.resource)
@@ -404,10 +404,10 @@ class Daemon:
         self._notify.status(self.status_line())
 
     def _say_listed(self, listed: Listed) -> None:
-        self._witness.see_list(listed)
+        self.witness.see_list(listed)
 
     def _say_allocated(self, allocated: Allocated) -> None:
-        self._witness.see_allocated(allocated)
+        self.witness.see_allocated(allocated)
         fields = {"resource": allocated.resource, "ids": ",".join(allocated.ids)}
         if allocated.error:
             _log.warning("allocation is refused", **fields, why=allocated.error)

@@ -204,7 +204,7 @@ class Witness:
     async def _status(self) -> Mapping[str, object]:
         from genericdp.core.report import report  # noqa: PLC0415  (see the rules of this file)
 
-        return report(self._facts(await self._holdings(0.0)))
+        return report(self.facts(await self._holdings(0.0)))
 
     def _exporter(self, address: str) -> Listener:
         from genericdp.exporter import Exporter, Page  # noqa: PLC0415  (see the rules of this file)
@@ -215,19 +215,19 @@ class Witness:
 
             holdings = await self._holdings(HOLDINGS_LAST_S)
             samples = Samples(FAMILIES)
-            for _ in fill(samples, self._facts(holdings), this_process()):
+            for _ in fill(samples, self.facts(holdings), this_process()):
                 await asyncio.sleep(0)  # whatever else there is to do has its turn
             return Page(samples.render(), kind=CONTENT_TYPE)
 
         async def health() -> Page:
             from genericdp.core.metrics import why_not_healthy  # noqa: PLC0415  (as above)
 
-            return _verdict(why_not_healthy(self._facts(None)))
+            return _verdict(why_not_healthy(self.facts(None)))
 
         async def readiness() -> Page:
             from genericdp.core.metrics import why_not_ready  # noqa: PLC0415  (as above)
 
-            return _verdict(why_not_ready(self._facts(None)))
+            return _verdict(why_not_ready(self.facts(None)))
 
         def _verdict(why_not: str) -> Page:
             return Page(why_not, 503) if why_not else Page("ok\n")
@@ -255,7 +255,8 @@ class Witness:
         self._answer = (self._now(), answer)
         return answer
 
-    def _facts(self, holdings: Holdings | None) -> "Facts":
+    def facts(self, holdings: Holdings | None) -> "Facts":
+        """Everything that is told, as it is now; `holdings` is None when nobody can say."""
         from genericdp.core.report import Facts, InForce, Said, Standing  # noqa: PLC0415  (as above)
 
         subject = self._subject

@@ -137,9 +137,9 @@ def test_nothing_is_kept_for_those_who_do_not_listen(run_async: RunAsync, short_
             async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
                 async with listening(settings):
                     pass
-                await until(lambda: not daemon._witness._events)
+                await until(lambda: not daemon.witness._events)
                 machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
-                assert daemon._witness._heard == []
+                assert daemon.witness._heard == []
 
     run_async(main())
 

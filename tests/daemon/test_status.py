@@ -88,7 +88,7 @@ def test_rule_files_are_told_with_the_version_in_force(run_async: RunAsync, shor
                 rules.files = (replace(rules.files[0], problems=(problem,), outdated=True),)
                 rules.problems = (problem,)
                 daemon.reload()
-                await until(lambda: daemon._witness.history.reloads.by_kind.get(("error",)))
+                await until(lambda: daemon.witness.history.reloads.by_kind.get(("error",)))
                 after = (await status_of(settings))["rules"]
         (file,) = before["files"]
         assert (file["digest"], file["outdated"], file["resources"]) == ("abc", False, [FTDI])
@@ -104,7 +104,7 @@ def test_what_is_heard_of_udev_is_counted_once(run_async: RunAsync, short_dir: P
         settings = settings_below(short_dir)
         with a_machine() as machine:
             async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-                history = daemon._witness.history
+                history = daemon.witness.history
                 # Both tell of the same removal; while all is well, udev's counts.
                 machine.tell(Uevent("remove", "/sys/a", "tty", "kernel", seqnum=1))
                 machine.tell(Uevent("remove", "/sys/a", "tty", "udev", seqnum=1))
@@ -145,7 +145,7 @@ def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_after_a_reload
                 await until_allocatable(kubelet, FTDI, 1)
                 run_dir.unlink()
                 daemon.reload()
-                await until(lambda: daemon._witness._listeners[0].listens)
+                await until(lambda: daemon.witness._listeners[0].listens)
                 assert (await status_of(settings))["well"]
 
     run_async(main())

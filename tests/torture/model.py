@@ -518,6 +518,7 @@ class NodeMachine(RuleBasedStateMachine):
         if self._reachable:
             await self.node.until("the kubelet does not have it right", self._kubelet_is_right, kubelet=True)
             self._check_lists()
+            self._check_told()
         self._check_ids()
         self.settled_places = dict(self.truth.plugged)
 
@@ -570,6 +571,15 @@ class NodeMachine(RuleBasedStateMachine):
             if id_.startswith(f"{table.name}_"):
                 (absent if number is None else there).update(made_of(id_, table.replicas))
         return there, absent
+
+    def _check_told(self) -> None:
+        """What `status` tells of a device is what the kubelet has of it."""
+        told = self.node.told()
+        assert told.keys() == {full(table) for table in self.truth.tables}
+        for table in self.truth.tables:
+            listed = self.node.listed(full(table))
+            for device, health in told[full(table)].items():
+                assert {listed[id_] for id_ in made_of(device, table.replicas)} == {health}, (told, listed)
 
     def _check_lists(self) -> None:
         """No id was dropped but one that nobody holds, after its grace."""

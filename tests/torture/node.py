@@ -5,7 +5,7 @@ The rules of this file:
 * What is done is done as on a real node: a rule file is written, a process ends with or without a
   last word, a machine restarts with an empty /dev.
 * What is seen is what others see: the kubelet's lists and node status, the links on disk, the device
-  numbers inside a container. The daemon is not asked.
+  numbers inside a container. The daemon is asked nothing but what an operator asks: how it is.
 """
 
 import asyncio
@@ -14,8 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from genericdp import daemon
+from genericdp.core.report import report
 from genericdp.daemon import Daemon
 from genericdp.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
@@ -177,6 +179,17 @@ class TestNode:
         return {
             name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
             for name, target in links_in(self.settings).items()
+        }
+
+    def told(self) -> dict[str, dict[str, str]]:
+        """Resource -> device -> its health, as `genericdp status` tells it."""
+        assert self._daemon is not None
+        document: Any = report(self._daemon.witness.facts(None))
+        for resource in document["resources"]:
+            assert all(device["since"] for device in resource["devices"]), document
+        return {
+            resource["name"]: {device["id"]: device["health"] for device in resource["devices"]}
+            for resource in document["resources"]
         }
 
     async def until(self, what: str, predicate: Callable[[], object], *, kubelet: bool) -> None:

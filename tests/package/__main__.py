@@ -6,6 +6,8 @@ mirror. Arguments: numbers of releases; all that the mirror serves without any.
 
 import fcntl
 import json
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,10 +22,12 @@ CACHE = CHECKOUT / ".cache/machines"
 
 #: Where the machine finds the checkout and what Debian has not.
 INSIDE = "/src"
+WHEELS = "/wheels"
 PYTHON_PATH = f"{INSIDE}:{INSIDE}/packaging/carried"
 
-#: The section of the install page whose steps bring the package onto the machine.
-SECTION = "Debian and Ubuntu"
+#: Sections of the install page, and where their steps are typed.
+PACKAGE, PACKAGE_HOME = "Debian and Ubuntu", "/root"
+SOURCES, SOURCES_HOME = "From the sources", "/root/genericdp"
 
 
 def main(numbers: list[str]) -> int:
@@ -58,14 +62,14 @@ def _try_all(releases: list[image.Release]) -> int:
 
 def _outcomes(release: image.Release, deb: Path, next_deb: Path) -> Iterator[Outcome]:
     """Every case on one release, as they come out."""
-    tree = image.image(release, deb, CACHE)
+    archive = image.image(release, deb, CACHE)
     machine_tree = CACHE / f"machine-{release.number}"
     nspawn.remove(machine_tree)
-    image.copy(tree, machine_tree)
-    home = machine_tree / "root"
-    (home / deb.name).write_bytes(deb.read_bytes())
+    image.unpack(archive, machine_tree)
+    shutil.copy(deb, f"{machine_tree}{PACKAGE_HOME}")
+    subprocess.run([f"{CHECKOUT}/.ci/tree", f"{machine_tree}{SOURCES_HOME}"], check=True)
     binds = {CHECKOUT / part: f"{INSIDE}/{part}" for part in ("genericdp", "tests", "packaging")}
-    binds |= {deb.parent: "/debs", next_deb.parent: "/debs-next"}
+    binds |= {deb.parent: "/debs", next_deb.parent: "/debs-next", image.wheels(release, CACHE): WHEELS}
     console = reserve_console()
     machine = nspawn.Machine(machine_tree, binds=binds)
     try:
@@ -80,7 +84,7 @@ def _outcomes(release: image.Release, deb: Path, next_deb: Path) -> Iterator[Out
 
 def _story(machine: nspawn.Machine, console: int) -> Iterator[Outcome]:
     """From the first step of the install page to the last purge."""
-    installed = _installed(machine)
+    installed = _typed(machine, PACKAGE, PACKAGE_HOME)
     yield installed
     if installed.problem:
         return
@@ -88,14 +92,20 @@ def _story(machine: nspawn.Machine, console: int) -> Iterator[Outcome]:
     yield _restarted(machine)
     yield from _part(machine, "rebooted", console)
     yield from _part(machine, "end", console)
+    installed = _typed(machine, SOURCES, SOURCES_HOME)
+    yield installed
+    if not installed.problem:
+        yield from _part(machine, "sources", console)
 
 
-def _installed(machine: nspawn.Machine) -> Outcome:
-    """The steps of the install page, as they stand there."""
+def _typed(machine: nspawn.Machine, section: str, home: str) -> Outcome:
+    """The steps of a section of the install page, as they stand there."""
     started = time.monotonic()
     problem = ""
-    for step in documented.steps(SECTION):
-        process = machine.start(["bash", "-c", f"cd /root\n{step.command}"])
+    for step in documented.steps(section):
+        # pip has no network either.
+        environment = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": WHEELS}
+        process = machine.start(["bash", "-c", f"cd {home}\n{step.command}"], environment=environment)
         output, _ = process.communicate()
         if process.returncode:
             problem = f"'{step.command}' ended with status {process.returncode}:\n{output}"
@@ -103,7 +113,8 @@ def _installed(machine: nspawn.Machine) -> Outcome:
             problem = f"'{step.command}' printed\n{output}\nand the page says\n{step.prints}"
         if problem:
             break
-    return Outcome("the steps of docs/install.md install it and it runs", time.monotonic() - started, problem)
+    case = f"the steps of docs/install.md, '{section}', do what they say"
+    return Outcome(case, time.monotonic() - started, problem)
 
 
 def _restarted(machine: nspawn.Machine) -> Outcome:

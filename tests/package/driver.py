@@ -25,6 +25,7 @@ PARTS: Mapping[str, tuple[Sequence[Case], bool]] = {
     ),
     "rebooted": (lifecycle.REBOOTED, True),
     "end": (lifecycle.END, False),
+    "sources": (lifecycle.SOURCES, False),
 }
 
 
@@ -33,7 +34,7 @@ async def main(part: str, console: Console) -> None:
     cases, running = PARTS[part]
     async with Kubelet(KUBELET_ROOT) as kubelet:
         node = Node(kubelet, console)
-        if not running:
+        if part == "end":
             await node.begin()
         for case in cases:
             outcome = await tried(case, node, [node.begin] if running else [])

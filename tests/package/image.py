@@ -1,20 +1,26 @@
-"""Debian systems to copy machines from: made once from the archive, kept below .cache.
+"""Debian systems to make machines from: made once from the archive, kept below .cache.
 
 The rules of this file:
 
 * An image holds what the installer puts on a small server, and not what genericdp needs: its
   dependencies lie in apt's cache, for the machine has no network and `apt install` has to bring them.
-* A machine is a copy; an image is only read.
+* What pip would bring for an installation from the sources lies beside it, for the same reason.
+* An image is an archive, because files in it belong to others than who owns the checkout.
 """
 
 import contextlib
 import hashlib
+import os
 import shutil
 import subprocess
+import sys
+import tomllib
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 MIRROR = "http://deb.debian.org/debian"
 
@@ -28,12 +34,13 @@ class Release:
 
     number: str
     name: str
+    python: str
 
     def __str__(self) -> str:
         return f"Debian {self.number}"
 
 
-RELEASES = (Release("12", "bookworm"), Release("13", "trixie"))
+RELEASES = (Release("12", "bookworm", "3.11"), Release("13", "trixie", "3.13"))
 
 #: path -> content of the files that an image has besides.
 FILES = {
@@ -85,17 +92,16 @@ def available(release: Release, deb: Path, cache: Path) -> bool:
 
 
 def image(release: Release, deb: Path, cache: Path) -> Path:
-    """The tree of a release, with what `deb` depends on in apt's cache. CalledProcessError without it."""
-    tree = _place(release, deb, cache)
-    if tree.exists():
-        return tree
-    for stale in cache.glob(f"debian-{release.number}-*"):
-        shutil.rmtree(stale)
+    """The archive of a release, with what `deb` depends on in apt's cache. Raises CalledProcessError."""
+    archive = _place(release, deb, cache)
+    if archive.exists():
+        return archive
+    for stale in cache.glob(f"debian-{release.number}-*.tar"):
+        stale.unlink()
     print(f"making an image of {release} ({release.name}) from {MIRROR}", flush=True)
-    unfinished = cache / f"unfinished-{release.number}"
-    shutil.rmtree(unfinished, ignore_errors=True)
-    overlay = cache / f"files-{release.number}"
-    _write_files(overlay)
+    work = cache / f"unfinished-{release.number}"
+    shutil.rmtree(work, ignore_errors=True)
+    _write_files(work / "files")
     command = [
         # Mounts that it makes go with it, however it ends.
         "unshare",
@@ -106,32 +112,58 @@ def image(release: Release, deb: Path, cache: Path) -> Path:
         # The lists stay: apt has to find what lies in its cache.
         "--skip=cleanup/apt",
         f"--include={','.join(PACKAGES)}",
-        f"--customize-hook=copy-in {overlay}/etc /",
+        f"--customize-hook=copy-in {work}/files/etc /",
         '--customize-hook=chroot "$1" systemctl --quiet enable writable-sys.service',
         # Neither the kernel's settings nor its modules are this machine's.
         '--customize-hook=chroot "$1" systemctl --quiet mask systemd-sysctl.service kmod.service',
         f"--customize-hook=copy-in {deb} /root",
         # As `apt install` will do it, with what is recommended.
         (
-            '--customize-hook=chroot "$1" apt-get -qq install --download-only'
-            f" --option=APT::Install-Recommends=true /root/{deb.name}"
+            '--customize-hook=chroot "$1" apt-get -qq install --download-only '
+            f"--option=APT::Install-Recommends=true /root/{deb.name} python3-venv"
         ),
         f'--customize-hook=rm "$1/root/{deb.name}"',
         release.name,
-        str(unfinished),
+        str(work / archive.name),
         MIRROR,
     ]
-    log = cache / f"debian-{release.number}.log"
-    with log.open("wb") as output:
-        subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True)
-    shutil.rmtree(overlay)
-    unfinished.rename(tree)
-    return tree
+    with (cache / f"debian-{release.number}.log").open("wb") as log:
+        subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # Where it works; a killed one's is removed by the next.
+            env={**os.environ, "TMPDIR": str(work)},
+            check=True,
+        )
+    (work / archive.name).rename(archive)
+    shutil.rmtree(work)
+    return archive
 
 
-def copy(tree: Path, to: Path) -> None:
+def wheels(release: Release, cache: Path) -> Path:
+    """A folder with what the sources require, for the Python of a release. Raises CalledProcessError."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    required = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    key = hashlib.sha256(repr(required).encode()).hexdigest()[:12]
+    place = cache / f"wheels-{release.python}-{key}"
+    if not place.exists():
+        unfinished = cache / f"unfinished-wheels-{release.python}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        pip = (sys.executable, "-m", "pip", "download", "-qq", "--disable-pip-version-check")
+        which = ("--only-binary=:all:", f"--python-version={release.python}", f"--dest={unfinished}")
+        subprocess.run([*pip, *which, *required], stdin=subprocess.DEVNULL, check=True)
+        unfinished.rename(place)
+    return place
+
+
+def unpack(archive: Path, to: Path) -> None:
     """A machine of its own."""
-    subprocess.run(["cp", "--archive", "--reflink=auto", str(tree), str(to)], check=True)
+    to.mkdir()
+    subprocess.run(
+        ["tar", "--extract", "--numeric-owner", f"--directory={to}", f"--file={archive}"], check=True
+    )
 
 
 def _place(release: Release, deb: Path, cache: Path) -> Path:
@@ -140,7 +172,7 @@ def _place(release: Release, deb: Path, cache: Path) -> Path:
         ["dpkg-deb", "--field", str(deb), "Depends", "Recommends"], capture_output=True, check=True
     )
     key = hashlib.sha256(Path(__file__).read_bytes() + depends.stdout).hexdigest()[:12]
-    return cache / f"debian-{release.number}-{key}"
+    return cache / f"debian-{release.number}-{key}.tar"
 
 
 def _write_files(root: Path) -> None:

@@ -165,6 +165,14 @@ async def the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace(node
     assert left == [], f"left behind: {left}"
 
 
+async def from_the_sources_it_serves_too(node: Node) -> None:
+    node.write_rules("50-fuse.toml", FUSE_RULES)
+    await node.until_offered(FUSE, 100)
+    assert b"/opt/genericdp/bin/genericdp\0run\0" in Path(f"/proc/{await node.pid()}/cmdline").read_bytes()
+    assert "NoNewPrivs:\t1\n" in Path(f"/proc/{await node.pid()}/status").read_text()
+    await node.run("systemctl", "disable", "--quiet", "--now", UNIT)
+
+
 async def _left(node: Node) -> list[str]:
     """All files that have our name and that nobody else wrote."""
     found = await node.run("find", "/", "-name", "*genericdp*", "-not", "-path", "/proc/*")
@@ -200,3 +208,5 @@ END: tuple[Case, ...] = (
     purge_leaves_nothing_of_ours_and_everything_of_others,
     the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace,
 )
+#: After the steps of the install page for sources.
+SOURCES: tuple[Case, ...] = (from_the_sources_it_serves_too,)

@@ -315,6 +315,6 @@ def _kind(reason: str) -> tuple[str, bool]:
     """The reason of a resync as one of few words, and whether events were lost."""
     if reason.endswith("overflowed"):
         return "overflow", True
-    if reason == "rescan":
-        return "deaf", False
-    return ("heard again" if reason.startswith("heard again") else "trouble"), False
+    kinds = {"rescan": "deaf", "a USB device was reset": "usb reset"}
+    word = "heard again" if reason.startswith("heard again") else "trouble"
+    return kinds.get(reason, word), False

@@ -115,6 +115,7 @@ def test_what_is_heard_of_udev_is_counted_once(run_async: RunAsync, short_dir: P
                 machine.tell(Resync("rescan"))
                 machine.tell(Resync("the socket for the events of udev overflowed"))
                 machine.tell(Resync("heard again after: no udev"))
+                machine.tell(Resync("a USB device was reset"))
                 machine.tell(Deafness(""))
                 assert history.uevents.by_kind == {("remove", "tty"): 1, ("add", "usb"): 1}
                 assert history.rescans.by_kind == {
@@ -122,6 +123,7 @@ def test_what_is_heard_of_udev_is_counted_once(run_async: RunAsync, short_dir: P
                     ("deaf",): 1,
                     ("overflow",): 1,
                     ("heard again",): 1,
+                    ("usb reset",): 1,
                 }
                 assert history.overflows == 1
                 assert (await status_of(settings))["udev"]["heard"]

@@ -99,6 +99,12 @@ class Listener:
         """Listen no more, and hang up. May be called twice."""
         server, self._server = self._server, None
         if server is not None:
+            # What is accepted while a server closes, asyncio (of Python 3.11) neither serves nor closes.
+            loop = asyncio.get_running_loop()
+            for listening in server.sockets:
+                loop.remove_reader(listening.fileno())
+            for _ in range(2):
+                await asyncio.sleep(0)
             server.close()
             if self._path and _identity(self._path) == self._made:
                 with suppress(OSError):

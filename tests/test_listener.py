@@ -1,11 +1,12 @@
 """A socket on which others ask: who may, what it replaces, whom it hangs up on."""
 
 import asyncio
+import gc
 import os
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -240,3 +241,28 @@ def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
 
     run_async(main())
     assert [record.getMessage() for record in caplog.records] == ["an answer could not be given"]
+
+
+@pytest.mark.parametrize("rounds", range(6))
+def test_whoever_is_just_being_accepted_when_it_closes_is_hung_up_on(
+    run_async: RunAsync, short_dir: Path, rounds: int
+) -> None:
+    """A server of asyncio that is closed between accept(2) and the first call of ours leaves the socket open."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async def main() -> None:
+        listener = Listener(f"unix:{short_dir}/s.sock", answer)
+        await listener.open()
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(f"{short_dir}/s.sock")
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await listener.close()
+            gc.collect()
+            caller.setblocking(False)
+            with suppress(ConnectionResetError):
+                assert await asyncio.get_running_loop().sock_recv(caller, 1) == b""
+
+    run_async(main())

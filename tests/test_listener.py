@@ -247,7 +247,7 @@ def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
 def test_whoever_is_just_being_accepted_when_it_closes_is_hung_up_on(
     run_async: RunAsync, short_dir: Path, rounds: int
 ) -> None:
-    """A server of asyncio that is closed between accept(2) and the first call of ours leaves the socket open."""
+    """Closed between accept(2) and the first call of ours, a server of asyncio leaves the socket open."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

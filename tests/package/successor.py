@@ -1,6 +1,7 @@
 """The next version of the package, made from the same tree: what an upgrade is tried with."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 from genericdp import VERSION
@@ -13,16 +14,24 @@ SETTINGS_LINE = "# After an upgrade, this is new.\n"
 
 
 def build(checkout: Path, work: Path) -> Path:
-    """Copy the tree, make it the next version, build its package as any other. Returns the .deb."""
+    """Copy the tree, make it the next version, build its package as any other. Returns the .deb; exits without."""
     subprocess.run(["rm", "-rf", str(work)], check=True)
     subprocess.run([f"{checkout}/.ci/tree", str(work)], check=True)
     _replace(work / "genericdp/__init__.py", f'"{VERSION}"', f'"{NEXT}"')
     _replace(work / "packaging/debian/changelog", f"({VERSION}-", f"({NEXT}-")
     settings = work / "packaging/genericdp.toml"
     settings.write_text(SETTINGS_LINE + settings.read_text())
-    subprocess.run(
-        [f"{work}/.ci/deb"], cwd=work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True
+    # What it says is only of interest when it fails, and then it is seen.
+    made = subprocess.run(
+        [f"{work}/.ci/deb"],
+        cwd=work,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
+    if made.returncode:
+        sys.exit(f"{made.stdout}the next version of the package could not be built in {work}")
     (deb,) = (work / "dist").glob("*.deb")
     return deb
 

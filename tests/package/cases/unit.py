@@ -52,6 +52,14 @@ async def it_is_compiled_so_that_a_start_compiles_nothing(node: Node) -> None:
     assert len(compiled) == len(sources) > 50, f"{len(compiled)} of {len(sources)} files are compiled"
 
 
+async def the_tests_that_debian_would_run_pass(node: Node) -> None:
+    control = Path("/src/packaging/debian/tests/control").read_text()
+    commands = re.findall(r"^Test-Command: (.*)$", control, re.MULTILINE)
+    assert len(commands) == control.count("Restrictions:") > 0
+    for command in commands:
+        await node.run("sh", "-c", command)
+
+
 async def _exposure(node: Node) -> float:
     output = await node.run("systemd-analyze", "security", "--no-pager", UNIT)
     found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", output)
@@ -66,4 +74,5 @@ CASES: tuple[Case, ...] = (
     with_each_drop_in_it_serves_and_the_exposure_is_what_is_promised,
     the_daemon_has_no_capability_and_cannot_get_one,
     it_is_compiled_so_that_a_start_compiles_nothing,
+    the_tests_that_debian_would_run_pass,
 )

@@ -14,7 +14,7 @@ SETTINGS_LINE = "# After an upgrade, this is new.\n"
 
 
 def build(checkout: Path, work: Path) -> Path:
-    """Copy the tree, make it the next version, build its package as any other. Returns the .deb; exits without."""
+    """Make the tree the next version and build its package as any other. Exits when it cannot be built."""
     subprocess.run(["rm", "-rf", str(work)], check=True)
     subprocess.run([f"{checkout}/.ci/tree", str(work)], check=True)
     _replace(work / "genericdp/__init__.py", f'"{VERSION}"', f'"{NEXT}"')

@@ -10,8 +10,14 @@ Case = Callable[[Node], None]
 CASES: list[Case] = []
 
 
+#: The table is 80 wide.
+LONGEST_TITLE = 64
+
+
 def case(function: Case) -> Case:
     """Have `make test-vm` run this."""
+    if len(title(function)) > LONGEST_TITLE:
+        raise ValueError(f"longer than {LONGEST_TITLE} characters: '{title(function)}'")
     CASES.append(function)
     return function
 

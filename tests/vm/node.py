@@ -200,6 +200,10 @@ class Node:
             f"stty -F {HOME}/node raw -echo; printf %s '{text}' >{HOME}/node"
         )
 
+    def usb_device(self, serial: str) -> str:
+        """Where a USB device with this serial number is in sysfs."""
+        return self.sh(f"dirname $(grep -lx '{serial}' /sys/bus/usb/devices/*/serial)").strip()
+
     def unit_of(self, pod: Pod, path: str) -> str:
         """The serial number of the USB device that a container has as this node."""
         major, minor = pod.numbers[path]

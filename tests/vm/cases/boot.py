@@ -9,7 +9,7 @@ from tests.vm.node import Node, expect
 
 
 @case
-def after_a_reboot_the_service_is_there_before_the_kubelet_with_the_same_ids(node: Node) -> None:
+def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) -> None:
     with _kubelet_at_boot(node):
         second = _plug(node)
         node.usb.unplug("5")

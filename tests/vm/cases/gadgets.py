@@ -35,7 +35,7 @@ MODEM_RULES = {"50-modem.toml": Path("examples/50-modem.toml").read_text(encodin
 
 
 @case
-def a_board_with_two_serial_ports_is_one_device_or_two_as_the_rule_says(node: Node) -> None:
+def a_board_with_two_ports_is_one_device_or_two_as_the_rule_says(node: Node) -> None:
     node.begin(BOARD_RULES)
     node.gadgets.plug(0, cdc_acm("BOARD-1"))
     node.wait_for_devices(BOARD, {"board_BOARD-1": "Healthy"})

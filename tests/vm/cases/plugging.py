@@ -1,5 +1,7 @@
 """Plugged, pulled out, plugged again, as it happens on a desk with serial adapters."""
 
+from shlex import quote
+
 from tests.vm.case import case
 from tests.vm.node import Node, expect
 
@@ -11,6 +13,13 @@ name = "serial"
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
 """
 }
+#: Without O_NOCTTY the port would be its terminal, and pulling it out would end it.
+_HOLD = """
+import os, signal
+os.open("/dev/ttyUSB0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+signal.pause()
+"""
+
 A, B = "serial_UNIT-A", "serial_UNIT-B"
 
 
@@ -56,7 +65,7 @@ def an_adapter_that_is_pulled_out_stays_listed_until_it_is_back(node: Node) -> N
 
 
 @case
-def two_adapters_swap_their_kernel_names_and_each_container_keeps_its_own(node: Node) -> None:
+def each_container_keeps_its_own_when_kernel_names_are_swapped(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
@@ -83,7 +92,30 @@ def two_adapters_swap_their_kernel_names_and_each_container_keeps_its_own(node: 
 
 
 @case
-def an_adapter_that_moves_to_another_port_within_an_instant_is_the_same(node: Node) -> None:
+def an_adapter_that_a_program_holds_open_comes_back_elsewhere(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    node.admit("pod", {SERIAL: 1})
+    # The kernel does not give the name away again as long as somebody has it open.
+    node.sh(f"systemd-run --quiet --unit=holder python3 -c {quote(_HOLD)}")
+    try:
+        holder = "/proc/$(systemctl show --value -p MainPID holder)/fd"
+        node.sh(f"until ls -l {holder} | grep -q ttyUSB0; do sleep 0.1; done")
+        node.usb.unplug("1")
+        node.wait_for_devices(SERIAL, {A: "Unhealthy"})
+        node.usb.serial("1", "UNIT-A")
+        node.wait_for_devices(SERIAL, {A: "Healthy"})
+        pod = node.wait_for_restart("pod")
+        expect(pod.nodes, {"/dev/ttyUSB0": "/dev/ttyUSB1"})
+        node.write_to(pod, "/dev/ttyUSB0", "elsewhere")
+        expect(node.usb.written_to("1"), "elsewhere")
+    finally:
+        node.sh("systemctl stop holder")
+
+
+@case
+def an_adapter_that_moves_to_another_port_is_the_same(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})

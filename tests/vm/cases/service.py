@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from tests.vm.case import case
 from tests.vm.cases.plugging import RULES, SERIAL, A
 from tests.vm.node import Node, expect, expect_at_most
+from tests.vm.seed import HOME
 
 #: What `systemd-analyze security` may say at most.
 EXPOSURE = 1.2
@@ -20,7 +21,7 @@ def the_service_is_exposed_no_more_than_promised(node: Node) -> None:
     node.begin(RULES)
     expect_at_most("systemd-analyze security", _exposure(node), EXPOSURE)
     dropins = node.sh(f"ls {_EXAMPLES}").split()
-    expect(dropins, ["metrics.conf", "usb-reset.conf"])
+    expect({"metrics.conf", "usb-reset.conf"} - set(dropins), set())
     for dropin in dropins:
         with _drop_in(node, dropin):
             expect_at_most(dropin, _exposure(node), EXPOSURE_WITH_A_DROPIN)
@@ -50,7 +51,8 @@ def a_usb_device_is_reset_where_the_drop_in_allows_it_and_only_there(node: Node)
     node.wait_for_devices(SERIAL, {A: "Healthy"})
     pod = node.admit("forbidden", {SERIAL: 1})
     expect(pod.state, "waiting")
-    refusal = "USB device '/dev/bus/usb/001/002' is not reset: [Errno 1] Operation not permitted"
+    number = int(node.sh(f"cat {node.usb_device('UNIT-A')}/devnum"))
+    refusal = f"USB device '/dev/bus/usb/001/{number:03}' is not reset: [Errno 1] Operation not permitted"
     advice = "under systemd the service needs DeviceAllow=char-usb_device rw"
     expect(pod.message.split("desc = ")[1], f"genericdp.io/serial: {refusal}; {advice}")
     node.delete("forbidden")
@@ -63,10 +65,60 @@ def a_usb_device_is_reset_where_the_drop_in_allows_it_and_only_there(node: Node)
         expect(node.usb.written_to("1"), "after a reset")
 
 
+@case
+def metrics_are_served_on_a_socket_and_with_the_drop_in_on_a_port(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    with _settings(node, 'metrics = "unix:/run/genericdp/metrics.sock"'):
+        node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
+        metrics = node.python(_ASK_SOCKET).splitlines()
+        wanted = [
+            f'genericdp_devices{{resource="{SERIAL}",health="Healthy"}} 1',
+            f'genericdp_registered{{resource="{SERIAL}"}} 1',
+            "genericdp_udev_up 1",
+        ]
+        expect([line for line in wanted if line not in metrics], [])
+        # /proc is not all there for the service.
+        (started,) = (line.split()[1] for line in metrics if line.startswith("process_start_time_seconds "))
+        expect_at_most("seconds since the start", float(node.sh("date +%s")) - float(started), 120.0)
+    with _settings(node, 'metrics = "127.0.0.1:9101"'):
+        said = [line for line in node.journal("--priority=warning") if "9101" in line]
+        refused = "cannot listen on '127.0.0.1:9101': Address family not supported by protocol"
+        expect([line.partition("  ")[0] for line in said], [refused])
+        with _drop_in(node, "metrics.conf"):
+            expect("genericdp_udev_up 1" in node.python(_ASK_PORT).splitlines(), True)
+
+
+_ASK_PORT = """
+import urllib.request
+print(urllib.request.urlopen("http://127.0.0.1:9101/metrics", timeout=30).read().decode())
+"""
+_ASK_SOCKET = """
+import http.client, socket
+connection = http.client.HTTPConnection("localhost")
+connection.sock = socket.socket(socket.AF_UNIX)
+connection.sock.connect("/run/genericdp/metrics.sock")
+connection.request("GET", "/metrics")
+print(connection.getresponse().read().decode())
+"""
+
+
 def _exposure(node: Node) -> float:
     """What `systemd-analyze security` says of the loaded unit, from 0 (safe) to 10."""
     text = node.sh("systemd-analyze security --no-pager genericdp.service")
     return float(text.splitlines()[-1].rpartition(": ")[2].split()[0])
+
+
+@contextmanager
+def _settings(node: Node, text: str) -> Iterator[None]:
+    """The service restarted with these lines in its settings."""
+    there, kept = "/etc/genericdp/genericdp.toml", f"{HOME}/genericdp.toml"
+    node.sh(f"cp {there} {kept}; echo '{text}' >>{there}; systemctl restart genericdp")
+    try:
+        yield
+    finally:
+        node.sh(f"cp {kept} {there}; systemctl restart genericdp")
 
 
 @contextmanager

@@ -16,12 +16,12 @@ for _ in range(75):
 
 
 @case
-def a_port_that_is_suspended_by_authorized_makes_its_device_unhealthy(node: Node) -> None:
+def a_port_suspended_by_authorized_makes_its_device_unhealthy(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
     node.admit("pod", {SERIAL: 1})
-    port = node.sh("dirname $(grep -l UNIT-A /sys/bus/usb/devices/*/serial)").strip()
+    port = node.usb_device("UNIT-A")
     node.sh(f"echo 0 >{port}/authorized")
     node.wait_for_devices(SERIAL, {A: "Unhealthy"})
     node.sh(f"echo 1 >{port}/authorized")

@@ -51,10 +51,11 @@ def _try_all(releases: list[image.Release]) -> int:
         if not image.available(release, deb, CACHE):
             print(f"{release}: not tried, {image.MIRROR} does not serve it")
             continue
+        print(release, flush=True)
         for outcome in _outcomes(release, deb, next_deb):
             tried += 1
             failed += bool(outcome.problem)
-            _show(release, outcome)
+            _show(outcome)
     took = time.monotonic() - started
     print(f"{tried} cases, {failed} failed, in {took:.0f} s" if tried else "nothing was tried")
     return 1 if failed or not tried else 0
@@ -113,7 +114,7 @@ def _typed(machine: nspawn.Machine, section: str, home: str) -> Outcome:
             problem = f"'{step.command}' printed\n{output}\nand the page says\n{step.prints}"
         if problem:
             break
-    case = f"the steps of docs/install.md, '{section}', do what they say"
+    case = f"docs/install.md, '{section}', step by step"
     return Outcome(case, time.monotonic() - started, problem)
 
 
@@ -144,9 +145,9 @@ def _part(machine: nspawn.Machine, part: str, console: int) -> Iterator[Outcome]
         )
 
 
-def _show(release: image.Release, outcome: Outcome) -> None:
+def _show(outcome: Outcome) -> None:
     verdict = "FAILED" if outcome.problem else "ok"
-    print(f"{release}  {verdict:<6}  {outcome.took_s:5.1f} s  {outcome.case}", flush=True)
+    print(f"{verdict:<7}{outcome.case:<65}{outcome.took_s:6.1f} s", flush=True)
     for line in outcome.problem.splitlines():
         print(f"    {line}", flush=True)
 

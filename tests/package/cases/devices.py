@@ -8,7 +8,7 @@ from tests.package.node import FUSE, LINKS, SCREEN, TAP, Node
 from tests.udev.hotplug import macvtap
 
 
-async def a_pod_gets_the_device_that_the_rule_file_of_the_install_page_names(node: Node) -> None:
+async def a_pod_gets_the_device_of_the_rule_file_of_the_install_page(node: Node) -> None:
     assert node.kubelet.capacity[FUSE] == node.kubelet.allocatable[FUSE] == 100
     pod = await node.admit(FUSE)
     created = pod.container("main").created
@@ -44,7 +44,7 @@ async def a_tap_that_comes_back_under_another_number_has_its_id(node: Node) -> N
     assert first_node != second_node
 
 
-async def a_container_does_not_start_without_its_device_and_starts_when_it_is_back(node: Node) -> None:
+async def a_container_starts_only_with_its_device_and_does_when_it_is_back(node: Node) -> None:
     with node.console.plugged():
         await node.until_offered(SCREEN, 1)
         pod = await node.admit(SCREEN)
@@ -67,9 +67,9 @@ async def devices_are_followed_after_a_restart_of_udevd(node: Node) -> None:
 
 
 CASES: tuple[Case, ...] = (
-    a_pod_gets_the_device_that_the_rule_file_of_the_install_page_names,
+    a_pod_gets_the_device_of_the_rule_file_of_the_install_page,
     a_console_that_comes_and_goes_is_followed,
     a_tap_that_comes_back_under_another_number_has_its_id,
-    a_container_does_not_start_without_its_device_and_starts_when_it_is_back,
+    a_container_starts_only_with_its_device_and_does_when_it_is_back,
     devices_are_followed_after_a_restart_of_udevd,
 )

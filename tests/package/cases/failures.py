@@ -17,7 +17,7 @@ async def the_watchdog_ends_a_daemon_that_hangs_and_another_one_starts(node: Nod
     assert await node.pid() not in (0, hung)
 
 
-async def a_daemon_that_is_killed_is_replaced_and_its_pods_keep_their_devices(node: Node) -> None:
+async def a_killed_daemon_is_replaced_and_its_pods_keep_their_devices(node: Node) -> None:
     with node.console.plugged():
         await node.until_offered(SCREEN, 1)
         pod = await node.admit(SCREEN)
@@ -42,7 +42,7 @@ async def a_kubelet_that_restarts_has_everything_again(node: Node) -> None:
         await node.until_offered(FUSE, 100)
 
 
-async def it_starts_without_a_kubelet_directory_and_serves_when_there_is_one(node: Node) -> None:
+async def without_a_kubelet_directory_it_starts_and_waits_for_one(node: Node) -> None:
     await node.kubelet.stop()
     await node.run("systemctl", "stop", UNIT)
     await node.run("rm", "-rf", str(KUBELET_ROOT))
@@ -86,9 +86,9 @@ async def the_journal_of_all_this_has_levels_and_no_traceback(node: Node) -> Non
 
 CASES: tuple[Case, ...] = (
     the_watchdog_ends_a_daemon_that_hangs_and_another_one_starts,
-    a_daemon_that_is_killed_is_replaced_and_its_pods_keep_their_devices,
+    a_killed_daemon_is_replaced_and_its_pods_keep_their_devices,
     a_kubelet_that_restarts_has_everything_again,
-    it_starts_without_a_kubelet_directory_and_serves_when_there_is_one,
+    without_a_kubelet_directory_it_starts_and_waits_for_one,
     a_kubelet_directory_that_is_removed_and_made_anew_is_served_again,
     a_restart_of_the_service_takes_no_device_from_a_pod,
     the_journal_of_all_this_has_levels_and_no_traceback,

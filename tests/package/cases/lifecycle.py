@@ -91,7 +91,7 @@ async def after_a_reboot_it_runs_before_every_kubelet_and_knows_its_devices(node
     await node.run("systemctl", "daemon-reload")
 
 
-async def remove_takes_the_program_and_leaves_configuration_links_and_others_alone(node: Node) -> None:
+async def remove_takes_the_program_and_leaves_configuration_and_links(node: Node) -> None:
     foreign_socket = node.kubelet.directory / "somebody-else.sock"
     foreign_socket.touch()
     FOREIGN.write_text("not genericdp's\n")
@@ -203,7 +203,7 @@ UPGRADE: tuple[Case, ...] = (
 REBOOTED: tuple[Case, ...] = (after_a_reboot_it_runs_before_every_kubelet_and_knows_its_devices,)
 #: In this order; the service does not run between them.
 END: tuple[Case, ...] = (
-    remove_takes_the_program_and_leaves_configuration_links_and_others_alone,
+    remove_takes_the_program_and_leaves_configuration_and_links,
     installed_again_it_goes_on_where_it_was,
     purge_leaves_nothing_of_ours_and_everything_of_others,
     the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace,

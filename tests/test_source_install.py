@@ -58,8 +58,8 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, made from the sdist."""
     work = tmp_path_factory.mktemp("wheel")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(work, filter="data")
+    # Not tarfile: the filters that make its extractall safe came with Python 3.11.4.
+    subprocess.run(["tar", "--extract", f"--file={sdist}", f"--directory={work}"], check=True)
     return built(work / f"genericdp-{VERSION}", "wheel", work / "dist")
 
 

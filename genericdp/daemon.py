@@ -223,8 +223,9 @@ class Daemon:
         self.witness.see_step(self.inventory, inventory, changes)
         self.inventory = inventory
         if memory != self.memory:
-            self.memory = memory
-            self._save_soon()
+            tied, self.memory = memory.ties != self.memory.ties, memory
+            # Which of twins came first cannot be found out again after a power cut.
+            self._save() if tied else self._save_soon()
         if changes:
             self.plugins.apply(inventory, changes)
             self._notify.status(self.status_line())

@@ -7,6 +7,7 @@ The rules of this file:
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -93,18 +94,28 @@ def test_the_wheel_has_every_module_and_nothing_else(wheel: Path) -> None:
     assert packed == {*modules, "genericdp/py.typed"}
 
 
-def test_what_is_installed_works(installed: Path) -> None:
+@pytest.fixture
+def examples(tmp_path: Path) -> Path:
+    """The examples, ours and not writable by others, whoever cloned the repository."""
+    copy = tmp_path / "examples"
+    shutil.copytree(CHECKOUT / "examples", copy, copy_function=shutil.copyfile)
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return copy
+
+
+def test_what_is_installed_works(installed: Path, examples: Path) -> None:
     genericdp = str(installed / "bin/genericdp")
     assert offline(genericdp, "--version", cwd=installed) == f"genericdp {VERSION}\n"
     where = "import genericdp; print(genericdp.__file__)"
     found = offline(str(installed / "bin/python"), "-c", where, cwd=installed)
     assert found.startswith(str(installed))
-    assert offline(genericdp, "check", str(CHECKOUT / "examples"), cwd=installed).endswith(": no mistakes\n")
+    assert offline(genericdp, "check", str(examples), cwd=installed).endswith(": no mistakes\n")
     output = offline(
         genericdp,
         "simulate",
         "--rules",
-        str(CHECKOUT / "examples/10-shared.toml"),
+        str(examples / "10-shared.toml"),
         "--for",
         "1",
         cwd=installed,

@@ -12,9 +12,11 @@ The rules of this file:
 """
 
 import operator
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.identity import Ties
 from genericdp.core.inventory import Inventory
 from genericdp.core.offer import Device, Health, Offer, Refusal, in_order
@@ -69,13 +71,13 @@ def remember(
     memory: Memory,
     now: float,
     held: frozenset[str] | None,
-    plugged: Container[str] = (),
+    plugged: Mapping[str, UdevDevice] = MappingProxyType({}),
 ) -> tuple[Inventory, Memory]:
     """The inventory with its absent devices as Unhealthy, and the memory after it.
 
     now      seconds, on a clock that does not jump
     held     the ids that pods hold; None when nobody can say, and then nothing is forgotten
-    plugged  the sys paths of all udev devices: what is there and in no offer is not unplugged
+    plugged  all udev devices, by sys path: what is there and in no offer is not unplugged
     """
     leaving = _Leaving(now, None if held is None else _with_devices(held), plugged, inventory.refusals)
     before = _by_resource(memory.devices)
@@ -136,7 +138,7 @@ class _Leaving:
 
     now: float
     held: frozenset[str] | None
-    plugged: Container[str]
+    plugged: Mapping[str, UdevDevice]
     refusals: Iterable[Refusal]
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
@@ -165,9 +167,12 @@ class _Leaving:
         return replace(known.device, health=Health.UNHEALTHY, reason=self._reason(known), nodes=nodes)
 
     def _reason(self, known: Remembered) -> str:
-        paths = {node.path for node in known.device.nodes if node.sys_path in self.plugged}
-        if not paths:
+        there = [node for node in known.device.nodes if node.sys_path in self.plugged]
+        if not there:
             return "it is unplugged"
+        if not all(self.plugged[node.sys_path].initialized for node in there):
+            return "udev has not finished with it"
+        paths = {node.path for node in there}
         refused = (each for each in self.refusals if each.resource == known.resource and each.node in paths)
         return next((each.reason for each in refused), "the rules no longer take it")
 

@@ -68,9 +68,12 @@ def _of_device(resource: str, before: Device | None, after: Device) -> Iterator[
         if after.healthy:
             word = "is here" if before is None else "is back"
             yield News(f"device {word}", {**fields, "nodes": nodes})
+        elif before is None:
+            # Most are so for an instant only: their nodes come one after the other.
+            yield News("device is here, but unhealthy", {**fields, "why": after.reason})
         else:
             yield News("device is unhealthy", {**fields, "why": after.reason}, True)
     elif before.reason != after.reason:
-        yield News("device is unhealthy", {**fields, "why": after.reason}, True)
+        yield News("device is still unhealthy", {**fields, "why": after.reason})
     elif before.healthy and [node.path for node in before.nodes] != [node.path for node in after.nodes]:
         yield News("device has other nodes", {**fields, "nodes": nodes})

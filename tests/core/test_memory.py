@@ -149,12 +149,15 @@ def test_a_device_is_held_with_or_without_the_number_of_a_replica(held: str) -> 
 
 def test_what_is_plugged_and_not_offered_is_not_called_unplugged() -> None:
     _, memory = remember(PLUGGED, Memory(), 0.0, None)
-    plugged = {STICK.sys_path}
+    plugged = {STICK.sys_path: STICK}
     inventory, _ = remember(UNPLUGGED, memory, 1.0, None, plugged)
     assert states(inventory) == {"ftdi_A5": "the rules no longer take it"}
     refused = replace(UNPLUGGED, refusals=(Refusal("example.com/ftdi", "/dev/ttyUSB3", "it has no luck"),))
     inventory, _ = remember(refused, memory, 1.0, None, plugged)
     assert states(inventory) == {"ftdi_A5": "it has no luck"}
+    coming = {STICK.sys_path: replace(STICK, initialized=False)}
+    inventory, _ = remember(UNPLUGGED, memory, 1.0, None, coming)
+    assert states(inventory) == {"ftdi_A5": "udev has not finished with it"}
 
 
 # Resources that leave the rules

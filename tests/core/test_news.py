@@ -64,7 +64,10 @@ def test_a_device_comes_leaves_comes_back_and_is_forgotten() -> None:
 def test_another_reason_and_other_nodes_are_news() -> None:
     about = {"resource": NAME, "id": "a"}
     assert said(an_inventory(gone(a_stick(), "x")), an_inventory(gone(a_stick(), "y"))) == [
-        News("device is unhealthy", {**about, "why": "y"}, warning=True)
+        News("device is still unhealthy", {**about, "why": "y"})
+    ]
+    assert said(an_inventory(), an_inventory(gone(a_stick(), "a node is missing"))) == [
+        News("device is here, but unhealthy", {**about, "why": "a node is missing"})
     ]
     assert said(an_inventory(a_stick()), an_inventory(a_stick(path="/dev/ttyUSB7"))) == [
         News("device has other nodes", {**about, "nodes": "/dev/ttyUSB7"})

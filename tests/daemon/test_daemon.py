@@ -20,6 +20,7 @@ from genericdp.simulator import (
     Pod,
     Runtime,
 )
+from genericdp.state import StateFile
 from genericdp.watch import DirectoryWatch
 from tests.builders import a_modem, a_usb_serial
 from tests.machine import FixedRules, a_daemon, a_machine, links_in, settings_below, until_allocatable
@@ -361,6 +362,28 @@ def test_twins_keep_their_ids_over_a_restart_of_the_daemon_in_the_other_order(
         assert again == ids
         plain = [port for port, id_ in ids.items() if id_ == "ftdi_SAME"]
         assert [port.rpartition(" ")[2] for port in plain] == ["2"]
+
+    run_async(main())
+
+
+def test_which_of_twins_came_first_is_saved_at_once(
+    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_module, "SAVE_AFTER_S", 3600.0)
+
+    async def main() -> None:
+        settings = settings_below(short_dir)
+        with a_machine() as machine:
+            machine.plug(a_usb_serial(0, serial="SAME", port="2"))
+            async with (
+                Kubelet(short_dir) as kubelet,
+                a_daemon(machine, FixedRules(RULES), settings) as daemon,
+            ):
+                await until_allocatable(kubelet, FTDI, 1)
+                machine.plug(a_usb_serial(1, serial="SAME", port="1"))
+                await until_allocatable(kubelet, FTDI, 2)
+                assert daemon.memory.ties
+                assert StateFile(settings.state_dir).load().ties == daemon.memory.ties
 
     run_async(main())
 

@@ -198,4 +198,5 @@ def remove_sockets(directory: Path) -> None:
         except OSError:
             continue
         if stat.S_ISSOCK(mode):
-            path.unlink()
+            # A plugin that ends meanwhile removes its own.
+            path.unlink(missing_ok=True)

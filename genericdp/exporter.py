@@ -46,7 +46,7 @@ class Exporter:
     """Serves pages, path -> what makes it, on an address as `Listener` takes it."""
 
     def __init__(self, address: str, pages: Pages) -> None:
-        self.listener = Listener(address, self._answer)
+        self.listener = Listener(address, self._answer, oldest_goes=True)
         self._pages = pages
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

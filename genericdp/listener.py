@@ -49,16 +49,19 @@ class Listener:
 
     address  "unix:/path", or "127.0.0.1:9101", "[::1]:9101"
     answer   called for each connection, which is closed when it returns
-    most     how many connections there may be at once; another one is closed at once
+    most     how many connections there may be at once
+    oldest_goes  whether another one ends the oldest, for answers that take no time: who says nothing
+             must not keep a probe away. Otherwise another one is closed at once.
     """
 
-    def __init__(self, address: str, answer: Answer, *, most: int = MOST) -> None:
+    def __init__(self, address: str, answer: Answer, *, most: int = MOST, oldest_goes: bool = False) -> None:
         self.address = address
         self._answer = answer
         self._most = most
+        self._oldest_goes = oldest_goes
         self._server: asyncio.Server | None = None
         self._made: tuple[int, int] | None = None
-        self._asking: set[asyncio.Task[None]] = set()
+        self._asking: dict[asyncio.Task[None], None] = {}
 
     @property
     def _path(self) -> str:
@@ -116,19 +119,24 @@ class Listener:
             await asyncio.wait(asking)
 
     def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._server is None or len(self._asking) >= self._most:
+        full = len(self._asking) >= self._most
+        if self._server is None or (full and not self._oldest_goes):
             writer.transport.abort()
             return
+        if full:
+            oldest = next(iter(self._asking))
+            del self._asking[oldest]
+            oldest.cancel()
 
         def hang_up(task: asyncio.Task[None]) -> None:
             # Here, because a task that is cancelled early never begins. What is not yet sent is dropped:
             # one that does not read would keep it.
-            self._asking.discard(task)
+            self._asking.pop(task, None)
             if not writer.transport.is_closing() or writer.transport.get_write_buffer_size():
                 writer.transport.abort()
 
         task = asyncio.get_running_loop().create_task(self._serve_one(reader, writer))
-        self._asking.add(task)
+        self._asking[task] = None
         task.add_done_callback(hang_up)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,13 +4,14 @@ import asyncio
 import http.client
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from genericdp import exporter
 from genericdp.exporter import Exporter, Page
+from genericdp.listener import MOST
 from tests.asking import answer_to, connected, until
 from tests.running import RunAsync
 
@@ -139,5 +140,20 @@ def test_a_crowd_is_served_as_far_as_there_are_places_and_leaves_nothing_behind(
             assert served
             await until(lambda: not exports.listener._asking)
             assert (await answer_to(short_dir / "m", request)).endswith(b"a 1\n")
+
+    run_async(main())
+
+
+def test_connections_that_say_nothing_keep_no_probe_away(run_async: RunAsync, short_dir: Path) -> None:
+    path = short_dir / "m"
+
+    async def main() -> None:
+        async with exporting(path), AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(connected(path)) for _ in range(3 * MOST)]
+            answer = await answer_to(path, b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 200 OK")
+            # The oldest were hung up on, one for each that came after the sixteenth.
+            for client in silent[: 2 * MOST]:
+                assert await client.rest() == b""
 
     run_async(main())

@@ -164,9 +164,14 @@ def _print_problems(error: ConfigError) -> None:
 
 
 def _complain(error: Exception | str, hint: str, status: int) -> int:
-    print(f"genericdp: error: {error}", file=sys.stderr)
-    if hint:
-        print(f"  hint: {hint}", file=sys.stderr)
+    said = [f"genericdp: error: {error}", *([f"  hint: {hint}"] if hint else [])]
+    if sys.stderr.isatty():
+        from genericdp.cli.output import Output  # noqa: PLC0415  (as above)
+
+        for line in said:
+            Output(sys.stderr).paragraph(line)
+    else:
+        print("\n".join(said), file=sys.stderr)
     return status
 
 

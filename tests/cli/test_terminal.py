@@ -107,3 +107,16 @@ def test_json_is_the_same_bytes_at_a_terminal_and_in_a_pipe(rules: str) -> None:
         [sys.executable, "-m", "genericdp", *words], capture_output=True, text=True, check=True
     ).stdout
     assert at_a_terminal(words, 40) == piped
+
+
+def test_an_error_is_broken_between_its_words(tmp_path: Path) -> None:
+    settings = tmp_path / "genericdp.toml"
+    settings.write_text(f'run_dir = "{tmp_path}"\n')
+    settings.chmod(0o644)
+    said = at_a_terminal(["status", "--config", str(settings)], 80)
+    words = (
+        f"genericdp: error: no genericdp runs on this node: there is no '{tmp_path}/control.sock' "
+        "hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer"
+    )
+    assert max(len(line) for line in said.splitlines()) <= 80
+    assert "".join(said.split()) == "".join(words.split())

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from genericdp.simulator import CRIO, ContainerState, ContainerStatus, PodStatus
+from genericdp.simulator import CRIO, ContainerState, ContainerStatus, Generation, PodStatus, Runtime
 from tests.builders import a_usb_serial
-from tests.machine import Machine
+from tests.machine import FixedRules, Machine, a_daemon, links_in
 from tests.running import RunAsync
 from tests.torture.scene import (
     FTDI,
@@ -13,6 +13,8 @@ from tests.torture.scene import (
     LoopTime,
     Scene,
     a_scene,
+    both_generations,
+    both_runtimes,
     ids_told,
     minors_in,
     until,
@@ -112,6 +114,35 @@ def test_a_rule_that_goes_while_a_container_waits_ends_the_wait_with_an_error(
             status = await restarting
             assert status.state is ContainerState.WAITING
             assert scene.kubelet.streams(FTDI) == 0
+
+    run_async(main())
+
+
+@both_runtimes
+@both_generations
+def test_with_it_a_whole_swap_while_the_daemon_is_down_gives_the_own_unit_or_a_refusal(
+    run_async: RunAsync, short_dir: Path, generation: Generation, runtime: Runtime
+) -> None:
+    """A leaves, B takes its name, A returns under another: nobody re-points the link of A meanwhile."""
+    a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(0, serial="B", port="2")
+
+    async def main() -> None:
+        async with a_scene(short_dir, a, rules=WITH_WAIT, generation=generation, runtime=runtime) as scene:
+            await scene.until(FTDI, allocatable=1)
+            pod = await scene.admit()
+            scene.daemon.stop()
+            await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
+            for _ in range(2):
+                status = await scene.kubelet.restart_container(pod, "main")
+                assert status.state is ContainerState.WAITING
+                if a.sys_path in scene.machine.devices:
+                    scene.machine.unplug(a)
+                    scene.machine.plug(b, a_usb_serial(1, serial="A", port="1"))
+            assert links_in(scene.settings)["ftdi_A"] == scene.machine.node(b), "the trap is not set"
+            async with a_daemon(scene.machine, FixedRules(WITH_WAIT), scene.settings):
+                await scene.until(FTDI, allocatable=2)
+                await scene.kubelet.sync(pod)
+                assert minors_in(pod.container("main")) == [1]
 
     run_async(main())
 

@@ -1,6 +1,7 @@
 """What is written about the project is true: examples are good rule files, no key is left out."""
 
 import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -158,3 +159,13 @@ def test_every_metric_is_documented_with_its_labels_and_nothing_else() -> None:
         (family.name, ("le",) if family.kind == "histogram" else family.labels) for family in FAMILIES
     ]
     assert documented == declared
+
+
+def test_architecture_draws_the_layers_that_are_held() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    package, core = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    below = package.index("core")
+    wanted = [re.split(r" [|:] ", layer) for layer in (*package[:below], *core, *package[below + 1 :])]
+    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    drawn = picture.partition("a test says so:\n\n")[2].partition("\n\n##")[0]
+    assert [re.sub(r"^    core  ", "", line).strip().split(" · ") for line in drawn.splitlines()] == wanted

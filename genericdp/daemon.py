@@ -25,7 +25,7 @@ from genericdp.core.rules import Resource, attributes_of
 from genericdp.core.settings import Settings
 from genericdp.errors import GenericdpError, Problem
 from genericdp.kubelet import holders
-from genericdp.kubelet.plugin import Allocated, Listed
+from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress
 from genericdp.links import Links
@@ -108,12 +108,13 @@ class Daemon:
         self.settings = settings
         self.inventory = Inventory()
         self.memory = Memory()
+        self.witness = Witness(self, now=now)
         self.plugins = Plugins(
             settings,
             on_kubelet=self._say_kubelet,
             on_progress=self._say_progress,
             on_allocate=self._say_allocated,
-            on_list=self._say_listed,
+            on_list=self.witness.see_list,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
@@ -123,7 +124,6 @@ class Daemon:
         self._notify = notify or Notify()
         self._now = now
         self._usb_reset = usb_reset
-        self.witness = Witness(self, now=now)
         self._seen: dict[str, watchdog.Seen] = {}
         self._on_step = on_step
         self._links = Links(settings.link_dir)
@@ -180,6 +180,7 @@ class Daemon:
             _log.warning(str(error), hint=error.hint)
         with contextlib.ExitStack() as stack:
             stack.callback(self._save)
+            stack.callback(self._forget_link_timer)
             # Subscribed before enumerated: what happens in between is heard, not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self.rules.watch(self.reload))
@@ -308,9 +309,7 @@ class Daemon:
 
     def _apply_links(self, inventory: Inventory) -> dict[str, str]:
         """Make the links; whatever cannot be made is tried again and meanwhile not Healthy."""
-        if self._link_timer is not None:
-            self._link_timer.cancel()
-            self._link_timer = None
+        self._forget_link_timer()
         wanted = inventory.links()
         try:
             failed = self._links.apply(wanted)
@@ -321,6 +320,11 @@ class Daemon:
             loop = asyncio.get_running_loop()
             self._link_timer = loop.call_later(LINK_AGAIN_S, self.step)
         return failed
+
+    def _forget_link_timer(self) -> None:
+        if self._link_timer is not None:
+            self._link_timer.cancel()
+            self._link_timer = None
 
     def _hear_of_links(self, names: frozenset[str]) -> None:
         # What we do ourselves is heard, too.
@@ -377,8 +381,6 @@ class Daemon:
         if self._save_timer is not None:
             self._save_timer.cancel()
             self._save_timer = None
-        if self._link_timer is not None and self._stopping:
-            self._link_timer.cancel()
         try:
             self._state.save(self.memory)
         except GenericdpError as error:
@@ -403,9 +405,6 @@ class Daemon:
             case Progress(phase=Phase.WAITING, error=error) if error:
                 _log.warning("resource is not registered", resource=progress.resource, why=error)
         self._notify.status(self.status_line())
-
-    def _say_listed(self, listed: Listed) -> None:
-        self.witness.see_list(listed)
 
     def _say_allocated(self, allocated: Allocated) -> None:
         self.witness.see_allocated(allocated)

@@ -18,10 +18,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TextIO
 
 from genericdp.core.hostile import for_terminal
+from genericdp.core.logged import Logged
 from genericdp.core.settings import LogFormat
 from genericdp.outlet import Outlet
 
@@ -148,27 +148,16 @@ class Repeats(logging.Filter):
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A warning or an error that was said, `count` times, last at `at` (seconds, Unix time)."""
-
-    at: float
-    level: str
-    message: str
-    fields: Mapping[str, str]
-    count: int = 1
-
-
 class Recent(logging.Handler):
     """The last warnings and errors, each once, the latest last: for whoever asks what went wrong."""
 
     def __init__(self, most: int = 20) -> None:
         super().__init__(logging.WARNING)
         self._most = most
-        self._events: dict[tuple[str, str], Event] = {}
+        self._events: dict[tuple[str, str], Logged] = {}
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[Logged, ...]:
         return tuple(self._events.values())
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -177,7 +166,7 @@ class Recent(logging.Handler):
         key = (message, repr(fields))
         known = self._events.pop(key, None)
         count = 1 if known is None else known.count + 1
-        self._events[key] = Event(record.created, record.levelname.lower(), message, fields, count)
+        self._events[key] = Logged(record.created, record.levelname.lower(), message, fields, count)
         if len(self._events) > self._most:
             del self._events[next(iter(self._events))]
 

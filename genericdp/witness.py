@@ -257,7 +257,7 @@ class Witness:
 
     def facts(self, holdings: Holdings | None) -> "Facts":
         """Everything that is told, as it is now; `holdings` is None when nobody can say."""
-        from genericdp.core.report import Facts, InForce, Said, Standing  # noqa: PLC0415  (as above)
+        from genericdp.core.report import Facts, InForce, Standing  # noqa: PLC0415  (as above)
 
         subject = self._subject
         standings = {
@@ -274,10 +274,6 @@ class Witness:
             InForce(file.path, file.digest, file.outdated, tuple(each.name for each in file.resources))
             for file in subject.rules.files
         ]
-        said = [
-            Said(event.at, event.level, event.message, event.fields, event.count)
-            for event in reversed(self._recent.events)
-        ]
         return Facts(
             version=VERSION,
             pid=os.getpid(),
@@ -293,7 +289,7 @@ class Witness:
             holdings=holdings,
             files=files,
             problems=tuple(subject.rules.problems),
-            said=said,
+            said=self._recent.events[::-1],
         )
 
 

@@ -13,10 +13,11 @@ from genericdp.core.events import of_list, of_step, of_uevent
 from genericdp.core.history import History
 from genericdp.core.holder import Holder
 from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
+from genericdp.core.logged import Logged
 from genericdp.core.match import USB_ATTRIBUTES
 from genericdp.core.metrics import FAMILIES
 from genericdp.core.parse import parse_rules, parse_settings
-from genericdp.core.report import Facts, InForce, Said, report
+from genericdp.core.report import Facts, InForce, report
 from genericdp.core.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.source import Key
 from genericdp.errors import Location, Problem
@@ -98,7 +99,7 @@ def test_architecture_names_every_file_of_the_core() -> None:
 
 def test_every_key_of_the_status_is_documented() -> None:
     text = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
-    said = Said(0.0, "error", "x")
+    said = Logged(0.0, "error", "x")
     problem = Problem(Location("x", 1), "x")
     inventory = inventory_of(
         TTYS + '[[resource]]\nname = "b"\nmatch = { SUBSYSTEM = "vc" }\nenv = { X = "{ID_NOWHERE}" }\n',

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from genericdp.core.history import History, Since
 from genericdp.core.holder import Holder, Holdings
 from genericdp.core.inventory import Inventory
+from genericdp.core.logged import Logged
 from genericdp.core.offer import Device, Offer
 from genericdp.core.settings import Settings
 from genericdp.errors import Problem
@@ -53,17 +54,6 @@ class InForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A warning or an error that was logged, `count` times, last at `at` (seconds, Unix time)."""
-
-    at: float
-    level: str
-    message: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything that a report is made of.
 
@@ -87,7 +77,7 @@ class Facts:
     holdings: Holdings | None = None
     files: Sequence[InForce] = ()
     problems: Sequence[Problem] = ()
-    said: Sequence[Said] = ()
+    said: Sequence[Logged] = ()
 
     def unix(self, at: float) -> float:
         """What the wall clock would have shown then."""

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from genericdp.core.holder import Holder
+from genericdp.core.logged import Logged
 from genericdp.core.memory import Memory, remember
-from genericdp.core.report import InForce, Said, Standing, complaints, report, stamp
+from genericdp.core.report import InForce, Standing, complaints, report, stamp
 from genericdp.errors import Location, Problem
 from tests.builders import a_usb_serial
 from tests.facts import NOON, facts_of
@@ -174,7 +175,7 @@ def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:
 
 def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
     rules = f'{RULES}container_path = "/dev/{{ID_NOWHERE}}"\n'
-    said = Said(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
+    said = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
     document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), said=[said]))
     assert document["said"] == [
         {

@@ -264,3 +264,17 @@ def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None
     assert loaded.ties == {"u": "p"}
     assert list(loaded.devices) == ["a"]
     assert loaded.shares == Shares()
+
+
+def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fsync(2): the file's own says nothing about its entry in the directory."""
+    synced: list[int] = []
+    really = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    StateFile(str(tmp_path)).save(Memory(ties={"a": "b"}))
+    assert synced == [(tmp_path / "memory.json").stat().st_ino, tmp_path.stat().st_ino]

@@ -25,6 +25,7 @@ from genericdp.watch import DirectoryWatch
 from tests.builders import a_modem, a_usb_serial
 from tests.machine import FixedRules, a_daemon, a_machine, links_in, settings_below, until_allocatable
 from tests.running import RunAsync
+from tests.torture.scene import LoopTime
 
 FTDI = "example.com/ftdi"
 RULES = """
@@ -533,5 +534,22 @@ def test_a_stop_in_the_middle_of_registering_is_clean(
                     await daemon.plugins.kubelet.wait_until_there()
                     for _ in range(rounds):
                         await asyncio.sleep(0)
+
+    run_async(main())
+
+
+def test_a_daemon_that_has_ended_tries_no_link_again(run_async: RunAsync, short_dir: Path) -> None:
+    (short_dir / "links").write_text("no directory")
+
+    async def main() -> None:
+        with a_machine() as machine:
+            machine.plug(a_usb_serial(0))
+            async with a_daemon(machine, FixedRules(RULES), settings_below(short_dir)) as daemon:
+                assert not daemon.inventory.offers[FTDI].devices[0].healthy
+            last, time = daemon.inventory, LoopTime()
+            time.advance(daemon_module.LINK_AGAIN_S + 1)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert daemon.inventory is last
 
     run_async(main())

@@ -23,6 +23,7 @@ from genericdp.core.memory import Memory, next_forgetting, remember
 from genericdp.core.news import news
 from genericdp.core.rules import Resource, attributes_of
 from genericdp.core.settings import Settings
+from genericdp.core.status_line import status_line
 from genericdp.errors import GenericdpError, Problem
 from genericdp.kubelet import holders
 from genericdp.kubelet.plugin import Allocated
@@ -236,18 +237,9 @@ class Daemon:
 
     def status_line(self) -> str:
         """One line for `systemctl status`."""
-        devices = [device for offer in self.inventory.offers.values() for device in offer.devices]
-        healthy = sum(device.healthy for device in devices)
-        kubelet = "registered" if self.plugins.kubelet.incarnation else "no kubelet"
-        if self.plugins.kubelet.incarnation and self.plugins.registered < len(self.inventory.offers):
-            kubelet = f"{self.plugins.registered} of them registered"
-        line = (
-            f"{_count(len(self.inventory.offers), 'resource')}, "
-            f"{healthy} of {_count(len(devices), 'device')} healthy; {kubelet}"
-        )
-        if self.rules.problems:
-            line += f"; {_count(len(self.rules.problems), 'problem')} in rule files"
-        return line
+        there = self.plugins.kubelet.incarnation is not None
+        registered = self.plugins.registered if there else None
+        return status_line(self.inventory, registered, len(self.rules.problems))
 
     def stuck(self) -> tuple[str, ...]:
         """The resources that have stopped trying to register, as far as anybody has looked."""
@@ -413,10 +405,6 @@ class Daemon:
             _log.warning("allocation is refused", **fields, why=allocated.error)
         else:
             _log.info("allocated", **fields)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _say_start(inventory: Inventory) -> None:

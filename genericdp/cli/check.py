@@ -2,10 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
+from genericdp.core.counted import counted
 from genericdp.core.hostile import for_terminal
 from genericdp.core.settings import DEFAULT_DOMAIN
 from genericdp.errors import ConfigError, Problem
@@ -76,9 +77,11 @@ def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Out
     errors = errors_in(problems)
     if errors:
         wrong = {problem.location.file for problem in errors}
-        output.line(Styled(f"{_count(errors, 'mistake')} in {_count(wrong, 'file')}", Style.BAD))
+        output.line(Styled(f"{counted(len(errors), 'mistake')} in {counted(len(wrong), 'file')}", Style.BAD))
     elif rule_files.files:
-        checked = f"{_count(rule_files.files, 'rule file')}, {_count(rule_files.resources, 'resource')}"
+        checked = (
+            f"{counted(len(rule_files.files), 'rule file')}, {counted(len(rule_files.resources), 'resource')}"
+        )
         output.line(f"{checked}: ", Styled("no mistakes", Style.GOOD))
     else:
         output.paragraph(f"no rule files in {', '.join(rule_files.places)}")
@@ -87,10 +90,6 @@ def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Out
 def errors_in(problems: Sequence[Problem]) -> list[Problem]:
     """Those that keep a file from being used."""
     return [problem for problem in problems if problem.severity == "error"]
-
-
-def _count(things: Sized, word: str) -> str:
-    return f"{len(things)} {word}" if len(things) == 1 else f"{len(things)} {word}s"
 
 
 def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, object]:

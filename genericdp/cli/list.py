@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from genericdp.cli.machine import Machine, look
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.core.counted import counted
 from genericdp.core.device import UdevDevice
 from genericdp.core.identity import natural
 from genericdp.core.offer import Device, Node, Offer
@@ -97,7 +98,7 @@ def _summary(offer: Offer) -> str:
     count = len(offer.devices)
     if not count:
         return "no device"
-    text = "1 device" if count == 1 else f"{count} devices"
+    text = counted(count, "device")
     unhealthy = sum(not device.healthy for device in offer.devices)
     if unhealthy:
         text += f", {unhealthy} Unhealthy"

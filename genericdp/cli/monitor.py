@@ -20,6 +20,7 @@ from genericdp import log
 from genericdp.cli import ask
 from genericdp.cli.options import add_json_option, add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled, wrap
+from genericdp.core.counted import counted
 from genericdp.errors import GenericdpError
 from genericdp.rulefiles import read_settings
 
@@ -168,9 +169,11 @@ def _allocation(event: Event) -> tuple[str, Styled]:
 
 
 def _rules(event: Event) -> tuple[str, Styled]:
-    text = f"read again: {event['files']} files"
+    text = f"read again: {counted(event['files'], 'file')}"
     if event["problems"]:
-        return "rules", Styled(f"{text}, {event['problems']} problems: see 'genericdp check'", Style.BAD)
+        return "rules", Styled(
+            f"{text}, {counted(event['problems'], 'problem')}: see 'genericdp check'", Style.BAD
+        )
     return "rules", Styled(text)
 
 

@@ -14,6 +14,7 @@ from genericdp.cli import ask
 from genericdp.cli.options import add_config_option, add_json_option
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.usage import UsageError
+from genericdp.core.counted import counted
 from genericdp.errors import GenericdpError
 from genericdp.rulefiles import read_settings
 
@@ -191,7 +192,7 @@ def _resource(resource: Mapping[str, Any], report: Report) -> Iterator[Row]:
 
 def _devices(resource: Mapping[str, Any]) -> str:
     count = len(resource["devices"])
-    text = "no device" if not count else "1 device" if count == 1 else f"{count} devices"
+    text = counted(count, "device") if count else "no device"
     unhealthy = sum(device["health"] != "Healthy" for device in resource["devices"])
     if unhealthy:
         text += f", {unhealthy} Unhealthy"

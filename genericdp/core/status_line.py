@@ -1,5 +1,6 @@
 """The one line that `systemctl status` shows."""
 
+from genericdp.core.counted import counted
 from genericdp.core.inventory import Inventory
 
 
@@ -17,10 +18,6 @@ def status_line(inventory: Inventory, registered: int | None, problems: int) -> 
         kubelet = f"{registered} of them registered"
     else:
         kubelet = "registered"
-    resources = _count(len(inventory.offers), "resource")
-    line = f"{resources}, {healthy} of {_count(len(devices), 'device')} healthy; {kubelet}"
-    return f"{line}; {_count(problems, 'problem')} in rule files" if problems else line
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    resources = counted(len(inventory.offers), "resource")
+    line = f"{resources}, {healthy} of {counted(len(devices), 'device')} healthy; {kubelet}"
+    return f"{line}; {counted(problems, 'problem')} in rule files" if problems else line

@@ -106,7 +106,7 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         (ALLOCATION, "allocate x/ftdi a, b"),
         ({**ALLOCATION, "error": "no"}, "allocate x/ftdi a, b: no"),
         (RULES, "rules    read again: 2 files"),
-        ({**RULES, "problems": 1}, "rules    read again: 2 files, 1 problems: see 'genericdp check'"),
+        ({**RULES, "problems": 1}, "rules    read again: 2 files, 1 problem: see 'genericdp check'"),
         ({"event": "udev", "heard": True, "reason": ""}, "udev     it is heard again"),
         ({"event": "udev", "heard": False, "reason": "no udev"}, "udev     it cannot be heard: no udev"),
         ({"event": "resync", "reason": "rescan"}, "udev     looking at every device: rescan"),

@@ -23,7 +23,7 @@ test: packages .venv/ready .venv-floor/ready lint types  ## everything: lint, ty
 
 .PHONY: check
 check: lint types .venv/ready  ## the quick part: lint, types, architecture, generated files
-	@$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_generated.py
+	@$(BIN)/python -m pytest -q tests/written/test_architecture.py tests/written/test_generated.py
 
 .PHONY: lint
 lint: .venv/ready  ## ruff: rules and format

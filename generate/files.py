@@ -12,7 +12,7 @@ from pathlib import Path
 
 from generate.completions import completions
 from generate.manpages import manpages
-from genericdp.core.schema import rules_schema, settings_schema
+from genericdp.core.reading.schema import rules_schema, settings_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 

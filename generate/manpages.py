@@ -15,11 +15,11 @@ from generate.values import default, form
 from generate.verbs import Option, Verb, verbs
 from genericdp import RELEASED, VERSION
 from genericdp.cli.main import STATUSES
-from genericdp.core.conditions import CONDITION_DOCS, PROPERTY_DOCS, USB_DOCS
-from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.source import Key
-from genericdp.core.template import FIELDS
-from genericdp.core.values import FORM_DOCS
+from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_DOCS
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
+from genericdp.core.reading.scalars import FORM_DOCS
+from genericdp.core.reading.source import Key
+from genericdp.core.rules.template import FIELDS
 
 PAGES = Path(__file__).parent / "pages"
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

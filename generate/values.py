@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from genericdp.core.schema import as_written
-from genericdp.core.source import Key
+from genericdp.core.reading.schema import as_written
+from genericdp.core.reading.source import Key
 
 #: Definitions of the schema that are tables of their own.
 _TABLES = ("node", "mount", "prestart")

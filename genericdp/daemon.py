@@ -15,28 +15,28 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from genericdp import log, usb
-from genericdp.core import watchdog
-from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Inventory, build, diff, without_links
-from genericdp.core.memory import Memory, next_forgetting, remember
-from genericdp.core.news import news
-from genericdp.core.rules import Resource, attributes_of
-from genericdp.core.settings import Settings
-from genericdp.core.status_line import status_line
+from genericdp.core.inventory.build import Inventory, build, diff, without_links
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.memory import Memory, next_forgetting, remember
+from genericdp.core.rules.resource import Resource, attributes_of
+from genericdp.core.rules.settings import Settings
+from genericdp.core.status import watchdog
+from genericdp.core.status.news import news
+from genericdp.core.status.status_line import status_line
 from genericdp.errors import GenericdpError, Problem
-from genericdp.kubelet import holders
+from genericdp.files.links import Links
+from genericdp.files.rulefiles import RuleFile
+from genericdp.files.state import StateFile
+from genericdp.kubelet import podresources
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress
-from genericdp.links import Links
-from genericdp.rulefiles import RuleFile
 from genericdp.standby import refuse_company, until_alone
-from genericdp.state import StateFile
+from genericdp.status.witness import Witness
 from genericdp.systemd import Notify
 from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices
 from genericdp.watch import DirectoryWatch
-from genericdp.witness import Witness
 
 #: How long a change of the memory may wait for the disk, in seconds: a storm is written once.
 SAVE_AFTER_S = 1.0
@@ -55,7 +55,7 @@ _log = log.get(__name__)
 
 
 class Rules(Protocol):
-    """Where the rules come from: `genericdp.rulefiles`, or a list in a test."""
+    """Where the rules come from: `genericdp.files.rulefiles`, or a list in a test."""
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]
@@ -342,7 +342,7 @@ class Daemon:
                         await stepped.wait()
                 continue
             if self._kubelet_knows_its_pods():
-                holdings = await holders.ask(self.settings.pod_resources_socket)
+                holdings = await podresources.ask(self.settings.pod_resources_socket)
                 # It may be another kubelet by now.
                 if holdings is not None and self._kubelet_knows_its_pods():
                     self.step(frozenset(id_ for _, id_ in holdings))

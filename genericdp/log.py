@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from genericdp.core.hostile import for_terminal
-from genericdp.core.logged import Logged
-from genericdp.core.settings import LogFormat
+from genericdp.core.rules.settings import LogFormat
+from genericdp.core.status.logged import Logged
 from genericdp.outlet import Outlet
 
 #: How long a repeated warning is held back, in seconds.

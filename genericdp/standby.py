@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 from genericdp import log
-from genericdp.core.settings import Settings
+from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.endpoints import sweep
 from genericdp.lock import NodeLock

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import RunAsync, run
+from tests.scenes.running import RunAsync, run
+from tests.udev.machine import pytest_configure, pytest_runtest_logreport, pytest_runtest_protocol
+from tests.udev.testbed import Testbed
+
+__all__ = ["pytest_configure", "pytest_runtest_logreport", "pytest_runtest_protocol"]
 
 
 @pytest.fixture
@@ -22,3 +26,10 @@ def short_dir() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def bed() -> Iterator[Testbed]:
+    """A machine made of files, empty at first; for tests marked `testbed`."""
+    with Testbed() as bed:
+        yield bed

@@ -12,7 +12,7 @@ from typing import Self
 import pytest
 
 from genericdp.watch import DirectoryWatch
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 
 ANYTHING: frozenset[str] = frozenset()
 

@@ -4,16 +4,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from genericdp.cli.list import model
 from genericdp.cli.machine import Machine
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.cli.verbs.list import model
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.near_misses import NearMiss, near_misses, wants
+from genericdp.core.explain.query import Sought
 from genericdp.core.hostile import for_terminal
-from genericdp.core.identity import natural
-from genericdp.core.near import NearMiss, near_misses, wants
-from genericdp.core.offer import Device, Refusal
-from genericdp.core.rules import Resource
-from genericdp.core.sought import Sought
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device, Refusal
+from genericdp.core.rules.resource import Resource
 
 _USB_PORT = re.compile(r"(\S+) usb\d* (\S+)")
 

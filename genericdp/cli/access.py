@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from genericdp.core.offer import Device
+from genericdp.core.inventory.offer import Device
 
 
 @dataclass(frozen=True, slots=True)

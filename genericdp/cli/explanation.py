@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from genericdp.cli.access import Access, AccessOf
 from genericdp.cli.find import nodes_below
 from genericdp.cli.given import given_as_json, given_of, show_given
-from genericdp.cli.list import model
 from genericdp.cli.machine import Machine
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.cli.verbs.list import model
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain import Explanation, Judged, Opinion, holds
-from genericdp.core.match import Verdict
-from genericdp.core.near import near_misses
+from genericdp.core.explain.near_misses import near_misses
+from genericdp.core.explain.opinion import Explanation, Judged, Opinion, holds
+from genericdp.core.rules.match import Verdict
 
 
 def show(

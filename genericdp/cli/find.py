@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.hostile import for_terminal
-from genericdp.core.identity import natural
+from genericdp.core.inventory.identity import natural
 from genericdp.errors import GenericdpError
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from genericdp.cli.access import AccessOf, Needs, needs_of
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.core.allocate import Allocation, allocate
-from genericdp.core.offer import Device, Offer
+from genericdp.core.inventory.offer import Device, Offer
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
-from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Inventory, build
-from genericdp.core.memory import Memory, remember
-from genericdp.core.rules import Resource, attributes_of
-from genericdp.core.settings import Settings
+from genericdp.core.inventory.build import Inventory, build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.rules.resource import Resource, attributes_of
+from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Problem
-from genericdp.state import StateFile
+from genericdp.files.state import StateFile
 
 
 @dataclass(frozen=True, slots=True)

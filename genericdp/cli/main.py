@@ -153,7 +153,7 @@ def parser_of(verb: str) -> Parser:
 
 
 def _module(verb: str) -> Verb:
-    return cast(Verb, importlib.import_module(f"genericdp.cli.{verb}"))
+    return cast(Verb, importlib.import_module(f"genericdp.cli.verbs.{verb}"))
 
 
 def _print_problems(error: ConfigError) -> None:

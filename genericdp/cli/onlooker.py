@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
-from genericdp.core import events
-from genericdp.core.claims import Claims
-from genericdp.core.inventory import Inventory, build, diff
-from genericdp.core.memory import Memory, remember
-from genericdp.core.rules import Resource, attributes_of
-from genericdp.core.settings import Settings
+from genericdp.core.inventory.build import Inventory, build, diff
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.rules.resource import Resource, attributes_of
+from genericdp.core.rules.settings import Settings
+from genericdp.core.status import events
 from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices, Uevent
 from genericdp.udev.once import Once
 

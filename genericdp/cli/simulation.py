@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from genericdp import log
 from genericdp.cli.output import Output, Style, Styled
-from genericdp.core.settings import LogFormat, Settings
-from genericdp.core.source import nearest
+from genericdp.core.reading.source import nearest
+from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.daemon import Daemon
-from genericdp.rulefiles import RuleFiles
+from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,

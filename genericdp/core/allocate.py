@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from genericdp.core.hostile import for_path, for_value
-from genericdp.core.identity import natural
-from genericdp.core.offer import Device, Node, Offer
-from genericdp.core.rules import Resource, env_names
-from genericdp.core.template import Template
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.rules.resource import Resource, env_names
+from genericdp.core.rules.template import Template
 
 
 @dataclass(frozen=True, slots=True)

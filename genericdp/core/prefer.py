@@ -11,9 +11,9 @@ The rules of this file:
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from genericdp.core.identity import natural
-from genericdp.core.offer import Device, Offer
-from genericdp.core.rules import Prefer
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.resource import Prefer
 
 
 def prefer(

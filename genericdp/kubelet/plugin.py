@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 import grpc
 
 from genericdp.core.allocate import Allocation, UnknownDeviceError, allocate
-from genericdp.core.offer import Device, Offer
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 
 #: Resets the USB device of these numbers (bus, device) and returns when what came of it is known:
 #: whoever looks at the offer then sees no device that the reset has taken away. Raises GenericdpError.

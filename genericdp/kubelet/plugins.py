@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from genericdp.core.inventory import Changes, Inventory
-from genericdp.core.offer import Offer
-from genericdp.core.settings import Settings
-from genericdp.core.watchdog import Sign
+from genericdp.core.inventory.build import Changes, Inventory
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.rules.settings import Settings
+from genericdp.core.status.watchdog import Sign
 from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
 from genericdp.kubelet.socket import KubeletSocket

@@ -24,7 +24,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.socket import KubeletSocket

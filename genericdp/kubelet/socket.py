@@ -18,7 +18,7 @@ from collections.abc import Callable
 import grpc
 import grpc.aio
 
-from genericdp.kubelet.deviceplugin import KUBELET_SOCKET
+from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
 from genericdp.kubelet.endpoints import accepts
 from genericdp.watch import DirectoryWatch
 

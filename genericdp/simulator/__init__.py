@@ -19,14 +19,21 @@ The files, from decisions to effects:
 * what a user holds in the hand: view, kubelet
 """
 
-from genericdp.simulator.clients import Generation
 from genericdp.simulator.clock import Clock, ManualClock, WallClock
+from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.gates import Point
 from genericdp.simulator.kubelet import Kubelet
+from genericdp.simulator.plugins.clients import Generation
 from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
-from genericdp.simulator.runtime import CONTAINERD, CRIO, CreatedContainer, DeviceNode, LowLevel, Runtime
-from genericdp.simulator.topology import Policy
+from genericdp.simulator.runtimes.runtime import (
+    CONTAINERD,
+    CRIO,
+    CreatedContainer,
+    DeviceNode,
+    LowLevel,
+    Runtime,
+)
 
 __all__ = [
     "CONTAINERD",

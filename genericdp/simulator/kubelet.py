@@ -16,18 +16,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from genericdp.kubelet import deviceplugin
+from genericdp.kubelet.api import deviceplugin
 from genericdp.simulator.changes import Changes
-from genericdp.simulator.clients import Generation
 from genericdp.simulator.clock import Clock, WallClock
+from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.faults import Faults, empty
 from genericdp.simulator.gates import Gates
-from genericdp.simulator.node_status import NodeStatusHistory
+from genericdp.simulator.node.node_status import NodeStatusHistory
+from genericdp.simulator.plugins.clients import Generation
 from genericdp.simulator.pods import ContainerStatus, Phase, Pod, PodStatus
 from genericdp.simulator.process import Configuration, Directories, Process
-from genericdp.simulator.runtime import CONTAINERD, Runtime
-from genericdp.simulator.topology import Policy
+from genericdp.simulator.runtimes.runtime import CONTAINERD, Runtime
 from genericdp.simulator.view import View
 
 AnyPath = str | os.PathLike[str]

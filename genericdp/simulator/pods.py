@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from genericdp.simulator.runtime import CreatedContainer
+from genericdp.simulator.runtimes.runtime import CreatedContainer
 
 
 @dataclass(frozen=True, slots=True)

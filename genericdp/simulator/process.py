@@ -14,22 +14,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from genericdp.kubelet import deviceplugin, podresources
-from genericdp.simulator import checkpoint
-from genericdp.simulator.admission import Admission
-from genericdp.simulator.clients import Generation
+from genericdp.kubelet.api import deviceplugin, podresources
 from genericdp.simulator.clock import Clock
+from genericdp.simulator.devices import checkpoint
+from genericdp.simulator.devices.admission import Admission
+from genericdp.simulator.devices.ledger import Ledger
+from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.gates import Gates, Point
-from genericdp.simulator.ledger import Ledger
 from genericdp.simulator.listening import ListeningServer
-from genericdp.simulator.plugins import Plugins
-from genericdp.simulator.pod_resources import PodResourcesLister
-from genericdp.simulator.registration import Attempt, Registrations
+from genericdp.simulator.node.pod_resources import PodResourcesLister
+from genericdp.simulator.node.workload import Node, Workload
+from genericdp.simulator.plugins.clients import Generation
+from genericdp.simulator.plugins.connected import Plugins
+from genericdp.simulator.plugins.registration import Attempt, Registrations
+from genericdp.simulator.plugins.watcher import Watcher
 from genericdp.simulator.relay import Relay
-from genericdp.simulator.runtime import Runtime
-from genericdp.simulator.topology import Policy
-from genericdp.simulator.watcher import Watcher
-from genericdp.simulator.workload import Node, Workload
+from genericdp.simulator.runtimes.runtime import Runtime
 
 #: Where the server really is while a relay stands at kubelet.sock.
 BEHIND_RELAY = "behind-relay.sock"

@@ -7,12 +7,12 @@ The rules of this file:
 
 from collections.abc import Mapping
 
-from genericdp.simulator.devices import Device
+from genericdp.simulator.devices.listed import Device
 from genericdp.simulator.errors import SimulatorError
+from genericdp.simulator.node.workload import Node
+from genericdp.simulator.plugins.registration import Attempt
 from genericdp.simulator.pods import PodStatus
 from genericdp.simulator.process import Process
-from genericdp.simulator.registration import Attempt
-from genericdp.simulator.workload import Node
 
 
 class View:

@@ -17,8 +17,8 @@ from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.udev import snapshot
+from genericdp.udev.database import Said
 from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
-from genericdp.udev.said import Said
 
 RUN = "/run/udev"
 

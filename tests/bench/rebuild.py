@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import build
-from genericdp.core.rules import Resource
+from genericdp.core.inventory.build import build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.rules.resource import Resource
 from tests.bench.row import Row
-from tests.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
+from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
 
 DOMAIN = "bench.example"
 

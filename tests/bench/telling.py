@@ -5,15 +5,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from genericdp.core.claims import Claims
-from genericdp.core.exposition import Samples
-from genericdp.core.holder import Holder, Holdings
-from genericdp.core.inventory import Inventory, build
-from genericdp.core.metrics import FAMILIES, Process, fill
-from genericdp.core.report import Facts, report
+from genericdp.core.inventory.build import Inventory, build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.status.exposition import Samples
+from genericdp.core.status.holder import Holder, Holdings
+from genericdp.core.status.metrics import FAMILIES, Process, fill
+from genericdp.core.status.report import Facts, report
 from tests.bench.rebuild import DOMAIN, best, machine, many_rules
 from tests.bench.row import Row
-from tests.facts import facts_of
+from tests.scenes.facts import facts_of
 
 
 def rows() -> Iterator[Row]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from genericdp.control import SOCKET
+from genericdp.status.control import SOCKET
 
 
 @contextmanager

@@ -8,17 +8,17 @@ import pytest
 
 from genericdp.cli import absent
 from genericdp.cli.absent import Absent
-from genericdp.cli.explain import described, device_of, named
 from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
+from genericdp.cli.verbs.explain import described, device_of, named
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory import Memory
-from genericdp.core.settings import Settings
-from genericdp.core.sought import Sought
+from genericdp.core.explain.query import Sought
+from genericdp.core.inventory.memory import Memory
+from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.state import StateFile
-from tests.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+from genericdp.files.state import StateFile
+from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
 
 RULES = """
 [[resource]]

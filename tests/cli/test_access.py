@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.cli.access import Access, Needs, needs_of
-from genericdp.core.offer import Device, Node
-from genericdp.core.rules import NodeTable
+from genericdp.core.inventory.offer import Device, Node
+from genericdp.core.rules.resource import NodeTable
 
 TTY = Access(0o20660, 0, "root", 20, "dialout")
 

@@ -6,7 +6,7 @@ import pytest
 
 from genericdp.cli.find import find, nodes_below
 from genericdp.errors import GenericdpError
-from tests.builders import a_device, a_modem, a_usb_serial, by_sys_path
+from tests.scenes.builders import a_device, a_modem, a_usb_serial, by_sys_path
 
 DONGLE = a_usb_serial(0)
 NULL = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")

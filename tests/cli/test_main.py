@@ -31,7 +31,7 @@ def verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Act], None]:
             add_rule_options(parser)
 
         module = SimpleNamespace(add_arguments=add_arguments, run=lambda **_: act())
-        monkeypatch.setitem(sys.modules, "genericdp.cli.shout", module)
+        monkeypatch.setitem(sys.modules, "genericdp.cli.verbs.shout", module)
         monkeypatch.setitem(VERBS, "shout", "say it loudly")
 
     return install

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from genericdp.cli import absent, explanation
-from genericdp.cli import list as listing
 from genericdp.cli.access import Access
-from genericdp.cli.explain import described
 from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.output import Output, columns
-from genericdp.core.explain import explain
-from genericdp.core.settings import Settings
-from genericdp.core.sought import Sought
-from tests.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+from genericdp.cli.verbs import list as listing
+from genericdp.cli.verbs.explain import described
+from genericdp.core.explain.opinion import explain
+from genericdp.core.explain.query import Sought
+from genericdp.core.rules.settings import Settings
+from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
 
 RULES = """
 [[resource]]

@@ -14,12 +14,12 @@ from genericdp.core.allocate import (
     kubevirt_env,
 )
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import Inventory
-from genericdp.core.memory import Memory, remember
-from genericdp.core.offer import Device, Offer
-from genericdp.core.rules import env_names
-from tests.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
-from tests.inventories import inventory_of
+from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.resource import env_names
+from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.inventories import inventory_of
 
 LINKS = "/dev/genericdp"
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from genericdp.core.match import Match
-from genericdp.core.offer import Device, Offer
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
-from genericdp.core.rules import Prefer, Resource
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import Prefer, Resource
 
 #: Two NUMA nodes and three hubs.
 DEVICES = (

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from genericdp import daemon as daemon_module
+from genericdp.files.state import StateFile
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,
@@ -20,12 +21,11 @@ from genericdp.simulator import (
     Pod,
     Runtime,
 )
-from genericdp.state import StateFile
 from genericdp.watch import DirectoryWatch
-from tests.builders import a_modem, a_usb_serial
-from tests.machine import FixedRules, a_daemon, a_machine, links_in, settings_below, until_allocatable
-from tests.running import RunAsync
-from tests.torture.scene import LoopTime
+from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.machine import FixedRules, a_daemon, a_machine, links_in, settings_below, until_allocatable
+from tests.scenes.running import RunAsync
+from tests.scenes.scene import LoopTime
 
 FTDI = "example.com/ftdi"
 RULES = """

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from genericdp.daemon import Daemon
-from genericdp.rulefiles import RuleFiles
+from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import Kubelet
-from tests.machine import DOMAIN, Steps, settings_below, until_allocatable
-from tests.running import RunAsync
+from tests.scenes.machine import DOMAIN, Steps, settings_below, until_allocatable
+from tests.scenes.running import RunAsync
 from tests.udev import gadgets
 from tests.udev.hotplug import macvtap, reserve_console, udevd
 from tests.udev.testbed import Testbed

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from genericdp import standby
-from genericdp.core.settings import Settings
+from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon, Rules
 from genericdp.errors import GenericdpError
+from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet.endpoints import sweep
-from genericdp.rulefiles import RuleFiles
 from genericdp.simulator import Generation, Kubelet
 from genericdp.systemd import Notify
-from tests.builders import a_usb_serial
-from tests.machine import (
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.machine import (
     DOMAIN,
     FixedRules,
     Machine,
@@ -29,7 +29,7 @@ from tests.machine import (
     settings_below,
     until_allocatable,
 )
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 
 FTDI = "example.com/ftdi"
 RULES = """

@@ -10,13 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.core.watchdog import STUCK_AFTER_S
+from genericdp.core.status.watchdog import STUCK_AFTER_S
 from genericdp.kubelet.registration import Registration
 from genericdp.simulator import Kubelet
 from genericdp.systemd import Notify
-from tests.builders import a_usb_serial
-from tests.machine import SHORT_PAUSES, FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-from tests.running import RunAsync
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.machine import (
+    SHORT_PAUSES,
+    FixedRules,
+    a_daemon,
+    a_machine,
+    settings_below,
+    until_allocatable,
+)
+from tests.scenes.running import RunAsync
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'

@@ -10,13 +10,13 @@ import grpc
 import grpc.aio
 import pytest
 
-from genericdp.core.match import Match
-from genericdp.core.offer import Device, Health, Node, Offer
-from genericdp.core.rules import EVERY_NODE, PreStart, Resource
+from genericdp.core.inventory.offer import Device, Health, Node, Offer
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 
 NAME = "example.com/ftdi"
 

@@ -7,7 +7,7 @@ import pytest
 
 from genericdp.kubelet.registration import Pauses, _uninterrupted
 from genericdp.kubelet.socket import KubeletSocket
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 
 
 def test_a_cancellation_waits_for_work_that_must_not_be_half_done(run_async: RunAsync) -> None:

@@ -9,9 +9,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SAY_EVERYTHING = """
 from genericdp.core.allocate import allocate
-from genericdp.core.claims import Claims
-from genericdp.core.inventory import build
-from genericdp.core.memory import Memory, remember
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import build
+from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.prefer import prefer
 from tests.properties.strategies import DOMAIN, RULES, Boot, Unit, booted
 

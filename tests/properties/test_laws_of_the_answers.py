@@ -8,11 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from genericdp.core.allocate import UnknownDeviceError, allocate
-from genericdp.core.claims import Claims
-from genericdp.core.inventory import build
-from genericdp.core.offer import Offer
+from genericdp.core.inventory.build import build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.offer import Offer
 from genericdp.core.prefer import prefer
-from genericdp.core.rules import Resource
+from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
 
 LINKS = "/dev/genericdp"

@@ -6,10 +6,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.claims import Claims
-from genericdp.core.identity import ID_LIMIT
-from genericdp.core.inventory import Inventory, build, diff
-from genericdp.core.rules import Resource
+from genericdp.core.inventory.build import Inventory, build, diff
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.identity import ID_LIMIT
+from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import (
     DOMAIN,
     Boot,

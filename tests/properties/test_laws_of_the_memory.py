@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.claims import Claims
-from genericdp.core.inventory import Inventory, build
-from genericdp.core.memory import Memory, next_forgetting, remember
-from genericdp.core.rules import UNPLUG_GRACE_S, Resource
+from genericdp.core.inventory.build import Inventory, build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.memory import Memory, next_forgetting, remember
+from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, boots, machines, physical_ids, rules
 
 Rules = tuple[Resource, ...]

@@ -2,9 +2,9 @@
 
 from hypothesis import given
 
-from genericdp.core.claims import Claims
-from genericdp.core.near import near_misses
-from genericdp.core.rules import Resource
+from genericdp.core.explain.near_misses import near_misses
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import Boot, Unit, booted, boots, machines, rules
 
 

@@ -6,18 +6,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.claims import Claims
-from genericdp.core.events import of_list, of_step, of_uevent
-from genericdp.core.holder import Holder, Holdings
-from genericdp.core.inventory import Inventory, build, diff
-from genericdp.core.memory import Memory, remember
-from genericdp.core.metrics import Process, metrics
-from genericdp.core.report import report
-from genericdp.core.rules import Resource
+from genericdp.core.inventory.build import Inventory, build, diff
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.rules.resource import Resource
+from genericdp.core.status.events import of_list, of_step, of_uevent
+from genericdp.core.status.holder import Holder, Holdings
+from genericdp.core.status.metrics import Process, metrics
+from genericdp.core.status.report import report
 from genericdp.udev import Uevent
-from tests.facts import facts_of
 from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
-from tests.scrape import read
+from tests.scenes.facts import facts_of
+from tests.scenes.scrape import read
 
 Rules = tuple[Resource, ...]
 Units = tuple[Unit, ...]

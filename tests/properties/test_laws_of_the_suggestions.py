@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.claims import Claims
 from genericdp.core.device import UdevDevice
-from genericdp.core.rules import Resource, why_not_a_resource_name
-from genericdp.core.starter import starter
-from genericdp.core.suggest import Present, suggest
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.rules.resource import Resource, why_not_a_resource_name
+from genericdp.core.suggest.starter import starter
+from genericdp.core.suggest.suggestion import Present, suggest
 from genericdp.errors import GenericdpError
 from tests.properties.strategies import Boot, Unit, booted, boots, machines, names, rules
-from tests.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented
+from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented
 
 #: What udev says about a device, all of it from the device itself.
 said = st.dictionaries(

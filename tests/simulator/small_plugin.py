@@ -9,8 +9,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from genericdp.kubelet import deviceplugin as api
-from genericdp.kubelet import pluginregistration
+from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.api import pluginregistration
 from genericdp.simulator import Kubelet
 from genericdp.simulator.changes import Changes
 

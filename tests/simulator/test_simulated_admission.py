@@ -7,9 +7,9 @@ from typing import Any
 import grpc
 import pytest
 
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Container, Kubelet, KubeletPanicError, Phase, Pod, Point, Policy
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer, device
 
 OTHER = "vendor.example/other"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from inotify_simple import INotify, flags
 
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Container, Generation, Kubelet, ManualClock, Pod
-from genericdp.simulator.checkpoint import NAME, parse
-from tests.running import RunAsync
+from genericdp.simulator.devices.checkpoint import NAME, parse
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, device
 
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import (
     Container,
     ContainerState,
@@ -17,12 +17,12 @@ from genericdp.simulator import (
     WallClock,
 )
 from genericdp.simulator.changes import Changes
-from genericdp.simulator.clients import Client, Ended, Generation, table_of
-from genericdp.simulator.devices import Device, ResourceDevices
-from genericdp.simulator.merge import container_config
-from genericdp.simulator.runtime import RequestedDevice, RequestedMount
-from genericdp.simulator.topology import ANY, Hint, Policy, by_affinity, hints, merge
-from tests.running import RunAsync
+from genericdp.simulator.devices.listed import Device, ResourceDevices
+from genericdp.simulator.devices.topology import ANY, Hint, Policy, by_affinity, hints, merge
+from genericdp.simulator.node.merge import container_config
+from genericdp.simulator.plugins.clients import Client, Ended, Generation, table_of
+from genericdp.simulator.runtimes.runtime import RequestedDevice, RequestedMount
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer
 
 ZERO, ONE, BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})

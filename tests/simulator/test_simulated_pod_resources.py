@@ -10,10 +10,10 @@ import grpc
 import grpc.aio
 import pytest
 
-from genericdp.kubelet import deviceplugin
-from genericdp.kubelet import podresources as api
+from genericdp.kubelet.api import deviceplugin
+from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, device
 
 

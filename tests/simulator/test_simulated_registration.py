@@ -10,11 +10,11 @@ import grpc
 import grpc.aio
 import pytest
 
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Generation, Kubelet, ManualClock, Point
-from genericdp.simulator.checkpoint import NAME
-from genericdp.simulator.names import registration_error
-from tests.running import RunAsync
+from genericdp.simulator.devices.checkpoint import NAME
+from genericdp.simulator.plugins.names import registration_error
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 
 ACCEPTED = [

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from inotify_simple import INotify, flags
 
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import (
     Container,
     ContainerState,
@@ -20,7 +20,7 @@ from genericdp.simulator import (
     Point,
     SimulatorError,
 )
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer, device
 
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])

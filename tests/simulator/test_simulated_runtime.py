@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.simulator import CONTAINERD, CRIO, CreatedContainer, DeviceNode, LowLevel, Runtime
-from genericdp.simulator.creation import create
-from genericdp.simulator.runtime import (
+from genericdp.simulator.runtimes.creation import create
+from genericdp.simulator.runtimes.runtime import (
     ContainerConfig,
     CreateContainerError,
     RequestedDevice,

@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from genericdp.kubelet import pluginregistration
+from genericdp.kubelet.api import pluginregistration
 from genericdp.simulator import Kubelet, ManualClock
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 
 

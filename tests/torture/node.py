@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from genericdp import daemon
-from genericdp.core.report import report
+from genericdp.core.status.report import report
 from genericdp.daemon import Daemon
-from genericdp.rulefiles import RuleFiles
+from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.udev import Resync
-from tests.builders import a_usb_serial
-from tests.machine import DOMAIN, SHORT_PAUSES, Machine, Steps, a_machine, links_in, settings_below
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.machine import DOMAIN, SHORT_PAUSES, Machine, Steps, a_machine, links_in, settings_below
 from tests.torture.truth import UNITS, Place
 
 #: How long anything may take that a node does within milliseconds.

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.kubelet import deviceplugin as api
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Container, ContainerState, Phase, Pod, Point, Runtime
-from tests.builders import a_device, a_usb_serial
-from tests.machine import FixedRules, a_daemon, until_allocatable
-from tests.running import RunAsync
-from tests.torture.scene import FTDI, SERIAL_PORTS, Scene, a_scene, both_runtimes, ids_told, minors_in
+from tests.scenes.builders import a_device, a_usb_serial
+from tests.scenes.machine import FixedRules, a_daemon, until_allocatable
+from tests.scenes.running import RunAsync
+from tests.scenes.scene import FTDI, SERIAL_PORTS, Scene, a_scene, both_runtimes, ids_told, minors_in
 
 ONE_PATH = SERIAL_PORTS.replace("/dev/serial{index}", "/dev/modem")
 

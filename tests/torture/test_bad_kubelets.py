@@ -13,17 +13,17 @@ import grpc
 import grpc.aio
 import pytest
 
-from genericdp.core.match import Match
-from genericdp.core.offer import Device, Offer
-from genericdp.core.rules import Resource
-from genericdp.kubelet import deviceplugin as api
+from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import Resource
 from genericdp.kubelet import registration as registering
+from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.socket import KubeletSocket
 from genericdp.simulator import Generation, Kubelet, ManualClock
-from tests.builders import a_usb_serial
-from tests.machine import (
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.machine import (
     SHORT_PAUSES,
     FixedRules,
     a_daemon,
@@ -32,7 +32,7 @@ from tests.machine import (
     settings_below,
     until_allocatable,
 )
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 
 FTDI, OTHER = "example.com/ftdi", "example.com/other"
 RULES = """

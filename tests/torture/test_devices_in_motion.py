@@ -7,10 +7,10 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState, ContainerStatus, Phase, Runtime
-from tests.builders import a_usb_device, a_usb_node, a_usb_serial
-from tests.machine import FixedRules, a_daemon, links_in
-from tests.running import RunAsync
-from tests.torture.scene import (
+from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.machine import FixedRules, a_daemon, links_in
+from tests.scenes.running import RunAsync
+from tests.scenes.scene import (
     FTDI,
     SERIAL_PORTS,
     LoopTime,

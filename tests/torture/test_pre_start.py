@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 from genericdp.simulator import CRIO, ContainerState, ContainerStatus, Generation, PodStatus, Runtime
-from tests.builders import a_usb_serial
-from tests.machine import FixedRules, Machine, a_daemon, links_in
-from tests.running import RunAsync
-from tests.torture.scene import (
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.machine import FixedRules, Machine, a_daemon, links_in
+from tests.scenes.running import RunAsync
+from tests.scenes.scene import (
     FTDI,
     SERIAL_PORTS,
     LoopTime,

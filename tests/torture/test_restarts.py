@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from genericdp.simulator import Container, Generation, Kubelet, Phase, Pod, PodStatus, Point
-from tests.builders import a_usb_serial
-from tests.machine import SHORT_PAUSES, FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-from tests.running import RunAsync
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.machine import (
+    SHORT_PAUSES,
+    FixedRules,
+    a_daemon,
+    a_machine,
+    settings_below,
+    until_allocatable,
+)
+from tests.scenes.running import RunAsync
 
 FTDI, OTHER = "example.com/ftdi", "example.com/other"
 RULES = """

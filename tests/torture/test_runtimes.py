@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.links import Links
+from genericdp.files.links import Links
 from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, LowLevel, Pod, Point, Runtime
-from tests.builders import a_usb_serial
-from tests.running import RunAsync
-from tests.torture.scene import FTDI, SERIAL_PORTS, a_scene, both_runtimes, minors_in, nodes_in
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.running import RunAsync
+from tests.scenes.scene import FTDI, SERIAL_PORTS, a_scene, both_runtimes, minors_in, nodes_in
 
 BY_LINK = SERIAL_PORTS.replace("/dev/serial{index}", "{link}")
 

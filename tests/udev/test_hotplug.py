@@ -10,7 +10,7 @@ import pytest
 
 from genericdp.udev import Deafness, Monitor, Resync, UdevDevices
 from genericdp.udev.namespace import hears_no_uevents
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 from tests.udev.elsewhere import Elsewhere
 from tests.udev.hotplug import CONTROL, NULL, Console, forget, macvtap, reserve_console, trigger, udevd
 from tests.udev.listening import Heard, by_node

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from genericdp.udev import Deafness, Hint, Monitor, Resync, UdevDevices, Uevent
-from tests.running import RunAsync
+from tests.scenes.running import RunAsync
 from tests.udev import gadgets
 from tests.udev.listening import Heard, by_node
 from tests.udev.testbed import RUN, Testbed

@@ -1,0 +1,134 @@
+"""`genericdp check`: every mistake in the settings and the rule files, each with its place."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from genericdp.cli.options import add_rule_options, open_rules
+from genericdp.cli.output import Output, Style, Styled
+from genericdp.core.hostile import for_terminal
+from genericdp.core.rules.settings import DEFAULT_DOMAIN
+from genericdp.core.words import counted
+from genericdp.errors import ConfigError, Problem
+from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Check rule files and settings, and print every mistake with its place and what to do "
+        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, while an image is "
+        "built. Status 1 when there is a mistake."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  genericdp check                      the settings and rules of this machine\n"
+        "  genericdp check my.toml rules/       these instead\n"
+        "  genericdp check --format=github .    in a GitHub workflow: notes in the diff"
+    )
+    parser.add_argument(
+        "paths", metavar="DIR_OR_FILE", nargs="*", help="what to check instead of the system's rule files"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("human", "json", "github"),
+        default="human",
+        help="for people, for programs, or as GitHub workflow commands (default: human)",
+    )
+    parser.add_argument(
+        "--json", dest="format", action="store_const", const="json", help="the same as --format=json"
+    )
+    add_rule_options(parser)
+
+
+def run(*, paths: list[str], format: str, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
+    """Print every mistake. Returns 0 when there is none, else 1."""
+    places = [*rules, *paths]
+    problems: tuple[Problem, ...] = ()
+    try:
+        _, rule_files = open_rules(places, config, domain)
+    except ConfigError as error:
+        # A mistake in the settings does not keep those in the rule files from being found.
+        problems = error.problems
+        rule_files = RuleFiles(places or RULE_DIRECTORIES, domain or DEFAULT_DOMAIN)
+    problems += rule_files.problems
+    output = Output(sys.stdout)
+    match format:
+        case "json":
+            output.json(as_json(rule_files, problems))
+        case "github":
+            for problem in problems:
+                print(as_workflow_command(problem))
+            show_summary(rule_files, problems, output)
+        case _:
+            show(rule_files, problems, output)
+    return 1 if errors_in(problems) else 0
+
+
+def show(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
+    """The mistakes for people, then what was checked."""
+    for problem in problems:
+        output.problem(problem)
+        output.line()
+    show_summary(rule_files, problems, output)
+
+
+def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
+    """What was checked, and how it came out, in one line."""
+    errors = errors_in(problems)
+    if errors:
+        wrong = {problem.location.file for problem in errors}
+        output.line(Styled(f"{counted(len(errors), 'mistake')} in {counted(len(wrong), 'file')}", Style.BAD))
+    elif rule_files.files:
+        checked = (
+            f"{counted(len(rule_files.files), 'rule file')}, {counted(len(rule_files.resources), 'resource')}"
+        )
+        output.line(f"{checked}: ", Styled("no mistakes", Style.GOOD))
+    else:
+        output.paragraph(f"no rule files in {', '.join(rule_files.places)}")
+
+
+def errors_in(problems: Sequence[Problem]) -> list[Problem]:
+    """Those that keep a file from being used."""
+    return [problem for problem in problems if problem.severity == "error"]
+
+
+def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, object]:
+    """What was found, for programs. Keys are only ever added."""
+    return {
+        "files": [file.path for file in rule_files.files],
+        "resources": [resource.name for resource in rule_files.resources],
+        "problems": [
+            {
+                "file": problem.location.file,
+                "line": problem.location.line,
+                "column": problem.location.column,
+                "length": problem.location.length,
+                "severity": problem.severity,
+                "message": problem.message,
+                "hint": problem.hint,
+            }
+            for problem in problems
+        ],
+    }
+
+
+def as_workflow_command(problem: Problem) -> str:
+    """The mistake as a line that makes GitHub put a note beside the line of the file."""
+    location = problem.location
+    place = {
+        "file": location.file,
+        "line": str(location.line),
+        "col": str(location.column),
+        "endColumn": str(location.column + location.length - 1),
+        "title": "genericdp check",
+    }
+    where = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in place.items())
+    hint = f"\nhint: {problem.hint}" if problem.hint else ""
+    return f"::{problem.severity} {where}::{_escaped(problem.message + hint)}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """As the runner wants it; what stays is harmless to a terminal too."""
+    for char in "%\r\n" + more:
+        text = text.replace(char, f"%{ord(char):02X}")
+    return for_terminal(text)

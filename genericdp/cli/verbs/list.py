@@ -1,0 +1,182 @@
+"""`genericdp list`: every device that a rule takes, and what becomes of the rest."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from genericdp.cli.machine import Machine, look
+from genericdp.cli.options import add_json_option, add_rule_options
+from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.words import counted
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "List every device that a rule takes: the resource it goes to, its id and health, its "
+        "device nodes and the stable links to them. Needs neither the daemon nor root."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  genericdp list                     with the rules of this machine\n"
+        "  genericdp list --rules my.toml     with rules that are not installed yet\n"
+        "  genericdp list --all               also the device nodes that no rule takes\n"
+        "  genericdp list --json | jq -r '.resources[].devices[].id'"
+    )
+    parser.add_argument("--all", action="store_true", help="also the device nodes that no rule takes")
+    add_json_option(parser)
+    add_rule_options(parser)
+
+
+def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
+    """Print the list. Returns 0, or 1 when something is wrong with the rule files."""
+    machine = look(rules=rules, config=config, domain=domain)
+    output = Output(sys.stdout)
+    if json:
+        output.json(as_json(machine, everything=all))
+    else:
+        show(machine, output, everything=all)
+    return machine.say_reservations(Output(sys.stderr))
+
+
+def show(machine: Machine, output: Output, *, everything: bool = False) -> None:
+    """The list for people."""
+    inventory = machine.inventory
+    rows = [row for offer in inventory.offers.values() for row in _offer(offer)]
+    if rows:
+        output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
+    if any(offer.devices for offer in inventory.offers.values()):
+        output.line()
+        output.paragraph(f"Stable links: {machine.settings.link_dir}/DEVICE, with what LINK says behind it.")
+    if not rows:
+        output.line("no resources: no rule file names one; 'genericdp suggest' writes rules")
+    overlaps = [
+        (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
+        for overlap in inventory.overlaps
+    ]
+    refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
+    unsure = [("only their order does; give the resource an 'identity'", id_) for id_ in inventory.unsure]
+    _show_section(output, "Taken by several rules, the first in file order has them:", overlaps)
+    _show_section(output, "Taken by a rule, but not offered:", refusals)
+    _show_section(output, "Nothing about these devices tells them apart:", unsure)
+    if everything:
+        output.line()
+        output.line(Styled("Taken by no rule:", Style.STRONG))
+        free = [(device.device_node or "", device.subsystem, model(device)) for device in unclaimed(machine)]
+        output.table((), free, indent=2)
+
+
+def _show_section(output: Output, title: str, entries: Iterable[tuple[str, str]]) -> None:
+    """(what is said, of which node): what is the same of many nodes is said once."""
+    by_text: dict[str, list[str]] = {}
+    for text, name in entries:
+        by_text.setdefault(text, []).append(name)
+    if by_text:
+        output.line()
+        output.line(Styled(title, Style.STRONG))
+    for text, names in by_text.items():
+        output.paragraph(f"  {text}")
+        output.paragraph(f"    {', '.join(sorted(names, key=natural))}")
+
+
+def _offer(offer: Offer) -> Iterator[Row]:
+    yield Styled(f"{offer.resource.name}: {_summary(offer)}", Style.STRONG)
+    for device in offer.devices:
+        style = Style.GOOD if device.healthy else Style.BAD
+        nodes = [(node.path, node.link.removeprefix(device.id)) for node in device.nodes]
+        first, *more = nodes or [("-", "")]
+        yield (device.id, Styled(device.health, style), *first)
+        for path, link in more:
+            yield ("", "", path, link)
+        if device.reason:
+            yield Styled(f"    {device.reason}", Style.BAD)
+
+
+def _summary(offer: Offer) -> str:
+    count = len(offer.devices)
+    if not count:
+        return "no device"
+    text = counted(count, "device")
+    unhealthy = sum(not device.healthy for device in offer.devices)
+    if unhealthy:
+        text += f", {unhealthy} Unhealthy"
+    if offer.resource.replicas is not None:
+        text += f", for {offer.resource.replicas} containers each"
+    return text
+
+
+def unclaimed(machine: Machine) -> Sequence[UdevDevice]:
+    """The device nodes that no rule takes, in the order of their names."""
+    free = [
+        device
+        for device in machine.devices.values()
+        if device.device_node is not None and not machine.claims.on(device)
+    ]
+    return sorted(free, key=lambda device: natural(device.device_node or ""))
+
+
+def model(device: UdevDevice) -> str:
+    """What a device says it is, for somebody who is about to write a rule for it."""
+    usb = device.usb_device
+    said = device.property("ID_MODEL_FROM_DATABASE") or device.property("ID_MODEL") or ""
+    if usb is None:
+        return said or device.attributes.get("name", "").strip()
+    numbers = f"usb {usb.attributes.get('idVendor', '?')}:{usb.attributes.get('idProduct', '?')}"
+    serial = usb.attributes.get("serial")
+    return " ".join(part for part in (numbers, said, f"serial {serial}" if serial else "") if part)
+
+
+def as_json(machine: Machine, *, everything: bool = False) -> dict[str, object]:
+    """The list for programs. Keys are only ever added."""
+    inventory = machine.inventory
+    document: dict[str, object] = {
+        "resources": [
+            {
+                "name": offer.resource.name,
+                "description": offer.resource.description,
+                "replicas": offer.resource.replicas or 1,
+                "file": offer.resource.location.file,
+                "line": offer.resource.location.line,
+                "devices": [_device_json(device, machine.settings.link_dir) for device in offer.devices],
+            }
+            for offer in inventory.offers.values()
+        ],
+        "overlaps": [
+            {"node": overlap.node, "goesTo": overlap.winner, "notTo": list(overlap.losers)}
+            for overlap in inventory.overlaps
+        ],
+        "notOffered": [
+            {"node": refusal.node, "resource": refusal.resource, "reason": refusal.reason}
+            for refusal in inventory.refusals
+        ],
+        "toldApartByOrder": list(inventory.unsure),
+    }
+    if everything:
+        document["notTaken"] = [
+            {"node": device.device_node, "subsystem": device.subsystem, "sysPath": device.sys_path}
+            for device in unclaimed(machine)
+        ]
+    return document
+
+
+def _device_json(device: Device, link_dir: str) -> dict[str, object]:
+    return {
+        "id": device.id,
+        "health": str(device.health),
+        "reason": device.reason,
+        "numaNode": device.numa,
+        "nodes": [_node_json(node, link_dir) for node in device.nodes],
+        "links": [f"{link_dir}/{link}" for link in device.links],
+    }
+
+
+def _node_json(node: Node, link_dir: str) -> dict[str, object]:
+    return {
+        "path": node.path,
+        "number": None if node.number is None else str(node.number),
+        "link": f"{link_dir}/{node.link}",
+        "permissions": node.table.permissions,
+        "sysPath": node.sys_path,
+    }

@@ -1,0 +1,228 @@
+"""`genericdp monitor`: what happens to devices, as it happens, and what the kubelet is told.
+
+The rules of this file:
+
+* The daemon tells what it saw and did. Where there is none, or it may not be asked, or other rules are
+  tried, the same is seen without it: what the rules make of each uevent, and what a kubelet would hear.
+* Which of the two it is, is said before the first event.
+"""
+
+import argparse
+import io
+import json as json_lines
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from genericdp import log
+from genericdp.cli.options import add_json_option, add_rule_options, open_rules
+from genericdp.cli.output import Output, Style, Styled, wrap
+from genericdp.core.words import counted
+from genericdp.errors import GenericdpError
+from genericdp.files.rulefiles import read_settings
+from genericdp.status import client
+
+#: What an event says is not folded into less than this.
+_NARROW = 20
+
+Event = Mapping[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Show each uevent with the devices that it touches, what changes, and what the kubelet is told, one "
+        "line each, until Ctrl-C. The running daemon is asked; without one, or with --rules, it is shown "
+        "what the rules make of this machine."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  genericdp monitor\n"
+        "  genericdp monitor --touched           without uevents that no rule cares for\n"
+        "  genericdp monitor --rules my.toml     with rules that are not installed yet\n"
+        "  genericdp monitor --json | jq -c 'select(.event == \"list\")'"
+    )
+    parser.add_argument(
+        "--touched", action="store_true", help="leave out uevents that touch no device of a resource"
+    )
+    add_json_option(parser)
+    add_rule_options(parser)
+
+
+def run(*, touched: bool, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:
+    """Show events until Ctrl-C. Returns 1 for bad rules. Raises GenericdpError when the daemon ends."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    show = Show(Output(sys.stdout), json=json, touched=touched, folded=sys.stdout.isatty())
+    if not rules and domain is None:
+        try:
+            for event in client.events(read_settings(config)):
+                show.event(event)
+        except (client.NotRunningError, client.NotAllowedError) as error:
+            print(f"genericdp: {error}; watching without it", file=sys.stderr)
+        else:
+            raise GenericdpError(
+                "the daemon has ended",
+                hint="'journalctl -u genericdp' says why; 'genericdp monitor' again follows the next one",
+            )
+    return watch_alone(show.event, rules=rules, config=config, domain=domain)
+
+
+class Show:
+    """Events as they are shown.
+
+    touched  uevents that touch nothing are left out
+    folded   what does not fit the screen goes on below; a file has one line for each event
+    """
+
+    def __init__(self, output: Output, *, json: bool, touched: bool, folded: bool = False) -> None:
+        self._output = output
+        self._json = json
+        self._touched = touched
+        self._folded = folded
+
+    def event(self, event: Event) -> None:
+        """Show one."""
+        if self._touched and event["event"] == "uevent" and not event["touched"]:
+            return
+        if self._json:
+            print(json_lines.dumps(event, sort_keys=True))
+            return
+        kind, words = words_of(event)
+        if not words.text:
+            return
+        clock = datetime.fromisoformat(event["time"]).astimezone().strftime("%H:%M:%S.%f")[:-3]
+        margin = f"{clock} {kind:<8} "
+        room = max(_NARROW, self._output.width - len(margin))
+        first, *more = wrap(words.text, room) if self._folded else [words.text]
+        self._output.line(Styled(clock, Style.FAINT), margin[len(clock) :], Styled(first, words.style))
+        for line in more:
+            self._output.line(" " * len(margin), Styled(line, words.style))
+
+
+def words_of(event: Event) -> tuple[str, Styled]:
+    """An event for people: what it is, and what it says, which is "" for one that they need not see."""
+    make = WORDS.get(event["event"])
+    kind, words = make(event) if make is not None else (event["event"], "")
+    return kind, words if isinstance(words, Styled) else Styled(words)
+
+
+def _begin(event: Event) -> tuple[str, str]:
+    if event["from"] == "rules":
+        return "begin", "no daemon is asked: what the rules make of this machine; Ctrl-C ends it"
+    what = {"serving": "serves this node", "standing by": "stands by"}[event["state"]]
+    return "begin", f"genericdp {event['version']} {what}; Ctrl-C ends it"
+
+
+def _uevent(event: Event) -> tuple[str, Styled]:
+    name = event["node"] or event["sysPath"].rpartition("/")[2]
+    text = f"{event['action']} {event['subsystem']} {name}"
+    if event["source"] == "kernel":
+        text += " (the kernel's)"
+    devices = event["touched"]
+    if not devices:
+        return "uevent", Styled(text, Style.FAINT)
+    if len(devices) == 1:
+        return "uevent", Styled(f"{text} -> {devices[0]['resource']} {devices[0]['device']}")
+    resources = sorted({each["resource"] for each in devices})
+    return "uevent", Styled(f"{text} -> {len(devices)} devices of {', '.join(resources)}")
+
+
+def _change(event: Event) -> tuple[str, Styled]:
+    fields = {name: value for name, value in event["fields"].items() if name not in ("resource", "id")}
+    subject = " ".join(part for part in (event["resource"], event["device"]) if part)
+    words = " ".join(f"{name}={value}" for name, value in fields.items())
+    text = f"{subject}: {event['message']}" if subject else event["message"]
+    style = Style.BAD if event["level"] == "warning" else Style.GOOD
+    return "change", Styled(f"{text}{'; ' if words else ''}{words}", style)
+
+
+def _list(event: Event) -> tuple[str, str]:
+    told = "" if event["sent"] else "would hear "
+    changes = [f"{each['device']} {each['health'] or 'gone'}" for each in event["changes"]]
+    if event["moreChanges"]:
+        changes.append(f"{event['moreChanges']} more")
+    text = f"{told}{event['resource']}: {event['healthy']} of {event['ids']} Healthy"
+    return "kubelet", f"{text}; {', '.join(changes)}" if changes else text
+
+
+def _registration(event: Event) -> tuple[str, Styled]:
+    if event["registered"]:
+        return "kubelet", Styled(f"{event['resource']}: registered", Style.GOOD)
+    if event["error"]:
+        return "kubelet", Styled(f"{event['resource']}: {event['phase']}: {event['error']}", Style.BAD)
+    return "kubelet", Styled(f"{event['resource']}: {event['phase']}")
+
+
+def _kubelet(event: Event) -> tuple[str, Styled]:
+    if event["there"]:
+        return "kubelet", Styled("it is here", Style.GOOD)
+    return "kubelet", Styled("it is away", Style.BAD)
+
+
+def _allocation(event: Event) -> tuple[str, Styled]:
+    text = f"{event['resource']} {', '.join(event['ids'])}"
+    if event["error"]:
+        return "allocate", Styled(f"{text}: {event['error']}", Style.BAD)
+    return "allocate", Styled(text)
+
+
+def _rules(event: Event) -> tuple[str, Styled]:
+    text = f"read again: {counted(event['files'], 'file')}"
+    if event["problems"]:
+        return "rules", Styled(
+            f"{text}, {counted(event['problems'], 'problem')}: see 'genericdp check'", Style.BAD
+        )
+    return "rules", Styled(text)
+
+
+def _udev(event: Event) -> tuple[str, Styled]:
+    if event["heard"]:
+        return "udev", Styled("it is heard again", Style.GOOD)
+    return "udev", Styled(f"it cannot be heard: {event['reason']}", Style.BAD)
+
+
+def _resync(event: Event) -> tuple[str, Styled]:
+    return "udev", Styled(f"looking at every device: {event['reason']}", Style.FAINT)
+
+
+def _lost(event: Event) -> tuple[str, Styled]:
+    return "lost", Styled(f"{event['count']} events came too fast to be shown", Style.BAD)
+
+
+#: Kind of event -> what it says, for people.
+WORDS: dict[str, Callable[[Event], tuple[str, str | Styled]]] = {
+    "begin": _begin,
+    "uevent": _uevent,
+    "change": _change,
+    "list": _list,
+    "registration": _registration,
+    "kubelet": _kubelet,
+    "allocation": _allocation,
+    "rules": _rules,
+    "udev": _udev,
+    "resync": _resync,
+    "lost": _lost,
+}
+
+
+def watch_alone(
+    show: Callable[[Event], None], *, rules: list[str], config: str | None, domain: str | None
+) -> int:
+    """Show what the rules make of this machine's uevents, until Ctrl-C. Returns 1 for bad rules."""
+    from genericdp.cli.machine import remembered  # noqa: PLC0415  (here and not above: --help and the
+    from genericdp.cli.onlooker import Onlooker  # noqa: PLC0415  daemon's events need no libudev)
+
+    settings, files = open_rules(rules, config, domain)
+    for problem in files.problems:
+        Output(sys.stderr).problem(problem)
+    if any(problem.severity == "error" for problem in files.problems):
+        return 1
+    memory, _ = remembered(settings)
+
+    def tell(event: Event) -> None:
+        show({"time": log.rfc3339(time.time()), **event})
+
+    Onlooker(settings, files.resources, memory, tell).run()
+    return 0

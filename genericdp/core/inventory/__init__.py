@@ -1,0 +1,1 @@
+"""From udev devices to the devices that each resource offers."""

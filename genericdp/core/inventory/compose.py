@@ -1,0 +1,182 @@
+"""One device, made of the nodes of a group: links, health, topology, and what templates will need.
+
+The rules of this file:
+
+* The links of a device are named for the places of its nodes, so that the link of one node never
+  becomes that of another, whichever of them are missing.
+* A template that cannot be expanded is found here, not when a pod is waiting.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.hostile import for_path, for_value
+from genericdp.core.inventory.group import Group, Member, find_property
+from genericdp.core.inventory.identity import Identity, hash_of
+from genericdp.core.inventory.offer import Device, Health, Node
+from genericdp.core.rules.match import Verdict
+from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
+
+#: What `{gid}` is while no node is there to have a group: that of nobody, which may open nothing.
+_NO_GROUP = "65534"
+
+#: So many characters of a hash tell the few units of one device apart.
+_MARK_LENGTH = 6
+
+
+class Composer:
+    """Makes the devices of one resource; knows which properties its templates name."""
+
+    def __init__(self, resource: Resource) -> None:
+        self._resource = resource
+        self._of_device = _Properties(resource.device_templates)
+        self._of_nodes = tuple(_Properties(table.container_paths) for table in resource.nodes)
+
+    def compose(self, group: Group, identity: Identity, id_: str, unit: str) -> Device:
+        """The device of a group. Raises MissingPropertyError when a template cannot be expanded."""
+        places = list(zip(group.members, _links(group, identity, id_), strict=True))
+        if len(places) > 1:
+            places.sort(key=lambda place: place[0].claim.table)
+        nodes = tuple(self._node(member, link) for member, link in places)
+        reason = _why_unhealthy(self._resource, [member for member, _ in places])
+        first = group.members[0]
+        return Device(
+            id=id_,
+            health=Health.UNHEALTHY if reason else Health.HEALTHY,
+            reason=reason,
+            nodes=nodes,
+            links=tuple(node.link for node in nodes),
+            numa=_numa_node(first.device),
+            unit=unit,
+            port=identity.port.exact,
+            hub=identity.port.hub,
+            usb=_bus_and_device(first.place.usb),
+            values=self._of_device.values(member.device for member in group.members),
+        )
+
+    def _node(self, member: Member, link: str) -> Node:
+        claim, device = member.claim, member.device
+        return Node(
+            path=device.device_node or "",
+            number=device.number,
+            link=link,
+            table=claim.node_table,
+            values={"devname": device.devname, **self._of_nodes[claim.table].values((device,))},
+            devlinks=_devlinks(claim.node_table, device),
+            sys_path=device.sys_path,
+        )
+
+
+class _Properties:
+    """The udev properties that some templates name, and those that they cannot do without; `gid` too,
+    so that a node's new group is no news for resources that do not name it.
+    """
+
+    def __init__(self, templates: Iterable[Template]) -> None:
+        fields = [part for template in templates for part in template.parts if isinstance(part, Field)]
+        self._named = sorted({field.name for field in fields} - {*FIELDS})
+        self._names_gid = any(field.name == "gid" for field in fields)
+        self._required = {field.name for field in fields if field.default is None}
+
+    def values(self, devices: Iterable[UdevDevice]) -> dict[str, str]:
+        """Their values. Raises MissingPropertyError."""
+        found: dict[str, str] = {}
+        sources = tuple(devices) if self._named or self._names_gid else ()
+        if self._names_gid:
+            groups = sorted({device.gid for device in sources if device.gid is not None})
+            found["gid"] = ",".join(map(str, groups)) or _NO_GROUP
+        if self._named:
+            for name in self._named:
+                value = find_property(name, *sources)
+                if value is not None:
+                    found[name] = value
+                elif name in self._required:
+                    raise MissingPropertyError(name)
+        return found
+
+
+def _links(group: Group, identity: Identity, id_: str) -> list[str]:
+    """The link of each member: `<id>`, or `<id>@<place>` where there may be several.
+
+    `@` occurs in no id, so no link of one device is ever that of another.
+    """
+    resource = group.resource
+    if resource.group_by == "node":
+        return [id_]
+    links: list[str] = []
+    for member in group.members:
+        place = member.place
+        link = f"{id_}@{for_path(place.said)}"
+        if group.subject is None or place.port.exact != identity.port.exact:
+            # The same place of another unit: say which unit.
+            serial = place.serial if resource.identity == "serial" else None
+            link += f"@{hash_of(serial or place.port.exact)[:_MARK_LENGTH]}"
+        links.append(_free(link, links))
+    return links
+
+
+def _free(link: str, taken: Sequence[str]) -> str:
+    """The link's name, numbered when nothing but the order of arrival tells the nodes apart."""
+    name, rank = link, 1
+    while name in taken:
+        rank += 1
+        name = f"{link}@{rank}"
+    return name
+
+
+def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:
+    """The devlinks that a table asks for, harmless as container paths."""
+    if not table.devlinks:
+        return ()
+    paths: set[str] = set()
+    for devlink in device.devlinks:
+        if devlink.startswith("/dev/") and any(pattern.holds(devlink) for pattern in table.devlinks):
+            parts = [for_path(part) for part in devlink.removeprefix("/dev/").split("/") if part]
+            paths.add("/".join(("/dev", *parts)))
+    return tuple(sorted(paths - {"/dev"}))
+
+
+def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
+    """What an operator can do something about, "" for a healthy device."""
+    present = {member.claim.table for member in members}
+    for index, table in enumerate(resource.nodes):
+        if index not in present and not table.optional:
+            return f"the device node for '{table.container_paths[0].text}' is missing"
+    for member in members:
+        device, usb = member.device, member.place.usb
+        if not device.node_is_there:
+            return f"'{device.device_node}' is not the device node {device.number}"
+        if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
+            return "the USB device is not authorized"
+        if resource.health is not None and not resource.health.matches(device):
+            failed = (verdict for verdict in resource.health.judge(device)[0] if not verdict.holds)
+            return f"health: {for_value('; '.join(_in_words(verdict) for verdict in failed))}"
+    return ""
+
+
+def _in_words(verdict: Verdict) -> str:
+    actual = "missing" if verdict.actual is None else f"'{verdict.actual}'"
+    return f"{verdict.key} is {actual}, wanted {verdict.wanted}"
+
+
+def _numa_node(device: UdevDevice) -> int | None:
+    """The NUMA node of the nearest ancestor that has one; sysfs says -1 where there is none."""
+    for candidate in device.self_and_ancestors():
+        text = candidate.attributes.get("numa_node")
+        node = _number(text) if text is not None else None
+        if node is not None:
+            return node
+    return None
+
+
+def _bus_and_device(usb: UdevDevice | None) -> tuple[int, int] | None:
+    if usb is None:
+        return None
+    bus, device = (_number(usb.attributes.get(name, "")) for name in ("busnum", "devnum"))
+    return None if bus is None or device is None else (bus, device)
+
+
+def _number(text: str) -> int | None:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,209 @@
+"""Device ids: readable, at most 63 characters, unique on the node, a function of identity alone.
+
+The form of an id:  NAME _ KEY [. PLACE]            ftdi_A50285BI     camera_7F3A.index1
+             or:    NAME _ SHORTENED _ HASH         modem_port-1-4_q3kd7hvxza
+
+The second form is taken when the first would be too long, would have to leave characters out, or
+could be read in two ways. `_` never occurs inside a part of the first form and the hash covers the
+whole identity, so two identities never share an id.
+
+Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
+its port from the moment the second one appears; ties are remembered for ever (`Ties`). Any other
+unit with that serial number has its port in its id.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from genericdp.core.hostile import for_id
+from genericdp.core.inventory.place import Place, Port
+
+#: The comment in the device plugin API allows 63 characters for Device.ID.
+ID_LIMIT = 63
+
+#: Room for the number of a replica: a dot and five digits.
+REPLICA_ROOM = 6
+
+#: What ties twins: the plain id of a unit -> the exact port of the unit that has it.
+Ties = Mapping[str, str]
+
+_HASH_LENGTH = 10
+_NAME_LENGTH = 20
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a device is, whatever the kernel calls it today.
+
+    basis     "serial", "port", "name" or "property": what `key` is
+    key       the serial number, port, kernel name or property values, exactly as found
+    readable  the same for people; equal to `key` when nothing had to be left out
+    place     the place within the unit, "" for all of it
+    port      where the unit is connected
+    order     the sys path, only for siblings that nothing else tells apart
+    """
+
+    basis: str
+    key: str
+    readable: str
+    place: str
+    port: Port
+    order: str
+
+
+class UnidentifiedError(LookupError):
+    """The device lacks a property that the rule's identity names."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def identify(
+    place: Place,
+    within: str,
+    order: str,
+    wanted: str | tuple[str, ...],
+    property_of: Callable[[str], str | None],
+) -> Identity:
+    """The identity of a device at a place of a unit.
+
+    `wanted` is the rule's identity; `property_of` looks up a list of names.
+    Raises UnidentifiedError when one of them is missing.
+    """
+    port = place.port
+    if isinstance(wanted, tuple):
+        values = [_required(property_of, name) for name in wanted]
+        key = values[0] if len(values) == 1 else ascii(values)
+        return Identity("property", key, "-".join(values), within, port, order)
+    if wanted == "serial" and place.serial is not None:
+        return Identity("serial", place.serial, place.serial, within, port, order)
+    if port.readable == place.unit.sys_name:
+        return Identity("name", port.readable, port.readable, within, port, order)
+    return Identity("port", port.exact, port.readable, within, port, order)
+
+
+def _required(property_of: Callable[[str], str | None], name: str) -> str:
+    value = property_of(name)
+    if not value:
+        raise UnidentifiedError(name)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Who is called what.
+
+    ids     an id for each identity, in their order
+    units   the plain id of the unit that each belongs to: what twins have in common
+    ties    unit -> exact port of the one that has the plain ids
+    unsure  the ids of siblings that nothing but their order tells apart
+    """
+
+    ids: tuple[str, ...]
+    units: tuple[str, ...]
+    ties: Ties
+    unsure: tuple[str, ...] = ()
+
+
+def assign(
+    resource: str, identities: Sequence[Identity], domain: str, ties: Ties, known_ports: Ties
+) -> Assignment:
+    """Give each identity of one resource its id. Pure: the order of `identities` does not matter.
+
+    domain       the one that goes without saying: names below it may stand in an id as they are
+    ties         as an earlier Assignment gave them
+    known_ports  unit -> exact port where it was last seen, so that "the first" of twins is known
+    """
+    spell = Speller(resource, domain)
+    units = tuple(spell.unit(identity) for identity in identities)
+    new_ties = _tie(units, identities, ties, known_ports)
+    siblings: dict[tuple[str, str, str], list[int]] = {}
+    for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
+        siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
+    ids = [""] * len(identities)
+    unsure: list[str] = []
+    for (unit, _, port), indexes in siblings.items():
+        is_twin = new_ties.get(unit, port) != port
+        if len(indexes) > 1:
+            indexes.sort(key=lambda index: natural(identities[index].order))
+        for rank, index in enumerate(indexes):
+            ids[index] = spell.device(identities[index], at_port=is_twin, rank=rank)
+        if len(indexes) > 1:
+            unsure += [ids[index] for index in indexes]
+    return Assignment(tuple(ids), units, new_ties, tuple(sorted(unsure)))
+
+
+def _tie(units: Sequence[str], identities: Sequence[Identity], ties: Ties, known_ports: Ties) -> Ties:
+    """The ties, with new ones for twins that were never seen together before."""
+    ports: dict[str, set[str]] = {}
+    for unit, identity in zip(units, identities, strict=True):
+        ports.setdefault(unit, set()).add(identity.port.exact)
+    new = {}
+    for unit, rivals in ports.items():
+        if len(rivals) > 1 and unit not in ties:
+            known = known_ports.get(unit)
+            new[unit] = known if known in rivals else min(rivals)
+    return {**ties, **new} if new else ties
+
+
+class Speller:
+    """Spells the ids of one resource: at most ID_LIMIT - REPLICA_ROOM characters of `[A-Za-z0-9._-]`."""
+
+    def __init__(self, resource: str, domain: str) -> None:
+        prefix, _, self._short = resource.partition("/")
+        self._resource = resource
+        self._may_be_plain = prefix == domain and _PLAIN_NAME.fullmatch(self._short) is not None
+        self._name = for_id(self._short.replace("_", "-"))[:_NAME_LENGTH].rstrip("-.")
+
+    def unit(self, identity: Identity) -> str:
+        """What all devices of the unit have in common, whichever port it is at."""
+        return self._spell(identity, "")
+
+    def device(self, identity: Identity, *, at_port: bool = False, rank: int = 0) -> str:
+        """The id of a device. A twin's says its port; siblings are numbered from 0."""
+        return self._spell(identity, identity.place, identity.port if at_port else None, rank)
+
+    def _spell(self, identity: Identity, place: str, port: Port | None = None, rank: int = 0) -> str:
+        key = identity.readable
+        if (
+            self._may_be_plain
+            and port is None
+            and not rank
+            and key == identity.key
+            and _PLAIN_KEY.fullmatch(key) is not None
+            and for_id(key) == key
+            and for_id(place) == place
+        ):
+            text = f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
+            if len(text) <= ID_LIMIT - REPLICA_ROOM:
+                return text
+        at_port = port.exact if port else ""
+        mark = hash_of(self._resource, identity.basis, identity.key, place, at_port, rank)[:_HASH_LENGTH]
+        room = ID_LIMIT - REPLICA_ROOM - len(self._name) - len(mark) - 2
+        words = (for_id(key), for_id(port.readable) if port else "", for_id(place))
+        shown = "-".join(filter(None, words)).replace(".", "-")
+        return f"{self._name}_{shown[:room].strip('-')}_{mark}"
+
+
+def hash_of(*parts: str | int) -> str:
+    """SHA-256 of all parts in lower-case letters and digits, for names: shorten it as you need."""
+    # ascii() tells apart what a separator would not, and is the same in every Python.
+    digest = hashlib.sha256(ascii(parts).encode("ascii")).digest()
+    return base64.b32encode(digest).decode("ascii").lower()
+
+
+def natural(text: str) -> tuple[tuple[str, ...], str]:
+    """A sort key that puts `ttyUSB10` behind `ttyUSB9`. Different texts never have the same key."""
+    parts = _DIGITS.split(text)
+    for index in range(1, len(parts), 2):
+        digits = parts[index].lstrip("0")
+        # The longer number is the greater one; int() would refuse what a device can make up.
+        parts[index] = chr(len(digits)) + digits
+    return tuple(parts), text

@@ -1,0 +1,204 @@
+"""What is remembered of devices, so that no id is dropped while a pod may hold it.
+
+The rules of this file:
+
+* A device that is no longer there stays in the inventory as Unhealthy. It is forgotten only when
+  somebody who knows says that no pod holds it and its grace time has passed: a dropped id crashes
+  kubelet 1.36 and makes the status of its pod say Healthy.
+* Its links stay even when its resource is gone from the rules: without them CRI-O would start the
+  container of a pod that holds it as if nothing were missing.
+* Everything here outlives a reboot (`genericdp.files.state` keeps it): the answers that the kubelet saved
+  name links of devices that may not be back yet.
+"""
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.identity import Ties
+from genericdp.core.inventory.offer import Device, Health, Offer, Refusal, in_order
+from genericdp.core.inventory.withdrawn import Shares, next_dropping, withdraw
+from genericdp.core.rules.resource import Resource, grace_s
+
+#: How many absent devices of one resource are remembered beside those that are surely held, and how
+#: many ids they may make with replicas; the longest absent ones go first. Only a device that invents
+#: serial numbers comes near it, and the list for the kubelet stays far below its limit of 4 MiB.
+ABSENT_LIMIT = 1000
+ABSENT_ID_LIMIT = 10_000
+
+#: How many ties of twins are remembered; beyond it, only those of units that are remembered, too.
+TIE_LIMIT = 10_000
+
+#: How many links of one device are remembered: a device may invent names of its nodes, too.
+LINK_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A device that was offered: what its tombstone needs.
+
+    device        as it was last seen; its links are those that it ever had
+    absent_since  seconds on the clock of `remember`, None while it is there
+    """
+
+    resource: str
+    device: Device
+    absent_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Every device that may be held (by id), how it was shared, and the ties of twins (`identity.assign`)."""
+
+    devices: Mapping[str, Remembered] = field(default_factory=dict)
+    ties: Ties = field(default_factory=dict)
+    shares: Shares = field(default_factory=Shares)
+
+    @property
+    def known_ports(self) -> Ties:
+        """Where each unit was last seen; where it is now, if it is there."""
+        present_last = sorted(
+            self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
+        )
+        return {known.device.unit: known.device.port for known in present_last}
+
+
+def remember(
+    inventory: Inventory,
+    memory: Memory,
+    now: float,
+    held: frozenset[str] | None,
+    plugged: Mapping[str, UdevDevice] = MappingProxyType({}),
+) -> tuple[Inventory, Memory]:
+    """The inventory with its absent devices as Unhealthy, and the memory after it.
+
+    now      seconds, on a clock that does not jump
+    held     the ids that pods hold; None when nobody can say, and then nothing is forgotten
+    plugged  all udev devices, by sys path: what is there and in no offer is not unplugged
+    """
+    leaving = _Leaving(now, None if held is None else _with_devices(held), plugged, inventory.refusals)
+    before = _by_resource(memory.devices)
+    offers: dict[str, Offer] = {}
+    devices: dict[str, Remembered] = {}
+    for name, offer in inventory.offers.items():
+        mine = before.pop(name, {})
+        present = {device.id: _renewed(name, device, mine.pop(device.id, None)) for device in offer.devices}
+        absent = leaving.absent(mine, offer.resource)
+        devices |= present | absent
+        offers[name] = _with_absent(offer, present, absent)
+    gone_links: list[str] = []
+    for mine in before.values():
+        absent = leaving.absent(mine, None)
+        devices |= absent
+        gone_links += [link for known in absent.values() for link in known.device.links]
+    shared, shares = withdraw(
+        offers, memory.shares, _by_resource(devices), before=memory.devices, now=now, held=held
+    )
+    return (
+        replace(inventory, offers=shared, withdrawn=tuple(sorted(gone_links))),
+        Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares),
+    )
+
+
+def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
+    """When the first grace of what is absent or withdrawn ends, on the clock of `remember`; None without.
+
+    In the past for a device that is still held, or of which nobody can say.
+    """
+    ends = [
+        known.absent_since + grace_s(offer.resource if offer is not None else None)
+        for known in memory.devices.values()
+        if known.absent_since is not None
+        for offer in (inventory.offers.get(known.resource),)
+    ]
+    dropping = next_dropping(memory.shares, inventory.offers)
+    return min(ends if dropping is None else [*ends, dropping], default=None)
+
+
+def _renewed(resource: str, device: Device, known: Remembered | None) -> Remembered:
+    """A device that is there, with the links that it ever had: an optional node may be away."""
+    if known is None:
+        return Remembered(resource, device)
+    more = [link for link in known.device.links if link not in device.links]
+    if more:
+        device = replace(device, links=(*device.links, *more[: max(0, LINK_LIMIT - len(device.links))]))
+    # What did not change stays the same object, so that comparing costs nothing.
+    return known if known.device == device and known.absent_since is None else Remembered(resource, device)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """What decides about devices that are gone.
+
+    held  every id that pods hold and every device behind one; None when nobody can say
+    """
+
+    now: float
+    held: frozenset[str] | None
+    plugged: Mapping[str, UdevDevice]
+    refusals: Iterable[Refusal]
+
+    def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
+        """Those of the devices that are gone which may not be forgotten yet."""
+        grace = grace_s(resource)
+        absent: dict[str, Remembered] = {}
+        for id_, known in gone.items():
+            if known.absent_since is None:
+                absent[id_] = Remembered(known.resource, self._tombstone(known), self.now)
+            elif self.held is None or id_ in self.held or self.now - known.absent_since < grace:
+                absent[id_] = known
+        limit = min(ABSENT_LIMIT, max(1, ABSENT_ID_LIMIT // ((resource and resource.replicas) or 1)))
+        if len(absent) <= limit:
+            return absent
+        certain = self.held or frozenset()
+        others = sorted(
+            (id_ for id_ in absent if id_ not in certain),
+            key=lambda id_: (-(absent[id_].absent_since or 0.0), id_),
+        )
+        dropped = frozenset(others[limit:])
+        return {id_: known for id_, known in absent.items() if id_ not in dropped}
+
+    def _tombstone(self, known: Remembered) -> Device:
+        # Another device may be at its sys paths by now; the rest of its nodes Allocate still asks about.
+        nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
+        return replace(known.device, health=Health.UNHEALTHY, reason=self._reason(known), nodes=nodes)
+
+    def _reason(self, known: Remembered) -> str:
+        there = [node for node in known.device.nodes if node.sys_path in self.plugged]
+        if not there:
+            return "it is unplugged"
+        if not all(self.plugged[node.sys_path].initialized for node in there):
+            return "udev has not finished with it"
+        paths = {node.path for node in there}
+        refused = (each for each in self.refusals if each.resource == known.resource and each.node in paths)
+        return next((each.reason for each in refused), "the rules no longer take it")
+
+
+def _with_devices(held: Iterable[str]) -> frozenset[str]:
+    """The ids that pods hold and the devices behind them, with or without the number of a replica."""
+    # Which of the two it is is in no rule any more once a resource has gone: both are kept.
+    return frozenset(name for id_ in held for name in (id_, id_.rpartition(".")[0]))
+
+
+def _by_resource(devices: Mapping[str, Remembered]) -> dict[str, dict[str, Remembered]]:
+    mine: dict[str, dict[str, Remembered]] = {}
+    for id_, known in devices.items():
+        mine.setdefault(known.resource, {})[id_] = known
+    return mine
+
+
+def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
+    if len(ties) <= TIE_LIMIT:
+        return ties
+    units = {known.device.unit for known in devices.values()}
+    return {unit: port for unit, port in ties.items() if unit in units}
+
+
+def _with_absent(offer: Offer, present: Mapping[str, Remembered], absent: Mapping[str, Remembered]) -> Offer:
+    devices = [known.device for known in (*present.values(), *absent.values())]
+    if not absent and all(map(operator.is_, devices, offer.devices)):
+        return offer
+    return Offer(offer.resource, in_order(devices))

@@ -1,0 +1,129 @@
+"""What a resource offers: its devices with their nodes; and what it does not, with the reason."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from genericdp.core.device import DeviceNumber
+from genericdp.core.inventory.identity import natural
+from genericdp.core.rules.resource import NodeTable, Resource
+
+
+class Health(StrEnum):
+    """Exactly the two strings that the kubelet compares with (`v1beta1` constants)."""
+
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A device node of a device.
+
+    path      where the kernel has it now
+    number    what it stands for
+    link      the name of its stable link, below the link directory
+    table     which of the resource's node tables it goes by
+    values    the udev properties that the container paths name
+    devlinks  the devlinks that the table asks for, as container paths
+    sys_path  the udev device, "" once that has gone
+    """
+
+    path: str
+    number: DeviceNumber | None
+    link: str
+    table: NodeTable
+    values: Mapping[str, str]
+    devlinks: tuple[str, ...]
+    sys_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What the kubelet allocates: one or more device nodes that travel together.
+
+    id         stable; replicas add `.0`, `.1`, …
+    reason     why it is not Healthy, "" when it is
+    nodes      in the order of the node tables; () for a device known only from before a restart
+    links      the names of its links; those of absent nodes included
+    numa       its NUMA node, None when unknown or when another device of the resource has none
+    unit       the plain id of the physical unit: what twins have in common
+    port       where the unit is connected, exactly
+    hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
+    usb        (bus, device) numbers of the USB device, for KubeVirt
+    values     the udev properties that envs, mounts, annotations and CDI names name
+    """
+
+    id: str
+    health: Health = Health.HEALTHY
+    reason: str = ""
+    nodes: tuple[Node, ...] = ()
+    links: tuple[str, ...] = ()
+    numa: int | None = None
+    unit: str = ""
+    port: str = ""
+    hub: str = ""
+    usb: tuple[int, int] | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def healthy(self) -> bool:
+        return self.health is Health.HEALTHY
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One resource and its devices, in the order of their ids.
+
+    withdrawn  ids that its devices had before `replicas` was edited, each with its device as Unhealthy
+    """
+
+    resource: Resource
+    devices: tuple[Device, ...] = ()
+    withdrawn: tuple[tuple[str, Device], ...] = ()
+
+    @property
+    def ids(self) -> dict[str, Device]:
+        """Every id that the kubelet hears, replicas told apart, with the device behind it."""
+        count = self.resource.replicas
+        made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
+        return {**made, **dict(self.withdrawn)} if self.withdrawn else made
+
+    def device(self, id_: str) -> Device | None:
+        """The device itself behind an id, also behind a withdrawn one; None for an unknown id."""
+        found = self.ids.get(id_)
+        return found and next(device for device in self.devices if device.id == found.id)
+
+
+def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:
+    """The ids that the kubelet hears for one device."""
+    return (device,) if replicas is None else tuple(f"{device}.{n}" for n in range(replicas))
+
+
+def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
+    """The devices in the order of their ids, with a NUMA node for all of them or for none.
+
+    A device without topology gives the kubelet no hint, which spoils the hints of the others.
+    """
+    ordered = sorted(devices, key=lambda device: natural(device.id))
+    if all(device.numa is not None for device in ordered):
+        return tuple(ordered)
+    return tuple(device if device.numa is None else replace(device, numa=None) for device in ordered)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Refusal:
+    """A device node that a rule takes and that is not offered, and why."""
+
+    resource: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Overlap:
+    """A device node that several resources take: the first in file order has it."""
+
+    node: str
+    winner: str
+    losers: tuple[str, ...]

@@ -1,0 +1,111 @@
+"""Ids that a rule no longer makes because its `replicas` is another one, and that pods may hold.
+
+The rules of this file:
+
+* Such an id stays in the list, as Unhealthy: no new pod gets it, and the one that has it keeps it. As
+  with the ids of absent devices, it is dropped only when somebody who knows says that nobody holds
+  it and the grace of its resource has passed.
+* Its device may be there and well; what holds for the device holds for a container that has the id.
+"""
+
+from collections.abc import Collection, Container, Mapping
+from dataclasses import dataclass, field, replace
+
+from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.rules.resource import Resource, grace_s
+
+#: How many ids of one resource are kept: the list for the kubelet stays below its limit of 4 MiB.
+WITHDRAWN_LIMIT = 10_000
+
+REASON = "'replicas' no longer makes this id"
+
+#: Resource name -> its `replicas` when it was last offered.
+Replicas = Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """An id that was offered: of which resource, for which device, and since when it is not.
+
+    since  seconds on the clock of `memory.remember`, None when that is not known any more
+    """
+
+    resource: str
+    device: str
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How the devices of each resource are shared, and what is left of how they were."""
+
+    replicas: Replicas = field(default_factory=dict)
+    withdrawn: Mapping[str, Withdrawn] = field(default_factory=dict)
+
+
+def withdraw(
+    offers: Mapping[str, Offer],
+    shares: Shares,
+    devices: Mapping[str, Collection[str]],
+    *,
+    before: Container[str],
+    now: float,
+    held: frozenset[str] | None,
+) -> tuple[Mapping[str, Offer], Shares]:
+    """The offers with the ids that pods may still hold, and the shares after it.
+
+    devices  resource name -> the ids of its devices, there or absent, offered or not
+    before   the ids of all devices that were offered before
+    now      seconds, on the clock of `memory.remember`
+    held     the ids that pods hold; None when nobody can say, and then nothing is dropped
+    """
+    now_made = {name: shares.replicas.get(name) for name in devices}
+    now_made |= {name: offer.resource.replicas for name, offer in offers.items()}
+    if now_made == shares.replicas and not shares.withdrawn:
+        return offers, shares
+    edited = [name for name, number in now_made.items() if shares.replicas.get(name, number) != number]
+    withdrawn = dict(shares.withdrawn)
+    for name in edited:
+        for device in devices.get(name, ()):
+            if device in before:
+                for id_ in ids_of(device, shares.replicas[name]):
+                    withdrawn.setdefault(id_, Withdrawn(name, device, now))
+    kept: dict[str, dict[str, Withdrawn]] = {}
+    for id_, one in withdrawn.items():
+        resource = offers[one.resource].resource if one.resource in offers else None
+        if one.device in devices.get(one.resource, ()) and not _is_made(id_, one.device, resource):
+            since = now if one.since is None else one.since
+            if held is None or id_ in held or now - since < grace_s(resource):
+                mine = kept.setdefault(one.resource, {})
+                if len(mine) < WITHDRAWN_LIMIT:
+                    mine[id_] = replace(one, since=since)
+    after = Shares(now_made, {id_: one for mine in kept.values() for id_, one in mine.items()})
+    return {name: _with(offer, kept.get(name, {})) for name, offer in offers.items()}, after
+
+
+def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
+    """When the grace of the first withdrawn id ends, on the clock of `withdraw`; None without any."""
+    ends = [
+        (one.since or 0.0) + grace_s(offer.resource if offer is not None else None)
+        for one in shares.withdrawn.values()
+        for offer in (offers.get(one.resource),)
+    ]
+    return min(ends, default=None)
+
+
+def _is_made(id_: str, device: str, resource: Resource | None) -> bool:
+    """Whether the resource makes the id (again)."""
+    return resource is not None and id_ in ids_of(device, resource.replicas)
+
+
+def _with(offer: Offer, mine: Mapping[str, Withdrawn]) -> Offer:
+    if not mine:
+        return offer
+    behind = {device.id: device for device in offer.devices}
+    return replace(offer, withdrawn=tuple((id_, _unhealthy(behind[one.device])) for id_, one in mine.items()))
+
+
+def _unhealthy(device: Device) -> Device:
+    if not device.healthy:
+        return device
+    return replace(device, health=Health.UNHEALTHY, reason=REASON)

@@ -1,0 +1,172 @@
+"""Reading a `match = {…}` into conditions."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from genericdp.core.reading.scalars import PROPERTY_NAME, wanted
+from genericdp.core.reading.source import At, Mistake, kind_of, listing, nearest
+from genericdp.core.rules.match import (
+    USB_ATTRIBUTES,
+    Alternative,
+    AttributeCondition,
+    Condition,
+    Match,
+    ParentCondition,
+    PropertyCondition,
+    TagCondition,
+    UsbCondition,
+)
+
+_ATTRIBUTE = re.compile(r"ATTR\{([^{}]+)\}")
+_UDEV_PARENT_ATTRIBUTE = re.compile(r"ATTRS\{([^{}]+)\}")
+_UDEV_ENV = re.compile(r"ENV\{([^{}]+)\}")
+
+#: Values that are hex ids, with their number of digits.
+HEX_PROPERTIES: Mapping[str, int] = {
+    "ID_VENDOR_ID": 4,
+    "ID_MODEL_ID": 4,
+    "ID_USB_VENDOR_ID": 4,
+    "ID_USB_MODEL_ID": 4,
+    "ID_USB_INTERFACE_NUM": 2,
+}
+HEX_ATTRIBUTES: Mapping[str, int] = {
+    "idVendor": 4,
+    "idProduct": 4,
+    "vendor": 4,
+    "device": 4,
+    "subsystem_vendor": 4,
+    "subsystem_device": 4,
+    "bInterfaceNumber": 2,
+    "bInterfaceClass": 2,
+    "bDeviceClass": 2,
+}
+HEX_USB: Mapping[str, int] = {"vendor": 4, "product": 4, "interface": 2, "class": 2}
+
+USB_KEYS = (*USB_ATTRIBUTES, "port")
+
+#: What `usb = { … }` may hold, for people.
+USB_DOCS: Mapping[str, str] = {
+    "vendor": "the vendor's number, hex, as lsusb(8) prints it",
+    "product": "the product's number, hex",
+    "serial": "the serial number, as the device says it",
+    "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
+    "interface": "the number of the interface that the node belongs to, hex",
+    "class": "the class of that interface, hex",
+}
+
+#: The other keys of a match, beside the names of udev properties.
+CONDITION_DOCS: Mapping[str, str] = {
+    "ATTR{name}": "a sysfs attribute of the device itself",
+    "TAG": "one of its udev tags",
+    "usb": "the USB device and interface that it hangs off, from sysfs: works without a udev database",
+    "parent": "holds when one ancestor satisfies the whole table",
+}
+
+#: udev properties that rules are mostly about: `udevadm info` shows them all.
+PROPERTY_DOCS: Mapping[str, str] = {
+    "SUBSYSTEM": "the kernel's subsystem: tty, video4linux, usb, hidraw, gpio, …",
+    "DEVNAME": "the path of the device node",
+    "DEVTYPE": "the kind of device within its subsystem",
+    "DRIVER": "the kernel's driver; most often one of a parent",
+    "DEVLINKS": "udev's symlinks to the device node, all in one value",
+    "ID_BUS": "the bus that it was identified on: usb, pci, ata, …",
+    "ID_VENDOR_ID": "the vendor's number, hex",
+    "ID_MODEL_ID": "the model's number, hex",
+    "ID_VENDOR": "the vendor's name, as the device says it",
+    "ID_MODEL": "the model's name, as the device says it",
+    "ID_SERIAL": "vendor, model and serial number in one",
+    "ID_SERIAL_SHORT": "the serial number alone",
+    "ID_PATH": "where it is plugged in",
+    "ID_USB_DRIVER": "the driver of the USB interface",
+    "ID_USB_INTERFACE_NUM": "the number of the USB interface, hex",
+}
+
+#: What udev's own rules call a thing, and how it is written here.
+UDEV_WORDS: Mapping[str, str] = {
+    "KERNEL": 'the kernel name is in DEVNAME: DEVNAME = "/dev/ttyUSB*"',
+    "KERNELS": "write parent = { … } for what a parent must be",
+    "SUBSYSTEMS": 'write parent = { SUBSYSTEM = "…" }',
+    "DRIVERS": 'write parent = { DRIVER = "…" }',
+    "TAGS": 'write "TAG"',
+    "NAME": "the name of the device node is in DEVNAME",
+    "SYMLINK": "devlinks are in the property DEVLINKS",
+}
+
+
+def match(at: At) -> Match:
+    """A match: a table of conditions, or a list of tables any of which is enough."""
+    if isinstance(at.value, list):
+        if not at.value:
+            raise Mistake(at, f"'{at.key}' must not be an empty list", "it could never match")
+        alternatives = [child.attempt(_alternative) for child in at.children()]
+        return Match(tuple(each for each in alternatives if each is not None))
+    return Match((_alternative(at),))
+
+
+def _alternative(at: At) -> Alternative:
+    if not isinstance(at.value, dict):
+        raise Mistake(at, f"'{at.key}' must be a table of conditions, not {kind_of(at.value)}")
+    if not at.value:
+        raise Mistake(at, f"'{at.key}' must not be empty", "it would take every device node of the machine")
+    conditions: list[Condition] = []
+    for key in at.value:
+        conditions += at.child(key).attempt(_condition) or ()
+    return tuple(conditions)
+
+
+def _condition(at: At) -> tuple[Condition, ...]:
+    key = at.key
+    if key == "parent":
+        return (ParentCondition(match(at)),)
+    if key == "usb":
+        return _usb(at)
+    if key == "TAG":
+        return (TagCondition(wanted(at)),)
+    attribute = _ATTRIBUTE.fullmatch(key)
+    if attribute is not None:
+        name = attribute.group(1)
+        if name.startswith("/") or ".." in name.split("/"):
+            raise Mistake(at, f"'{key}' is no attribute of the device itself", on_key=True)
+        return (AttributeCondition(name, wanted(at, HEX_ATTRIBUTES.get(name, 0))),)
+    hint = _hint_for(key)
+    if hint or PROPERTY_NAME.fullmatch(key) is None:
+        raise Mistake(at, f"unknown condition '{key}'", hint or _CONDITIONS, on_key=True)
+    return (PropertyCondition(key, wanted(at, HEX_PROPERTIES.get(key, 0))),)
+
+
+_CONDITIONS = "conditions are udev properties in capitals, \"ATTR{name}\", \"TAG\", 'parent' and 'usb'"
+
+
+def _hint_for(key: str) -> str:
+    """What to write for a key that is spelt as udev's rules do, or wrongly; "" for a fine one."""
+    if key in UDEV_WORDS:
+        return UDEV_WORDS[key]
+    if found := _UDEV_PARENT_ATTRIBUTE.fullmatch(key):
+        return f'write parent = {{ "ATTR{{{found.group(1)}}}" = … }}'
+    if found := _UDEV_ENV.fullmatch(key):
+        return f"write {found.group(1)}"
+    if PROPERTY_NAME.fullmatch(key) is None:
+        if close := nearest(key, ("parent", "usb", "TAG")):
+            return close
+        if PROPERTY_NAME.fullmatch(key.upper()):
+            return f"udev properties are in capitals: '{key.upper()}'"
+    return ""
+
+
+def _usb(at: At) -> tuple[Condition, ...]:
+    if not isinstance(at.value, dict):
+        raise Mistake(
+            at, f"'usb' must be a table, not {kind_of(at.value)}", 'write usb = { vendor = "0403" }'
+        )
+    if not at.value:
+        raise Mistake(at, "'usb' must not be empty", f"the keys are {listing(USB_KEYS)}")
+    read: Callable[[At], UsbCondition] = _usb_condition
+    conditions = [at.child(key).attempt(read) for key in at.value]
+    return tuple(each for each in conditions if each is not None)
+
+
+def _usb_condition(at: At) -> UsbCondition:
+    if at.key not in USB_KEYS:
+        hint = nearest(at.key, USB_KEYS) or f"the keys are {listing(USB_KEYS)}"
+        raise Mistake(at, f"unknown key '{at.key}' in 'usb'", hint, on_key=True)
+    return UsbCondition(at.key, wanted(at, HEX_USB.get(at.key, 0)))

@@ -1,0 +1,188 @@
+"""The keys of rule files and settings as JSON Schema, for editors that complete and check as one types.
+
+The rules of this file:
+
+* It only translates: which keys there are, and what may be written, is declared in `keys`,
+  `conditions` and `values`, where the parser reads it.
+* What the parser takes, the schema takes. The other way round it cannot be: a schema does not see
+  that a glob is not closed or that two nodes have one name.
+* Only what draft 4 and draft 7 have in common is used, no `$ref` has a neighbour, and no pattern
+  looks ahead: editors know one or the other.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from genericdp.core.reading.match import (
+    CONDITION_DOCS,
+    HEX_ATTRIBUTES,
+    HEX_PROPERTIES,
+    HEX_USB,
+    PROPERTY_DOCS,
+    UDEV_WORDS,
+    USB_DOCS,
+)
+from genericdp.core.reading.resource import (
+    DEFINITIONS,
+    MOUNT_KEYS,
+    NODE_KEYS,
+    PRESTART_KEYS,
+    RESOURCE_KEYS,
+    SETTINGS_KEYS,
+)
+from genericdp.core.reading.scalars import FORM_DOCS, PROPERTY_NAME
+from genericdp.core.reading.source import Key
+from genericdp.core.rules.template import Template
+
+_DRAFT = "http://json-schema.org/draft-07/schema#"
+_HEX = r"(0[xX])?[0-9A-Fa-f*?\[\]!-]+"
+_UNITS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0))
+
+Schema = dict[str, Any]
+
+
+def rules_schema() -> Schema:
+    """The schema of a rule file."""
+    return {
+        "$schema": _DRAFT,
+        "title": "a rule file of genericdp",
+        "description": "Which udev devices belong to which resource, see genericdp-rules(5)",
+        "type": "object",
+        "properties": {
+            "resource": {
+                "description": "the resources that pods may request",
+                "type": "array",
+                "items": _ref("resource"),
+            }
+        },
+        "additionalProperties": False,
+        "definitions": {
+            "resource": table(RESOURCE_KEYS),
+            "node": table(NODE_KEYS),
+            "mount": table(MOUNT_KEYS),
+            "prestart": table(PRESTART_KEYS),
+            "match": {"anyOf": [_ref("conditions"), _list_of(_ref("conditions"))]},
+            **DEFINITIONS,
+            "conditions": _conditions(),
+            "usb": _usb(),
+            "value": _value("value", {"type": "string"}),
+            "hex": _value("hex", {"type": "string", "pattern": rf"^{_HEX}(\|{_HEX})*$"}),
+        },
+    }
+
+
+def settings_schema() -> Schema:
+    """The schema of `genericdp.toml`."""
+    return {
+        "$schema": _DRAFT,
+        "title": "the settings of genericdp",
+        "description": "What the daemon can be told, see genericdp.toml(5)",
+        **table(SETTINGS_KEYS),
+        "definitions": {"duration": DEFINITIONS["duration"]},
+    }
+
+
+def table(keys: Iterable[Key]) -> Schema:
+    """The schema of a table with these keys."""
+    schema: Schema = {
+        "type": "object",
+        "properties": {key.name: _property(key) for key in keys},
+        "additionalProperties": False,
+    }
+    required = [key.name for key in keys if key.required]
+    return {**schema, "required": required} if required else schema
+
+
+def as_written(default: Any) -> str | bool | int | None:
+    """A default as an operator would write it; None for what is simply not there."""
+    match default:
+        case bool():
+            return default
+        case float():
+            return _duration(default)
+        case str():
+            return str(default) or None
+        case (Template(text=text),):
+            return text
+        case _:
+            return None
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in _UNITS:
+        if seconds >= length and seconds % length == 0:
+            return f"{seconds / length:g}{unit}"
+    return f"{seconds * 1000:g}ms"
+
+
+def _property(key: Key) -> Schema:
+    schema = _described(key.doc, key.schema)
+    default = None if key.required else as_written(key.default)
+    return schema if default is None else {**schema, "default": default}
+
+
+def _described(doc: str, schema: Mapping[str, Any]) -> Schema:
+    return {"description": doc, **({"allOf": [schema]} if "$ref" in schema else schema)}
+
+
+def _conditions() -> Schema:
+    known = {name: _described(doc, _wanted(name, HEX_PROPERTIES)) for name, doc in PROPERTY_DOCS.items()}
+    attributes = {f"ATTR{{{name}}}": _ref("hex") for name in HEX_ATTRIBUTES}
+    others = {name: _ref("hex") for name in HEX_PROPERTIES if name not in known}
+    ours = {"TAG": _ref("value"), "usb": _ref("usb"), "parent": _ref("match")}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        # Not as properties that nothing satisfies: editors would offer those.
+        "not": {"anyOf": [{"required": [word]} for word in UDEV_WORDS]},
+        "properties": {
+            **known,
+            **others,
+            **attributes,
+            **{name: _described(CONDITION_DOCS[name], schema) for name, schema in ours.items()},
+        },
+        "patternProperties": {
+            f"^{PROPERTY_NAME.pattern}$": _ref("value"),
+            r"^ATTR\{[^{}]+\}$": _ref("value"),
+        },
+        "additionalProperties": False,
+    }
+
+
+def _usb() -> Schema:
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "properties": {name: _described(doc, _wanted(name, HEX_USB)) for name, doc in USB_DOCS.items()},
+        "additionalProperties": False,
+    }
+
+
+def _wanted(name: str, hex_ids: Mapping[str, int]) -> Schema:
+    return _ref("hex" if name in hex_ids else "value")
+
+
+def _value(name: str, text: Schema) -> Schema:
+    """A value that a condition wants: the text, a list of what is enough, or one of the forms."""
+    forms = {"not": _ref(name), "regex": {"type": "string", "minLength": 1}, "exists": {"type": "boolean"}}
+    return {
+        "anyOf": [
+            text,
+            _list_of(_ref(name)),
+            {
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": 1,
+                "properties": {form: _described(doc, forms[form]) for form, doc in FORM_DOCS.items()},
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def _list_of(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema, "minItems": 1}

@@ -1,0 +1,198 @@
+"""Does a udev device belong? One evaluator serves the daemon and `explain`, so they cannot disagree.
+
+The rules of this file:
+
+* A match is a list of alternatives, any of which is enough; an alternative is a list of conditions,
+  all of which must hold (design: "all keys of a table must hold; a list of tables means any").
+* `judge` looks at every condition and keeps what it saw; `matches` is the same conditions, stopping
+  at the first that fails.
+* Nothing here can fail: whatever can be wrong with a rule was found when its file was parsed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.rules.pattern import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one condition came out for one udev device.
+
+    key       what was looked at, as the rule file writes it (`ID_VENDOR_ID`, `usb.vendor`)
+    wanted    the pattern in words
+    actual    the value seen, None when there is none
+    """
+
+    key: str
+    wanted: str
+    holds: bool
+    actual: str | None
+
+
+class Condition(Protocol):
+    """One condition: `holds` for a udev device, and why (`judge`)."""
+
+    def holds(self, device: UdevDevice) -> bool: ...
+
+    def judge(self, device: UdevDevice) -> tuple[Verdict, ...]: ...
+
+
+Alternative = tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A table of conditions, or several of them. Without alternatives it matches everything."""
+
+    alternatives: tuple[Alternative, ...] = ()
+
+    def matches(self, device: UdevDevice) -> bool:
+        # Plain loops: any() and all() would cost two generators for every device and rule.
+        for alternative in self.alternatives:
+            for condition in alternative:
+                if not condition.holds(device):
+                    break
+            else:
+                return True
+        return not self.alternatives
+
+    def judge(self, device: UdevDevice) -> tuple[tuple[Verdict, ...], ...]:
+        """The verdicts of every condition, an entry for each alternative."""
+        return tuple(
+            tuple(verdict for condition in alternative for verdict in condition.judge(device))
+            for alternative in self.alternatives
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyCondition:
+    """A udev property of the device itself."""
+
+    name: str
+    pattern: Pattern
+
+    def holds(self, device: UdevDevice) -> bool:
+        return self.pattern.holds(device.property(self.name))
+
+    def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
+        actual = device.property(self.name)
+        return (Verdict(self.name, self.pattern.text, self.pattern.holds(actual), actual),)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeCondition:
+    """A sysfs attribute of the device itself, `"ATTR{name}"`."""
+
+    name: str
+    pattern: Pattern
+
+    def holds(self, device: UdevDevice) -> bool:
+        return self.pattern.holds(device.attributes.get(self.name))
+
+    def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
+        actual = device.attributes.get(self.name)
+        holds = self.pattern.holds(actual)
+        return (Verdict(f"ATTR{{{self.name}}}", self.pattern.text, holds, actual),)
+
+
+@dataclass(frozen=True, slots=True)
+class TagCondition:
+    """A udev tag, `"TAG"`: holds when the pattern holds for one of the tags (or for none, if so)."""
+
+    pattern: Pattern
+
+    def holds(self, device: UdevDevice) -> bool:
+        # A negation must hold for every tag: `{ not = "x" }` means that no tag is x.
+        if self.pattern.holds(None):
+            return all(self.pattern.holds(tag) for tag in device.tags)
+        return any(self.pattern.holds(tag) for tag in device.tags)
+
+    def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
+        actual = ", ".join(sorted(device.tags)) or None
+        return (Verdict("TAG", self.pattern.text, self.holds(device), actual),)
+
+
+#: What `usb = {…}` looks at: key -> (on the interface?, sysfs attribute). `port` is not an attribute.
+USB_ATTRIBUTES: Mapping[str, tuple[bool, str]] = {
+    "vendor": (False, "idVendor"),
+    "product": (False, "idProduct"),
+    "serial": (False, "serial"),
+    "interface": (True, "bInterfaceNumber"),
+    "class": (True, "bInterfaceClass"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UsbCondition:
+    """Something of the USB device or interface that the device hangs off, from sysfs alone.
+
+    `port` is the chain of ports below the root hub (`2.3` for `1-2.3`), as printed on no case but
+    unchanged by renumbered buses.
+    """
+
+    key: str
+    pattern: Pattern
+
+    def holds(self, device: UdevDevice) -> bool:
+        return self.pattern.holds(usb_value(device, self.key))
+
+    def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
+        actual = usb_value(device, self.key)
+        return (Verdict(f"usb.{self.key}", self.pattern.text, self.pattern.holds(actual), actual),)
+
+
+def usb_value(device: UdevDevice, key: str) -> str | None:
+    """The value that `usb = { key = … }` is compared with; None when it hangs off no USB device."""
+    if key == "port":
+        usb = device.usb_device
+        return usb.sys_name.partition("-")[2] or None if usb else None
+    on_interface, attribute = USB_ATTRIBUTES[key]
+    source = device.usb_interface if on_interface else device.usb_device
+    return source.attributes.get(attribute) if source else None
+
+
+@dataclass(frozen=True, slots=True)
+class ParentCondition:
+    """Holds when one ancestor satisfies a whole alternative of the match."""
+
+    match: Match
+
+    def holds(self, device: UdevDevice) -> bool:
+        ancestor = device.parent
+        while ancestor is not None:
+            if self.match.matches(ancestor):
+                return True
+            ancestor = ancestor.parent
+        return False
+
+    def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
+        """The verdicts for the ancestor that satisfies it, or for the one that comes nearest."""
+        nearest: tuple[Verdict, ...] = ()
+        missing: int | None = None
+        for ancestor in device.ancestors():
+            for verdicts in self.match.judge(ancestor):
+                failed = sum(not verdict.holds for verdict in verdicts)
+                if missing is None or failed < missing:
+                    nearest, missing = verdicts, failed
+        if missing is None:
+            return (Verdict("parent", "one", False, None),)
+        return tuple(
+            Verdict(f"parent.{verdict.key}", verdict.wanted, verdict.holds, verdict.actual)
+            for verdict in nearest
+        )
+
+
+def attributes_wanted(matches: Iterable[Match]) -> frozenset[str]:
+    """The sysfs attributes that these matches look at, beyond the CORE_ATTRIBUTES."""
+    names: set[str] = set()
+    for match in matches:
+        for alternative in match.alternatives:
+            for condition in alternative:
+                if isinstance(condition, AttributeCondition):
+                    names.add(condition.name)
+                elif isinstance(condition, ParentCondition):
+                    names |= attributes_wanted((condition.match,))
+    return frozenset(names)

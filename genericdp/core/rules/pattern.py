@@ -1,0 +1,173 @@
+r"""A value that a condition wants, compiled: `Pattern.holds(value)`.
+
+The rules of this file:
+
+* Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
+* Two patterns are equal when the operator wrote the same thing; the compiled form does not count.
+* A glob is udev's: `*`, `?`, `[a-z]`, `[!a-z]`, backslash takes the next character as it is, `|`
+  separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
+* A property that is missing matches no glob and no regular expression, so `not` holds for it.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Test = Callable[[str | None], bool]
+
+
+class BadPatternError(ValueError):
+    """The text is no pattern; the message says why, in the words of an operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """What a condition wants of a value. `text` is how it is shown; `literals` are the only values
+    that can hold, when that is known (so that rules can be indexed by them), or None.
+    """
+
+    text: str
+    holds: Test = field(compare=False, repr=False)
+    literals: frozenset[str] | None = field(default=None, compare=False, repr=False)
+
+
+def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
+    """A glob with `|` alternatives. `fold` normalises the pattern's literals and the values (hex ids).
+
+    Raises BadPatternError for an unclosed `[` or a backslash at the end.
+    """
+    folded = fold or (lambda value: value)
+    alternatives = [_glob_alternative(part) for part in _split_alternatives(text)]
+    literals = [literal for literal, _ in alternatives if literal is not None]
+    if len(literals) == len(alternatives):
+        wanted = frozenset(folded(literal) for literal in literals)
+        if fold is None:
+            return Pattern(repr_text(text), lambda value: value in wanted, wanted)
+        return Pattern(repr_text(text), lambda value: value is not None and folded(value) in wanted)
+    flags = re.DOTALL | (re.IGNORECASE if fold else 0)
+    union = re.compile("|".join(f"(?:{source})" for _, source in alternatives), flags)
+    return Pattern(
+        repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
+    )
+
+
+def regex(text: str) -> Pattern:
+    """A regular expression that must match the whole value. Raises BadPatternError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a later Python may read in it is no news for an operator
+            compiled = re.compile(text, re.DOTALL)
+    except (re.error, OverflowError) as error:
+        raise BadPatternError(f"bad regular expression: {error}") from None
+    return Pattern(
+        f"regex {text!r}", lambda value: value is not None and compiled.fullmatch(value) is not None
+    )
+
+
+def exists(wanted: bool) -> Pattern:
+    """Holds when the value is there (or, with False, when it is not)."""
+    return Pattern("exists" if wanted else "absent", lambda value: (value is not None) is wanted)
+
+
+def negation(pattern: Pattern) -> Pattern:
+    """Holds when the pattern does not, so also for a missing value (as udev's `!=` does)."""
+    inner = pattern.holds
+    return Pattern(f"not {pattern.text}", lambda value: not inner(value))
+
+
+def any_of(patterns: tuple[Pattern, ...]) -> Pattern:
+    """Holds when one of the patterns does."""
+    if len(patterns) == 1:
+        return patterns[0]
+    text = " or ".join(pattern.text for pattern in patterns)
+    literals = [pattern.literals for pattern in patterns]
+    if all(known is not None for known in literals):
+        wanted = frozenset().union(*(known for known in literals if known is not None))
+        return Pattern(text, lambda value: value in wanted, wanted)
+    tests = tuple(pattern.holds for pattern in patterns)
+    return Pattern(text, lambda value: any(test(value) for test in tests))
+
+
+def repr_text(text: str) -> str:
+    """The pattern in quotes, as messages and `explain` show it."""
+    return f"'{text}'"
+
+
+def _split_alternatives(text: str) -> list[str]:
+    """Split at `|`, but not behind a backslash and not inside `[…]`."""
+    parts, current, index = [], "", 0
+    while index < len(text):
+        char = text[index]
+        if char == "\\":
+            current += text[index : index + 2]
+            index += 2
+        elif char == "[":
+            end = _class_end(text, index)
+            current += text[index : end + 1]
+            index = end + 1
+        elif char == "|":
+            parts.append(current)
+            current = ""
+            index += 1
+        else:
+            current += char
+            index += 1
+    return [*parts, current]
+
+
+def _class_end(text: str, start: int) -> int:
+    """Where the `[…]` that opens at `start` closes. A `]` that comes first is a member."""
+    index = start + 1
+    if text[index : index + 1] in ("!", "^"):
+        index += 1
+    if text[index : index + 1] == "]":
+        index += 1
+    end = text.find("]", index)
+    if end < 0:
+        raise BadPatternError("bad glob: '[' without ']'")
+    return end
+
+
+def _glob_alternative(text: str) -> tuple[str | None, str]:
+    """(the literal it stands for, or None; the regular expression for it)."""
+    literal: str | None = ""
+    source, index = "", 0
+    while index < len(text):
+        char = text[index]
+        if char == "\\":
+            if index + 1 == len(text):
+                raise BadPatternError("bad glob: nothing follows the backslash")
+            char, index = text[index + 1], index + 1
+            literal = literal + char if literal is not None else None
+            source += re.escape(char)
+        elif char in "*?":
+            literal = None
+            source += ".*" if char == "*" else "."
+        elif char == "[":
+            end = _class_end(text, index)
+            literal = None
+            source += _class_source(text[index + 1 : end])
+            index = end
+        else:
+            literal = literal + char if literal is not None else None
+            source += re.escape(char)
+        index += 1
+    return literal, source
+
+
+def _class_source(members: str) -> str:
+    negated = members[:1] in ("!", "^")
+    members = members[1:] if negated else members
+    escaped = re.sub(r"([\\\]\[^&~|])", r"\\\1", members)
+    source = f"[{'^' if negated else ''}{escaped}]"
+    try:
+        re.compile(source)
+    except re.error:
+        raise BadPatternError(f"bad glob: '[{members}]' is no set of characters") from None
+    return source
+
+
+def hex_id(value: str, digits: int) -> str:
+    """A hex id in its one form: lower case, no 0x, leading zeros."""
+    return value.strip().lower().removeprefix("0x").zfill(digits)

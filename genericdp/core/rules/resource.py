@@ -1,0 +1,198 @@
+"""What rule files say, as values in which nothing can be wrong any more.
+
+`genericdp.core.reading.parse` makes them; everything else only reads them. Two resources compare equal when
+they mean the same, so a reload can leave alone what did not change.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from genericdp.core.rules.match import Match, attributes_wanted
+from genericdp.core.rules.pattern import Pattern
+from genericdp.core.rules.template import Template, parse
+from genericdp.errors import Location
+
+
+class Prefer(StrEnum):
+    """How GetPreferredAllocation chooses among free devices."""
+
+    FIRST = "first"
+    NUMA = "numa"
+    SAME_HUB = "same-hub"
+    SPREAD = "spread"
+    LEAST_RECENTLY_USED = "least-recently-used"
+
+
+#: The default container path: the node under its own kernel name.
+KERNEL_NAME = parse("/dev/{devname}")
+
+#: The match without conditions.
+EVERYTHING = Match()
+
+#: For resources that were written nowhere (in tests).
+NOWHERE = Location("", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTable:
+    """A `[[resource.node]]`: which nodes of a device go into the container, and as what.
+
+    match             which of the resource's nodes; the empty match takes every node
+    container_paths   every one of them names the node inside; at least one
+    permissions       non-empty subset of "rwm", in that order
+    devlinks          the node's devlinks that one of these holds for are further names inside
+    optional          the device is Healthy without it
+    """
+
+    match: Match = EVERYTHING
+    container_paths: tuple[Template, ...] = (KERNEL_NAME,)
+    permissions: str = "rw"
+    devlinks: tuple[Pattern, ...] = ()
+    optional: bool = False
+
+
+#: The table of a resource that has none: every node, under its kernel name.
+EVERY_NODE = NodeTable()
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A directory or file of the host for the container (never a device node: it gives no right)."""
+
+    host_path: Template
+    container_path: Template
+    read_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PreStart:
+    """What PreStartContainer does: wait up to `wait_s` seconds for the device, then maybe reset it."""
+
+    wait_s: float
+    usb_reset: bool = False
+
+
+#: What `group_by` may be, beside the name of a udev property.
+GROUP_BY = ("node", "usb_device", "parent")
+
+#: What `identity` may be, beside a list of names of udev properties.
+IDENTITY = ("serial", "port")
+
+UNPLUG_GRACE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One `[[resource]]` table.
+
+    name           the full resource name, `domain/name`, valid for the kubelet
+    group_by       one of GROUP_BY or a udev property: which matching nodes make one device
+    identity       one of IDENTITY or names of udev properties: what a device's id is a function of
+    nodes          at least one table; without any in the file, one that takes every node
+    replicas       how many pods may hold a device at once; None: one, and ids carry no number
+    health         every node of a Healthy device matches it; None asks for nothing
+    unplug_grace_s how long, at the least, an unplugged device stays listed as Unhealthy
+    location       where the table's name stands; not part of what it means
+    """
+
+    name: str
+    match: Match
+    description: str = ""
+    group_by: str = "node"
+    identity: str | tuple[str, ...] = "serial"
+    nodes: tuple[NodeTable, ...] = (EVERY_NODE,)
+    replicas: int | None = None
+    env: tuple[tuple[str, Template], ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    annotations: tuple[tuple[str, Template], ...] = ()
+    cdi: tuple[Template, ...] = ()
+    prefer: Prefer = Prefer.FIRST
+    unplug_grace_s: float = UNPLUG_GRACE_S
+    prestart: PreStart | None = None
+    health: Match | None = None
+    kubevirt: bool = False
+    allow_dangerous: bool = False
+    location: Location = field(default=NOWHERE, compare=False)
+
+    @property
+    def short_name(self) -> str:
+        """The name without its domain."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """Every match of the table, its own first."""
+        tables = tuple(node.match for node in self.nodes)
+        return (self.match, *tables, *((self.health,) if self.health else ()))
+
+    @property
+    def device_templates(self) -> tuple[Template, ...]:
+        """Every template that is expanded for the device as a whole, not for one of its nodes."""
+        return (
+            *(text for _, text in self.env),
+            *(path for mount in self.mounts for path in (mount.host_path, mount.container_path)),
+            *(text for _, text in self.annotations),
+            *self.cdi,
+        )
+
+    @property
+    def device_properties(self) -> frozenset[str]:
+        """The udev properties that those name."""
+        return frozenset().union(*(template.properties for template in self.device_templates))
+
+
+def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:
+    """The sysfs attributes that these rules look at."""
+    return attributes_wanted(match for resource in resources for match in resource.matches)
+
+
+#: The part behind the domain (at most 63 characters), and each label of the domain.
+QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+
+
+_NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
+
+
+def env_names(resource: str) -> tuple[str, str]:
+    """The env in which a container finds the paths of its devices, and the one with their ids.
+
+    `GENERICDP_` and the full resource name in capitals, other characters as `_`. Of two resources with
+    the same env in one container a kubelet takes either (1.36 goes through a map).
+    """
+    paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
+    return paths, f"{paths}_IDS"
+
+
+def why_not_a_resource_name(name: str) -> str:
+    """What the kubelet would say against a full resource name, or "" when it accepts it.
+
+    The rules are IsExtendedResourceName of kubelet 1.36 (`pkg/apis/core/v1/helper`): a domain of
+    at most 244 characters, a name part of at most 63, nothing of kubernetes.io, no `requests.`.
+    """
+    domain, slash, short = name.partition("/")
+    if not slash or "/" in short:
+        return "a resource name is domain/name, with one slash"
+    if "kubernetes.io/" in name:
+        return "domains that end in 'kubernetes.io' belong to Kubernetes"
+    if name.startswith("requests."):
+        return "a resource name must not start with 'requests.'"
+    if len(domain) > 244:
+        return f"the domain has {len(domain)} characters, 244 are allowed"
+    if not all(DNS_LABEL.fullmatch(label) for label in domain.split(".")):
+        return f"'{domain}' is no domain: lower-case letters, digits and '-', labels joined by '.'"
+    if len(short) > 63:
+        return f"the name part has {len(short)} characters, 63 are allowed"
+    if QUALIFIED_NAME.fullmatch(short) is None:
+        return (
+            f"'{short}' is no name: letters, digits, '-', '_' and '.', "
+            "beginning and ending with a letter or digit"
+        )
+    return ""
+
+
+def grace_s(resource: Resource | None) -> float:
+    """How long an absent device of the resource stays listed at the least, also once it has gone."""
+    return UNPLUG_GRACE_S if resource is None else resource.unplug_grace_s

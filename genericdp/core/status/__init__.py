@@ -1,0 +1,1 @@
+"""How the daemon is doing: status report, metrics, events, log lines."""

@@ -1,0 +1,23 @@
+"""The one line that `systemctl status` shows."""
+
+from genericdp.core.inventory.build import Inventory
+from genericdp.core.words import counted
+
+
+def status_line(inventory: Inventory, registered: int | None, problems: int) -> str:
+    """What is offered, to whom, and whether rule files have mistakes.
+
+    registered  how many resources the kubelet knows; None without a kubelet
+    problems    how many mistakes the rule files have
+    """
+    devices = [device for offer in inventory.offers.values() for device in offer.devices]
+    healthy = sum(device.healthy for device in devices)
+    if registered is None:
+        kubelet = "no kubelet"
+    elif registered < len(inventory.offers):
+        kubelet = f"{registered} of them registered"
+    else:
+        kubelet = "registered"
+    resources = counted(len(inventory.offers), "resource")
+    line = f"{resources}, {healthy} of {counted(len(devices), 'device')} healthy; {kubelet}"
+    return f"{line}; {counted(problems, 'problem')} in rule files" if problems else line

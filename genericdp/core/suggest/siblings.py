@@ -1,0 +1,76 @@
+"""Which device nodes an operator means by one of them: a modem's ports, the nodes of a sound card.
+
+The rules of this file:
+
+* Nodes of one USB device travel together. Its raw USB node does not: whoever may open that one can
+  take the others away from their drivers, so it is there for programs that ask for it.
+* Nodes that hand out the whole host are never added to others.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.inventory.identity import natural
+
+#: Nodes of these subsystems are of use only with their siblings, whatever the bus: a sound card's
+#: control and playback nodes, a graphics card's two, what one keyboard or tuner brings.
+_WITH_SIBLINGS = frozenset({"sound", "drm", "input", "dvb"})
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Device nodes that make one device.
+
+    group_by   how a rule says so; "node" for a single one
+    nodes      in the order of their names
+    """
+
+    group_by: str
+    nodes: tuple[UdevDevice, ...]
+
+    @property
+    def sys_paths(self) -> frozenset[str]:
+        return frozenset(node.sys_path for node in self.nodes)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The device nodes."""
+        return tuple(node.device_node or "" for node in self.nodes)
+
+
+def alone(node: UdevDevice) -> Together:
+    """A device node by itself."""
+    return Together("node", (node,))
+
+
+def together(node: UdevDevice, devices: Iterable[UdevDevice]) -> Together:
+    """The device nodes that belong to one device with this one."""
+    usb = node.usb_device
+    above = usb if usb is not None else node.parent if node.subsystem in _WITH_SIBLINGS else None
+    if above is None or above is node:
+        return alone(node)
+    below = f"{above.sys_path}/"
+    siblings = [
+        each
+        for each in devices
+        if each.sys_path.startswith(below) and each.device_node is not None and _are_one(node, each)
+    ]
+    if len(siblings) < 2:
+        return alone(node)
+    group_by = "usb_device" if usb is not None else "parent"
+    return Together(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
+
+
+def _are_one(node: UdevDevice, other: UdevDevice) -> bool:
+    """Whether a node below the same USB device or parent belongs to it, and not to something in between."""
+    if is_dangerous(node) is not is_dangerous(other):
+        return False
+    if node.usb_device is not None:
+        return _same(other.usb_device, node.usb_device)
+    return node.subsystem == other.subsystem and _same(other.parent, node.parent)
+
+
+def _same(one: UdevDevice | None, other: UdevDevice | None) -> bool:
+    return one is not None and other is not None and one.sys_path == other.sys_path

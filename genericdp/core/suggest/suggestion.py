@@ -1,0 +1,210 @@
+"""The smallest rule that takes one device and no other that is present, and why it is that one.
+
+The rules of this file:
+
+* What is printed is what was tried: every candidate is written as text and read by the parser, and
+  the first one that takes exactly these nodes is the suggestion.
+* Candidates go from what lasts to what does not, and from few conditions to more.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.place import unit_of
+from genericdp.core.reading.parse import parse_rules
+from genericdp.core.suggest import rule_text
+from genericdp.core.suggest.clues import (
+    By,
+    Clue,
+    Conditions,
+    clues,
+    details,
+    joined,
+    joined_all,
+    kind_of,
+    names_of,
+    serial_of,
+)
+from genericdp.core.suggest.quoting import toml
+from genericdp.core.suggest.reasons import reasons
+from genericdp.core.suggest.siblings import Together, alone, together
+from genericdp.core.suggest.title import name_of, title_of
+from genericdp.errors import GenericdpError
+
+#: So many details of a node at the most: each more makes eight times as many candidates.
+_MOST_DETAILS = 3
+
+#: Where a suggestion is to be saved, unless the operator knows better.
+DIRECTORY = "/etc/genericdp/rules.d"
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A rule for one device.
+
+    name     the resource's, without its domain
+    group    the device nodes that it takes
+    by       what it knows them by; ARRIVAL does not last
+    rivals   the device nodes of which nothing that is better than `by` tells it apart
+    table    the lines of the resource table
+    """
+
+    name: str
+    group: Together
+    by: By
+    rivals: tuple[str, ...]
+    table: tuple[str, ...]
+    domain: str
+
+    @property
+    def file(self) -> str:
+        """Where to save it."""
+        return f"{DIRECTORY}/50-{self.name}.toml"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What it takes and why it is written so, a paragraph each."""
+        return tuple(reasons(self.group, self.by, self.rivals))
+
+    @property
+    def text(self) -> str:
+        """The rule file, with comments."""
+        title = f"{title_of(self.group.nodes[0])}: {', '.join(self.group.paths)}"
+        lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *self.table]
+        return "".join(f"{line}\n" for line in lines)
+
+
+class Present:
+    """The device nodes of a machine, and which of them a match would take."""
+
+    def __init__(self, devices: Mapping[str, UdevDevice], domain: str) -> None:
+        self.nodes = tuple(device for device in devices.values() if device.device_node is not None)
+        self.domain = domain
+
+    def taken_by(self, conditions: Conditions) -> frozenset[str]:
+        """The sys paths of the nodes that these conditions hold for; none when no rule can have them."""
+        return self.taken_by_rule(
+            "\n".join(["[[resource]]", 'name = "x"', *rule_text.match_lines(conditions)])
+        )
+
+    def taken_by_rule(self, text: str) -> frozenset[str]:
+        """The sys paths of the nodes that the one resource of a rule file takes; none when it is wrong."""
+        resources, problems = parse_rules("", text, self.domain)
+        if problems or len(resources) != 1:
+            return frozenset()
+        match = resources[0].match
+        return frozenset(node.sys_path for node in self.nodes if match.matches(node))
+
+
+def suggest(
+    node: UdevDevice, present: Present, *, taken: Collection[str] = (), by_itself: bool = False
+) -> Suggestion:
+    """The rule for the device that a device node belongs to, or, `by_itself`, for the node alone.
+
+    taken  names that the resource must not have. Raises GenericdpError for a node that udev has not
+    finished with, or that it knows under the name of another one.
+    """
+    if not node.initialized:
+        raise GenericdpError(
+            f"udev has not finished with '{node.device_node}' yet", hint="ask again in a moment"
+        )
+    whole = together(node, present.nodes)
+    group = alone(node) if by_itself else whole
+    part = group != whole or _brings_more(node, present)
+    return suggest_for(group, present, name_of(group, taken, part=part))
+
+
+def _brings_more(node: UdevDevice, present: Present) -> bool:
+    """Whether it is the raw node of a USB device that brings other nodes as well."""
+    return node.usb_device is node and any(
+        each is not node and (usb := each.usb_device) is not None and usb.sys_path == node.sys_path
+        for each in present.nodes
+    )
+
+
+def suggest_for(group: Together, present: Present, name: str) -> Suggestion:
+    """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
+    wanted = group.sys_paths
+    rivals: frozenset[str] = frozenset()
+    for clue, conditions in _candidates(group, present):
+        table = table_of(name, group, conditions, present.domain, clue.by)
+        taken = present.taken_by_rule("\n".join(table))
+        if taken == wanted:
+            return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
+        rivals = _nearest(rivals, taken - wanted)
+    raise GenericdpError(
+        f"no rule can tell {', '.join(group.paths)} from the other device nodes",
+        hint="udev gives one name to several of them; 'udevadm trigger' makes it look again",
+    )
+
+
+def _nearest(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
+    """The rivals that are hardest to be rid of: the fewest, the later the better."""
+    return now if now and (not before or len(now) <= len(before)) else before
+
+
+def _candidates(group: Together, present: Present) -> Iterator[tuple[Clue, Conditions]]:
+    """Conditions that hold for the group, from the best ones on; those that take nothing else are among
+    them if there are any. What comes first, is mostly right, so the rest is made only when it is asked for.
+    """
+    node = group.nodes[0]
+    kind = kind_of(group)
+    for clue in clues(node):
+        # Where the name says it all, it is all that is said.
+        base = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
+        yield clue, base
+        if len(group.nodes) == 1:
+            yield from ((clue, joined_all(base, more)) for more in _telling(node, base, present))
+    yield Clue(By.ARRIVAL, {}), names_of(group.nodes)
+
+
+def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
+    """Details that tell a node from what else these conditions take, few before many; at last those that
+    leave the fewest others.
+    """
+    taken = present.taken_by(base)
+    known = [(detail, present.taken_by(detail)) for detail in details(node)]
+    nearest: tuple[int, Sequence[Conditions]] = (len(taken), ())
+    for count in range(1, min(_MOST_DETAILS, len(known)) + 1):
+        for chosen in combinations(known, count):
+            left = taken.intersection(*(holds_for for _, holds_for in chosen))
+            some = [detail for detail, _ in chosen]
+            if left == {node.sys_path}:
+                yield some
+            elif len(left) < nearest[0]:
+                nearest = len(left), some
+    if nearest[1]:
+        yield nearest[1]
+
+
+def table_of(
+    name: str, group: Together, conditions: Conditions, domain: str, by: By = By.MODEL
+) -> tuple[str, ...]:
+    """The resource table, line by line; last, commented, what an operator may want beside it."""
+    lines = [
+        "[[resource]]",
+        *rule_text.key_lines("name", name, f"pods request {domain}/{name}"),
+        *rule_text.match_lines(conditions),
+    ]
+    if group.group_by != "node":
+        lines += rule_text.key_lines("group_by", group.group_by, "nodes of one unit make one device")
+    if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
+        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there is this device")
+    if any(is_dangerous(node) for node in group.nodes):
+        lines += rule_text.remarked("allow_dangerous = true", "whoever is given it has the whole host")
+    if by is By.NAME:
+        lines.append(rule_text.option("replicas = 10", "so many containers may have it at a time"))
+    elif group.group_by == "node":
+        path = f"container_path = {toml(f'/dev/{name}')}"
+        lines.append(rule_text.option(path, "whatever the kernel calls it"))
+    return tuple(lines)
+
+
+def _paths(sys_paths: Iterable[str], present: Present) -> tuple[str, ...]:
+    wanted = frozenset(sys_paths)
+    paths = (node.device_node or "" for node in present.nodes if node.sys_path in wanted)
+    return tuple(sorted(paths, key=natural))

@@ -1,0 +1,234 @@
+"""The pods of the node: admitted, started, restarted, deleted, admitted again after a restart.
+
+The rules of this file:
+
+* Admission is serial, as in the kubelet's main loop; starting containers is not, but each pod has one
+  worker, so nothing of a pod is started twice at once.
+* A failed admission is terminal for the pod. A container that cannot be created waits and is tried
+  again; here that happens when `sync` is called, there it happens by itself, with a back-off.
+* Pods and their running containers live on when the kubelet stops: the node has them, not it.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from genericdp.simulator.devices.admission import Admission
+from genericdp.simulator.devices.ledger import Ledger
+from genericdp.simulator.devices.topology import ANY, Hint, Policy, hints, merge
+from genericdp.simulator.errors import DeviceError, SimulatorError
+from genericdp.simulator.node.merge import container_config
+from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
+from genericdp.simulator.runtimes.creation import create
+from genericdp.simulator.runtimes.runtime import CreateContainerError, Runtime
+
+
+@dataclass(slots=True)
+class Node:
+    """What outlives the kubelet's process: the pods, and which sources of pods it has seen."""
+
+    pods: dict[str, PodStatus] = field(default_factory=dict)
+    admitted: int = 0
+
+    def new(self, spec: Pod) -> PodStatus:
+        """A pod that the kubelet has not seen before."""
+        self.admitted += 1
+        pod = PodStatus(spec, uid=f"uid-{self.admitted}")
+        self.pods[pod.uid] = pod
+        return pod
+
+    def active(self) -> list[PodStatus]:
+        """Pods that may still hold something."""
+        return [pod for pod in self.pods.values() if pod.active]
+
+
+class Workload:
+    """The pods of a node in the hands of one kubelet process."""
+
+    def __init__(
+        self,
+        node: Node,
+        ledger: Ledger,
+        admission: Admission,
+        *,
+        runtime: Runtime,
+        policy: Policy,
+        numa_nodes: tuple[int, ...],
+    ) -> None:
+        self._node = node
+        self._ledger = ledger
+        self._admission = admission
+        self._runtime = runtime
+        self._policy = policy
+        self._numa_nodes = numa_nodes
+        self._serial = asyncio.Lock()
+        self._workers: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._ran_at_start = {
+            (pod.uid, status.spec.name)
+            for pod in node.active()
+            for status in pod.containers.values()
+            if status.state is ContainerState.RUNNING
+        }
+
+    async def admit(self, pod: PodStatus, published: Mapping[str, int], *, sources_ready: bool) -> bool:
+        """Admit or reject a pod. `published` is the allocatable that the API server knows."""
+        async with self._serial:
+            try:
+                for container in (*pod.spec.init_containers, *pod.spec.containers):
+                    hint = self._align(pod, container)
+                    if hint is None:
+                        pod.reject(
+                            "TopologyAffinityError", "Resources cannot be allocated with Topology locality"
+                        )
+                        return False
+                    bypass = not sources_ready and (pod.uid, container.name) in self._ran_at_start
+                    await self._admission.allocate(pod, container, bypass=bypass, hint=hint)
+            except DeviceError as error:
+                pod.reject("UnexpectedAdmissionError", f"Allocate failed due to {error}, which is unexpected")
+                return False
+            lack = self._lack(pod, published)
+            if lack is not None:
+                pod.reject(*lack)
+                return False
+            return True
+
+    async def sync(self, pod: PodStatus) -> None:
+        """Start whatever should run and does not."""
+        async with self._workers[pod.uid]:
+            await self._sync(pod)
+
+    async def _sync(self, pod: PodStatus) -> None:
+        if not pod.active:
+            return
+        for container in pod.spec.init_containers:
+            status = pod.containers[container.name]
+            if status.state is ContainerState.TERMINATED and not container.restartable:
+                continue
+            if not await self._run(pod, status):
+                self._hold_back(pod)
+                return
+            if not container.restartable:
+                status.become(ContainerState.TERMINATED, "Completed")
+        results = [await self._run(pod, pod.containers[container.name]) for container in pod.spec.containers]
+        if all(results):
+            pod.phase = Phase.RUNNING
+        self.publish_health(pod)
+
+    async def restart(self, pod: PodStatus, name: str) -> ContainerStatus:
+        """The container's process has ended; create the container again, as any restart does."""
+        status = pod.container(name)
+        if status.created is None:
+            raise SimulatorError(f"container '{name}' of pod '{pod.name}' has never run; use sync")
+        async with self._workers[pod.uid]:
+            status.become(ContainerState.WAITING)
+            await self._run(pod, status)
+            self.publish_health(pod)
+        return status
+
+    def publish_health(self, pod: PodStatus) -> None:
+        """Write `allocatedResourcesStatus` into the status; init containers and sidecars have none."""
+        for container in pod.spec.containers:
+            pod.containers[container.name].resources = self._ledger.health(pod.uid, container.name)
+
+    async def _run(self, pod: PodStatus, status: ContainerStatus) -> bool:
+        """Have the container created, unless it runs. Whether it runs now."""
+        if status.state is ContainerState.RUNNING:
+            return True
+        try:
+            await self._admission.pre_start(pod, status.spec)
+            config = container_config(
+                status.spec,
+                self._admission.responses(pod, status.spec),
+                user_namespace=not pod.spec.host_users,
+            )
+        except DeviceError as error:
+            status.become(ContainerState.WAITING, "CreateContainerConfigError", str(error))
+            return False
+        try:
+            created = create(self._runtime, config)
+        except CreateContainerError as error:
+            status.become(ContainerState.WAITING, "CreateContainerError", str(error))
+            return False
+        if status.created is not None:
+            status.restarts += 1
+        status.created = created
+        status.become(ContainerState.RUNNING)
+        return True
+
+    def _hold_back(self, pod: PodStatus) -> None:
+        for container in pod.spec.containers:
+            status = pod.containers[container.name]
+            if status.state is ContainerState.WAITING:
+                status.become(ContainerState.WAITING, "PodInitializing")
+
+    def _align(self, pod: PodStatus, container: Container) -> Hint | None:
+        """What the topology manager says: a hint to allocate by, or None to reject the pod."""
+        if self._policy is Policy.NONE:
+            return ANY
+        wishes = [
+            self._wish(pod, container, resource, count)
+            for resource, count in sorted(container.limits.items())
+        ]
+        hint, admitted = merge(self._policy, [wish for wish in wishes if wish is not None], self._numa_nodes)
+        return hint if admitted else None
+
+    def _wish(self, pod: PodStatus, container: Container, resource: str, count: int) -> list[Hint] | None:
+        """`GetTopologyHints` for one resource; None when it has no opinion."""
+        if not self._ledger.is_device_resource(resource):
+            return None
+        devices = self._ledger.of(resource)
+        if not devices.aligned:
+            return None
+        held = self._ledger.held(pod.uid, container.name, resource)
+        if held is not None:
+            if len(held) != count:
+                return []
+            return hints(resource, devices, self._numa_nodes, available=held, reusable=(), request=count)
+        available = devices.healthy - self._ledger.allocated.get(resource, set())
+        reusable = self._admission.reusable(pod.uid, resource)
+        if len(available | reusable) < count:
+            return []
+        return hints(
+            resource, devices, self._numa_nodes, available=available, reusable=reusable, request=count
+        )
+
+    def _lack(self, pod: PodStatus, published: Mapping[str, int]) -> tuple[str, str] | None:
+        """The scheduler's own check, made again: reason and message when the node has not enough."""
+        used: dict[str, int] = {}
+        for other in self._node.active():
+            if other is not pod:
+                for resource, count in _requests(other.spec).items():
+                    used[resource] = used.get(resource, 0) + count
+        for resource, requested in sorted(_requests(pod.spec).items()):
+            if resource not in published:
+                continue
+            # The node is taken to have at least what has been allocated.
+            capacity = max(published[resource], len(self._ledger.allocated.get(resource, ())))
+            if requested > capacity - used.get(resource, 0):
+                message = (
+                    f"Node didn't have enough resource: {resource}, requested: {requested}, "
+                    f"used: {used.get(resource, 0)}, capacity: {capacity}"
+                )
+                return f"OutOf{resource}", message
+        return None
+
+
+def _requests(pod: Pod) -> dict[str, int]:
+    """What a pod needs at its peak: containers and sidecars together, or the greediest init container."""
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in pod.init_containers:
+        for resource, count in container.limits.items():
+            if container.restartable:
+                sidecars[resource] = sidecars.get(resource, 0) + count
+                peak[resource] = max(peak.get(resource, 0), sidecars[resource])
+            else:
+                peak[resource] = max(peak.get(resource, 0), sidecars.get(resource, 0) + count)
+    together = dict(sidecars)
+    for container in pod.containers:
+        for resource, count in container.limits.items():
+            together[resource] = together.get(resource, 0) + count
+    return {
+        resource: max(together.get(resource, 0), peak.get(resource, 0)) for resource in {*together, *peak}
+    }

@@ -1,0 +1,176 @@
+"""The kubelet's connection to one plugin socket: dial, options, the stream, the calls.
+
+The rules of this file:
+
+* Each registration gets a connection of its own, even to a socket that is connected already.
+* ListAndWatch, Allocate and GetPreferredAllocation have no deadline; a plugin that never answers
+  one of the latter two stops all admission, which here ends in a TimeoutError after a while.
+* Errors become DeviceError with the text of the kubelet.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+
+from genericdp.kubelet.api import deviceplugin as api
+from genericdp.simulator.clock import Clock
+from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.errors import DeviceError, go_text
+from genericdp.simulator.gates import Gates, Point
+
+#: kubelet 1.36, `DP/client.go`.
+DIAL_TIMEOUT_S = 10.0
+#: kubelet 1.36, `KubeletPreStartContainerRPCTimeoutInSecs`.
+PRE_START_TIMEOUT_S = 30.0
+#: The default of grpc-go, which the kubelet does not change.
+RECEIVE_LIMIT = 4 * 1024 * 1024
+
+_Response = TypeVar("_Response")
+
+
+class Connection:
+    """One client connection, from a registration on."""
+
+    def __init__(
+        self,
+        resource: str,
+        socket_path: str,
+        *,
+        clock: Clock,
+        gates: Gates,
+        watchdog_s: float,
+    ) -> None:
+        self.resource = resource
+        self.socket_path = socket_path
+        self.streaming = False
+        self.dialling = False
+        self.last_list: tuple[Device, ...] | None = None
+        self._clock = clock
+        self._gates = gates
+        self._watchdog_s = watchdog_s
+        self._stream: grpc.aio.UnaryStreamCall[api.Empty, api.ListAndWatchResponse] | None = None
+        self._closed = False
+        self._channel = grpc.aio.insecure_channel(
+            f"unix:{socket_path}",
+            options=(
+                ("grpc.default_authority", "localhost"),
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.max_receive_message_length", RECEIVE_LIMIT),
+            ),
+        )
+        self._stub = api.DevicePluginStub(self._channel)
+
+    async def connect(self) -> api.DevicePluginOptions:
+        """Dial for up to 10 s, then ask for the options, for as long as the caller waits."""
+        await self._gates.passes(Point.DIAL)
+        self.dialling = True
+        try:
+            async with self._clock.timeout(DIAL_TIMEOUT_S):
+                await self._channel.channel_ready()
+        except TimeoutError:
+            raise DeviceError("failed to dial device plugin: context deadline exceeded") from None
+        finally:
+            self.dialling = False
+        await self._gates.passes(Point.OPTIONS)
+        return await self._call(
+            "failed to get device plugin options: ", lambda: self._stub.GetDevicePluginOptions(api.Empty())
+        )
+
+    async def stream(
+        self, on_list: Callable[[tuple[Device, ...]], None], on_open: Callable[[], None]
+    ) -> None:
+        """Run ListAndWatch until it ends, for whatever reason."""
+        await self._gates.passes(Point.LIST)
+        self._stream = self._stub.ListAndWatch(api.Empty())
+        self.streaming = True
+        on_open()
+        try:
+            async for response in self._stream:
+                self.last_list = tuple(Device.from_message(device) for device in response.devices)
+                on_list(self.last_list)
+        except grpc.aio.AioRpcError:
+            return
+        except asyncio.CancelledError:
+            # Either the call was cancelled below us, which is an end like any other, or we were.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+        finally:
+            self.streaming = False
+
+    def cancel_stream(self) -> None:
+        """Break the stream from the kubelet's side and keep the connection."""
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def close(self) -> None:
+        """Close it; the plugin sees its stream cancelled."""
+        if not self._closed:
+            self._closed = True
+            self.cancel_stream()
+            await self._channel.close()
+
+    async def preferred(
+        self, available: Sequence[str], must_include: Sequence[str], size: int
+    ) -> api.PreferredAllocationResponse:
+        await self._gates.passes(Point.PREFERRED)
+        wish = api.ContainerPreferredAllocationRequest(
+            available_deviceIDs=available, must_include_deviceIDs=must_include, allocation_size=size
+        )
+        request = api.PreferredAllocationRequest(container_requests=[wish])
+        return await self._watched(
+            "GetPreferredAllocation",
+            "device plugin GetPreferredAllocation rpc failed with err: ",
+            lambda: self._stub.GetPreferredAllocation(request),
+        )
+
+    async def allocate(self, ids: Sequence[str]) -> api.AllocateResponse:
+        await self._gates.passes(Point.ALLOCATE)
+        request = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=ids)])
+        response = await self._watched("Allocate", "", lambda: self._stub.Allocate(request))
+        await self._gates.passes(Point.ALLOCATED)
+        return response
+
+    async def pre_start(self, ids: Sequence[str]) -> None:
+        await self._gates.passes(Point.PRE_START)
+        prefix = "device plugin PreStartContainer rpc failed with err: "
+        request = api.PreStartContainerRequest(devices_ids=ids)
+        try:
+            async with self._clock.timeout(PRE_START_TIMEOUT_S):
+                # The plugin sees the deadline, too.
+                await self._call(
+                    prefix, lambda: self._stub.PreStartContainer(request, timeout=PRE_START_TIMEOUT_S)
+                )
+        except TimeoutError:
+            raise DeviceError(
+                f"{prefix}rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+            ) from None
+
+    async def _watched(self, name: str, prefix: str, call: Callable[[], Awaitable[_Response]]) -> _Response:
+        try:
+            async with asyncio.timeout(self._watchdog_s):
+                return await self._call(prefix, call)
+        except TimeoutError:
+            raise TimeoutError(
+                f"{self.resource} has not answered {name} in {self._watchdog_s:g} s; "
+                "a kubelet waits for ever, and no pod of the node is admitted meanwhile"
+            ) from None
+
+    async def _call(self, prefix: str, call: Callable[[], Awaitable[_Response]]) -> _Response:
+        if self._closed:
+            raise DeviceError(
+                f"{prefix}rpc error: code = Canceled desc = grpc: the client connection is closing"
+            )
+        try:
+            return await call()
+        except grpc.aio.AioRpcError as error:
+            raise DeviceError(f"{prefix}{go_text(error)}") from None
+        except asyncio.CancelledError:
+            # The connection was closed while the call was under way, or we were cancelled ourselves.
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise DeviceError(f"{prefix}rpc error: code = Canceled desc = context canceled") from None

@@ -1,0 +1,138 @@
+"""The plugin watcher: sockets below plugins_registry, the other way to join a kubelet.
+
+The rules of this file:
+
+* One `reconcile` is one round of the kubelet's loop (every second): new sockets are registered,
+  vanished ones deregistered, failures tried again after a back-off.
+* What the stream of a plugin does is none of its business: a plugin whose stream ended still counts
+  as registered, and nothing happens until its socket is removed and made again.
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from genericdp.kubelet.api import pluginregistration as api
+from genericdp.simulator.clock import Clock
+from genericdp.simulator.errors import DeviceError, go_text
+from genericdp.simulator.plugins.connected import Plugins
+from genericdp.simulator.plugins.connection import DIAL_TIMEOUT_S
+from genericdp.simulator.plugins.names import is_extended_resource_name
+
+GET_INFO_TIMEOUT_S = 1.0
+NOTIFY_TIMEOUT_S = 5.0
+FIRST_BACK_OFF_S = 0.5
+LONGEST_BACK_OFF_S = 122.0
+
+#: A socket file: its path and its inode, so that one that was made again is another.
+Found = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Failure:
+    back_off_s: float
+    not_before: float
+
+
+class Watcher:
+    """Registers what it finds below a directory."""
+
+    def __init__(self, directory: Path, plugins: Plugins, clock: Clock) -> None:
+        self.registered: dict[Found, api.PluginInfo] = {}
+        self.errors: list[str] = []
+        self._directory = directory
+        self._plugins = plugins
+        self._clock = clock
+        self._failures: dict[Found, _Failure] = {}
+
+    async def reconcile(self) -> None:
+        """One round."""
+        found = _sockets(self._directory)
+        for socket in [one for one in self.registered if one not in found]:
+            info = self.registered.pop(socket)
+            # By name: whichever plugin is current for the resource is disconnected.
+            self._plugins.deregister(info.name, info.endpoint or socket[0])
+        self._failures = {socket: failure for socket, failure in self._failures.items() if socket in found}
+        for socket in sorted(found - self.registered.keys()):
+            failure = self._failures.get(socket)
+            if failure is None or self._clock.now() >= failure.not_before:
+                await self._register(socket)
+
+    async def _register(self, socket: Found) -> None:
+        try:
+            async with grpc.aio.insecure_channel(
+                f"unix:{socket[0]}",
+                options=(("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)),
+            ) as channel:
+                await self._introduce(socket, channel)
+        except DeviceError as error:
+            self.errors.append(str(error))
+            known = self._failures.get(socket)
+            back_off = FIRST_BACK_OFF_S if known is None else min(LONGEST_BACK_OFF_S, known.back_off_s * 2)
+            self._failures[socket] = _Failure(back_off, self._clock.now() + back_off)
+        else:
+            self._failures.pop(socket, None)
+
+    async def _introduce(self, socket: Found, channel: grpc.aio.Channel) -> None:
+        stub = api.PluginRegistrationStub(channel)
+        try:
+            async with self._clock.timeout(DIAL_TIMEOUT_S):
+                await channel.channel_ready()
+            info = await stub.GetInfo(api.InfoRequest(), timeout=GET_INFO_TIMEOUT_S)
+        except TimeoutError:
+            raise DeviceError("RegisterPlugin error -- dial failed: context deadline exceeded") from None
+        except grpc.aio.AioRpcError as error:
+            raise DeviceError(
+                f"RegisterPlugin error -- failed to get plugin info: {go_text(error)}"
+            ) from None
+        try:
+            _validate(info)
+            await self._plugins.connect(info.name, info.endpoint or socket[0])
+        except DeviceError as error:
+            await _notify(stub, api.RegistrationStatus(plugin_registered=False, error=str(error)))
+            raise
+        self.registered[socket] = info
+        await _notify(stub, api.RegistrationStatus(plugin_registered=True))
+
+
+def _validate(info: api.PluginInfo) -> None:
+    prefix = "RegisterPlugin error -- plugin validation failed with err: "
+    if info.type != api.DEVICE_PLUGIN:
+        raise DeviceError(f"RegisterPlugin error -- no handler registered for plugin type: {info.type}")
+    if "v1beta1" not in info.supported_versions:
+        raise DeviceError(
+            f"{prefix}manager version, v1beta1, is not among plugin supported versions "
+            f"[{' '.join(info.supported_versions)}]"
+        )
+    if not is_extended_resource_name(info.name):
+        raise DeviceError(
+            f'{prefix}invalid name of device plugin socket: the ResourceName "{info.name}" is invalid'
+        )
+
+
+async def _notify(stub: api.PluginRegistrationStub, status: api.RegistrationStatus) -> None:
+    try:
+        await stub.NotifyRegistrationStatus(status, timeout=NOTIFY_TIMEOUT_S)
+    except grpc.aio.AioRpcError as error:
+        raise DeviceError(
+            f"RegisterPlugin error -- failed to send registration status: {go_text(error)}"
+        ) from None
+
+
+def _sockets(directory: Path) -> set[Found]:
+    """Every socket below a directory, at any depth, whose name does not start with a dot."""
+    found = set()
+    for where, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(where, name)
+            try:
+                status = os.lstat(path)
+            except FileNotFoundError:
+                continue
+            if stat.S_ISSOCK(status.st_mode) and not name.startswith("."):
+                found.add((path, status.st_ino))
+    return found

@@ -1,0 +1,1 @@
+"""The simulated container runtimes: containerd or CRI-O above runc."""

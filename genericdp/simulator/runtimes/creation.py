@@ -1,0 +1,63 @@
+"""Creating a container, step by step: host paths, CDI, then what runc makes of it.
+
+The rules of this file:
+
+* Order as in the runtimes: devices and mounts of the request, CDI edits, then the low-level runtime.
+"""
+
+from genericdp.simulator.runtimes import cdi, containerd, crio, runc
+from genericdp.simulator.runtimes.filesystem import PathError, exists, is_link, resolve
+from genericdp.simulator.runtimes.oci import OciDevice
+from genericdp.simulator.runtimes.runtime import (
+    ContainerConfig,
+    CreateContainerError,
+    CreatedContainer,
+    CreatedMount,
+    Personality,
+    RequestedMount,
+    Runtime,
+)
+
+
+def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
+    """What the container would be. CreateContainerError with the runtime's text when it is refused."""
+    resolve_devices = crio.devices if runtime.personality is Personality.CRIO else containerd.devices
+    devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
+    mounts = [_mount(mount) for mount in config.mounts]
+    envs = dict(config.envs)
+    if config.cdi_devices:
+        edits = cdi.inject(runtime, config.cdi_devices)
+        replaced = {device.path for device in edits.devices}
+        devices = [device for device in devices if device.path not in replaced] + list(edits.devices)
+        mounts += [_mount(mount) for mount in edits.mounts]
+        envs |= edits.envs
+    return CreatedContainer(
+        nodes=runc.make_nodes(runtime, config, devices),
+        mounts=tuple(mounts),
+        envs=envs,
+        annotations=dict(config.annotations),
+        cdi_devices=config.cdi_devices,
+    )
+
+
+def _owned(runtime: Runtime, config: ContainerConfig, device: OciDevice) -> OciDevice:
+    """`device_ownership_from_security_context`: user and group of the process, where given."""
+    if not runtime.device_ownership or (runtime.personality is Personality.CRIO and device.from_directory):
+        return device
+    return device.owned_by(config.run_as_user or device.uid, config.run_as_group or device.gid)
+
+
+def _mount(mount: RequestedMount) -> CreatedMount:
+    """Both runtimes follow a linked source, and make a directory of a missing one."""
+    dangling = is_link(mount.host_path) and not exists(mount.host_path)
+    if dangling:
+        raise CreateContainerError(
+            f'failed to mkdir "{mount.host_path}": mkdir {mount.host_path}: file exists'
+        )
+    try:
+        source = resolve(mount.host_path, strict=False)
+    except PathError:
+        raise CreateContainerError(
+            f'failed to resolve symlink "{mount.host_path}": EvalSymlinks: too many links'
+        ) from None
+    return CreatedMount(source, mount.container_path, mount.read_only, made_directory=not exists(source))

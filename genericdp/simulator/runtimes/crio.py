@@ -1,0 +1,73 @@
+"""How CRI-O turns requested devices into nodes (1.18 to 1.36, `specAddContainerConfigDevices`).
+
+The rules of this file:
+
+* What is missing, dangling or not a device is SILENTLY left out: the container starts without it.
+  Only a loop of links is an error.
+* The owner is the host's; no mode is given, so the low-level runtime's default holds.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from genericdp.simulator.runtimes.filesystem import HostNode, PathError, exists, look, resolve
+from genericdp.simulator.runtimes.oci import OciDevice
+from genericdp.simulator.runtimes.runtime import ContainerConfig, CreateContainerError, RequestedDevice
+
+DEFAULT_MODE = 0o666
+
+
+def devices(config: ContainerConfig) -> list[OciDevice]:
+    """The devices of the spec. CreateContainerError for what CRI-O notices."""
+    return [device for requested in config.devices for device in _devices(requested, config)]
+
+
+def _devices(requested: RequestedDevice, config: ContainerConfig) -> Iterator[OciDevice]:
+    if (
+        config.privileged
+        and requested.container_path != requested.host_path
+        and exists(requested.container_path)
+    ):
+        raise CreateContainerError(
+            "privileged container was configured with a device container path that already exists on the host"
+        )
+    try:
+        path = resolve(requested.host_path, strict=False)
+    except PathError:
+        raise CreateContainerError(
+            f"SecureJoin //{requested.host_path}: too many levels of symbolic links"
+        ) from None
+    try:
+        node = look(path)
+    except PathError:
+        return
+    if node.kind == "d":
+        yield from _below(path, requested)
+    elif node.kind:
+        yield _device(node, requested, requested.container_path)
+
+
+def _below(root: str, requested: RequestedDevice) -> Iterator[OciDevice]:
+    """Every device below a directory, fifos included; links inside count as nothing."""
+    for directory, _, names in sorted(os.walk(root)):
+        for name in sorted(names):
+            node = look(f"{directory.rstrip('/')}/{name}")
+            if node.kind:
+                container_path = node.path.replace(root, requested.container_path, 1)
+                yield replace(_device(node, requested, container_path), from_directory=True)
+
+
+def _device(node: HostNode, requested: RequestedDevice, container_path: str) -> OciDevice:
+    return OciDevice(
+        container_path,
+        node.kind,
+        node.major,
+        node.minor,
+        DEFAULT_MODE,
+        node.uid,
+        node.gid,
+        requested.permissions,
+        node.path,
+        requested.host_path,
+    )

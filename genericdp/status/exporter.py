@@ -1,0 +1,93 @@
+"""Metrics and probes over HTTP, on a unix socket or a port: as much of HTTP as a scrape needs.
+
+The rules of this file:
+
+* GET and HEAD, one request per connection. Anything else is told so and hung up on.
+* A request has so long and so many bytes; so have all who ask at once. The plugin never waits for them.
+* A page is made when it is asked for, and not otherwise.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from genericdp.status.listener import Listener, send
+
+#: How long a request may take to arrive, and an answer to be read, in seconds.
+PATIENCE_S = 5.0
+
+_PLAIN = "text/plain; charset=utf-8"
+
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is answered."""
+
+    text: str
+    status: int = 200
+    kind: str = _PLAIN
+
+
+Pages = Mapping[str, Callable[[], Awaitable[Page]]]
+
+
+class Exporter:
+    """Serves pages, path -> what makes it, on an address as `Listener` takes it."""
+
+    def __init__(self, address: str, pages: Pages) -> None:
+        self.listener = Listener(address, self._answer, oldest_goes=True)
+        self._pages = pages
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method = "GET"
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+            method, path = _parse(head)
+            page = await self._page(method, path)
+        except TimeoutError:
+            page = Page("no request came\n", 408)
+        except asyncio.LimitOverrunError:
+            page = Page("the request is too long\n", 431)
+        except ValueError:
+            page = Page("this is no HTTP\n", 400)
+        await send(writer, _render(page, with_text=method != "HEAD"), PATIENCE_S)
+
+    async def _page(self, method: str, path: str) -> Page:
+        if method not in ("GET", "HEAD"):
+            return Page("only GET and HEAD\n", 405)
+        make = self._pages.get(path)
+        if make is None:
+            return Page(f"there is {', '.join(self._pages)}\n", 200 if path == "/" else 404)
+        return await make()
+
+
+def _parse(head: bytes) -> tuple[str, str]:
+    """Method and path of a request. Raises ValueError for what is none."""
+    method, target, version = head.partition(b"\r\n")[0].decode("ascii").split(" ")
+    if not version.startswith("HTTP/1.") or not target.startswith("/"):
+        raise ValueError(version)
+    return method, target.partition("?")[0]
+
+
+def _render(page: Page, *, with_text: bool) -> bytes:
+    body = page.text.encode()
+    head = (
+        f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
+        f"Content-Type: {page.kind}\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        + ("Allow: GET, HEAD\r\n" if page.status == 405 else "")
+        + "Connection: close\r\n\r\n"
+    )
+    return head.encode("ascii") + (body if with_text else b"")

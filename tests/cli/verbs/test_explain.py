@@ -1,0 +1,385 @@
+"""`genericdp explain`, as it is read."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.absent import Absent
+from genericdp.cli.access import Access
+from genericdp.cli.explanation import as_json, show
+from genericdp.cli.machine import Machine, machine_of
+from genericdp.cli.main import main
+from genericdp.cli.output import Output
+from genericdp.cli.verbs.explain import named, show_all
+from genericdp.core.device import UdevDevice
+from genericdp.core.explain.opinion import explain
+from genericdp.core.rules.settings import Settings
+from tests.scenes.builders import (
+    a_device,
+    a_fuse,
+    a_modem,
+    a_usb_device,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
+
+DIALOUT = Access(0o20660, 0, "root", 20, "dialout")
+
+RULES = """
+[[resource]]
+name = "modem"
+match = { usb = { vendor = "2c7c" } }
+group_by = "usb_device"
+[[resource.node]]
+match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
+container_path = "/dev/modem-at"
+[[resource.node]]
+match = { SUBSYSTEM = "usbmisc" }
+container_path = "/dev/modem-qmi"
+
+[[resource]]
+name = "serial"
+match = { SUBSYSTEM = "tty", usb = { vendor = ["0403", "1a86"] } }
+container_path = "/dev/serial{index}"
+devlinks = ["/dev/serial/by-id/*"]
+replicas = 2
+env = { SERIAL = "{ID_SERIAL_SHORT|none}" }
+mounts = [{ host_path = "/run/lock", container_path = "/run/lock", read_only = false }]
+annotations = { "example.com/port" = "{ID_PATH}" }
+
+[[resource]]
+name = "any-tty"
+match = [{ SUBSYSTEM = "tty" }, { SUBSYSTEM = "usbmisc", parent = { DRIVER = "qmi_wwan" } }]
+"""
+
+
+def a_machine(*devices: UdevDevice, rules: str = RULES) -> Machine:
+    return machine_of(Settings(domain="example.com"), resources_of(rules), by_sys_path(*devices))
+
+
+def explained(subject: UdevDevice, machine: Machine, access: Access | None = None) -> str:
+    stream = io.StringIO()
+    explanation = explain(subject, machine.claims, machine.inventory)
+    show(explanation, machine, Output(stream, width=80), lambda _: access)
+    return stream.getvalue()
+
+
+def test_the_answer_the_facts_what_a_container_gets_and_the_reasons_of_every_resource() -> None:
+    dongle = a_usb_serial(0)
+    assert (
+        explained(dongle, a_machine(dongle), DIALOUT)
+        == """\
+/dev/ttyUSB0 goes to example.com/serial as device serial_A50285BI
+Healthy
+
+  device node  /dev/ttyUSB0 (c 188:0)
+  access       crw-rw----, owner root (0), group dialout (20)
+  sys path     /sys/devices/pci0000:00/0000:00:14.0/usb1/1-2/1-2:1.0/tty/ttyUSB0
+  subsystem    tty
+  model        usb 0403:6001 serial A50285BI
+  devlink      /dev/serial/by-id/usb-0403_A50285BI-if00-port0
+
+A container that is given serial_A50285BI.0 gets
+  device      /dev/serial0 (rw) from /dev/genericdp/serial_A50285BI, now
+              /dev/ttyUSB0
+  device      /dev/serial/by-id/usb-0403_A50285BI-if00-port0 (rw) from
+              /dev/genericdp/serial_A50285BI, now /dev/ttyUSB0
+  mount       /run/lock (writable) from /run/lock
+  env         GENERICDP_EXAMPLE_COM_SERIAL=/dev/serial0
+  env         GENERICDP_EXAMPLE_COM_SERIAL_IDS=serial_A50285BI.0
+  env         SERIAL=A50285BI
+  annotation  example.com/port=pci-0000:00:14.0-usb-0:2:1.0
+  access      a process that is not root needs supplementalGroups: [20]
+  caution     in a pod with hostUsers: false, runc looks for /dev/serial0 on the
+              host; container_path = "{link}" is right in every pod
+
+example.com/serial takes it
+  50-test.toml:14
+  yes  SUBSYSTEM   is 'tty'   wanted: 'tty'
+  yes  usb.vendor  is '0403'  wanted: '0403' or '1a86'
+
+example.com/any-tty would take it, but example.com/serial comes first
+  50-test.toml:24
+  either
+  yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
+  or
+  no  SUBSYSTEM      is 'tty'      wanted: 'usbmisc'
+  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+
+example.com/modem does not take it
+  50-test.toml:3
+  no  usb.vendor  is '0403'  wanted: '2c7c'
+"""
+    )
+
+
+def test_a_part_of_a_device_is_explained_with_the_whole_device() -> None:
+    modem = a_modem()
+    assert (
+        explained(modem[3], a_machine(*modem))
+        == """\
+/dev/ttyUSB3 goes to example.com/modem as a part of device modem_EC25-17
+Healthy
+
+  device node  /dev/ttyUSB3 (c 188:3)
+  sys path     /sys/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.2/tty/ttyUSB3
+  subsystem    tty
+  model        usb 2c7c:0125 serial EC25-17
+
+A container that is given modem_EC25-17 gets
+  device   /dev/modem-at (rw) from /dev/genericdp/modem_EC25-17@if02, now
+           /dev/ttyUSB3
+  device   /dev/modem-qmi (rw) from /dev/genericdp/modem_EC25-17@if04-cdc-wdm,
+           now /dev/cdc-wdm0
+  env      GENERICDP_EXAMPLE_COM_MODEM=/dev/modem-at,/dev/modem-qmi
+  env      GENERICDP_EXAMPLE_COM_MODEM_IDS=modem_EC25-17
+  caution  in a pod with hostUsers: false, runc looks for /dev/modem-at,
+           /dev/modem-qmi on the host; container_path = "{link}" is right in
+           every pod
+
+example.com/modem takes it
+  50-test.toml:3
+  yes  usb.vendor  is '2c7c'  wanted: '2c7c'
+  [[resource.node]] 1, /dev/modem-at:
+    yes  SUBSYSTEM      is 'tty'  wanted: 'tty'
+    yes  usb.interface  is '02'   wanted: '02'
+  [[resource.node]] 2, /dev/modem-qmi:
+    no  SUBSYSTEM  is 'tty'  wanted: 'usbmisc'
+
+example.com/any-tty would take it, but example.com/modem comes first
+  50-test.toml:24
+  either
+  yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
+  or
+  no  SUBSYSTEM      is 'tty'      wanted: 'usbmisc'
+  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+
+example.com/serial does not take it
+  50-test.toml:14
+  yes  SUBSYSTEM   is 'tty'   wanted: 'tty'
+  no   usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
+"""
+    )
+
+
+def test_a_node_that_no_node_table_takes_shows_where_each_table_fails() -> None:
+    modem = a_modem()
+    assert (
+        explained(modem[0], a_machine(*modem))
+        == """\
+/dev/bus/usb/001/009 is not offered
+no resource takes it; for example.com/modem it matches all but SUBSYSTEM: wanted
+'usbmisc', is 'usb'
+
+  device node  /dev/bus/usb/001/009 (c 189:8)
+  sys path     /sys/devices/pci0000:00/0000:00:14.0/usb1/1-4
+  subsystem    usb
+  model        usb 2c7c:0125 serial EC25-17
+
+example.com/modem does not take it
+  50-test.toml:3
+  yes  usb.vendor  is '2c7c'  wanted: '2c7c'
+  [[resource.node]] 1, /dev/modem-at:
+    no  SUBSYSTEM      is 'usb'      wanted: 'tty'
+    no  usb.interface  is not there  wanted: '02'
+  [[resource.node]] 2, /dev/modem-qmi:
+    no  SUBSYSTEM  is 'usb'  wanted: 'usbmisc'
+
+example.com/any-tty does not take it
+  50-test.toml:24
+  either
+  no  SUBSYSTEM  is 'usb'  wanted: 'tty'
+  or
+  no  SUBSYSTEM      is 'usb'      wanted: 'usbmisc'
+  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+
+example.com/serial does not take it
+  50-test.toml:14
+  no  SUBSYSTEM   is 'usb'   wanted: 'tty'
+  no  usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
+
+A rule for it: genericdp suggest /dev/bus/usb/001/009
+"""
+    )
+
+
+def beginning(text: str) -> str:
+    """The answer: what stands before the first empty line."""
+    return text.partition("\n\n")[0]
+
+
+def test_an_unhealthy_device_says_why() -> None:
+    usb = a_usb_device(authorized=False)
+    machine = a_machine(usb, rules='[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = "usb" }\n')
+    assert beginning(explained(usb, machine)) == (
+        "/dev/bus/usb/001/004 goes to example.com/any as device any_A50285BI\n"
+        "Unhealthy: the USB device is not authorized"
+    )
+
+
+def test_a_device_that_is_taken_but_refused_says_why() -> None:
+    disk = a_device("/sys/devices/virtual/block/sda", subsystem="block", node="/dev/sda", number="b 8:0")
+    machine = a_machine(disk, rules='[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = "block" }\n')
+    assert beginning(explained(disk, machine)) == (
+        "/dev/sda is not offered\n"
+        "example.com/any takes it, but it gives its holder the whole host; the rule lacks\n"
+        "'allow_dangerous = true'"
+    )
+
+
+def test_what_has_no_device_node_names_the_nodes_below_it() -> None:
+    modem = a_modem()
+    interface = modem[1].parent
+    assert interface is not None
+    assert beginning(explained(interface, a_machine(*modem))) == (
+        f"{interface.sys_path} is not offered\n"
+        "it has no device node, and only device nodes can be offered; below it are\n"
+        "/dev/ttyUSB1"
+    )
+
+
+def test_what_udev_has_not_finished_with_is_not_offered_yet() -> None:
+    young = a_device(node="/dev/fuse", number="c 10:229", initialized=False)
+    machine = a_machine(young, rules='[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = "misc" }\n')
+    assert beginning(explained(young, machine)) == (
+        "/dev/fuse is not offered\nudev has not finished with it yet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        ('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\n', "no resource takes it"),
+        ("", "no rule file names a resource"),
+    ],
+)
+def test_what_no_resource_takes_goes_nowhere(rules: str, reason: str) -> None:
+    machine = a_machine(a_fuse(), rules=rules)
+    assert beginning(explained(a_fuse(), machine)) == f"/dev/fuse is not offered\n{reason}"
+
+
+def test_a_table_without_conditions_and_a_cdi_device_are_shown_as_what_they_are() -> None:
+    usb, *_, control = a_modem()
+    rules = """
+[[resource]]
+name = "modem"
+match = { usb = { vendor = "2c7c" } }
+group_by = "usb_device"
+cdi = ["vendor.example/modem={ID_SERIAL_SHORT}"]
+[[resource.node]]
+match = { SUBSYSTEM = "tty" }
+optional = true
+[[resource.node]]
+"""
+    text = explained(control, a_machine(usb, control, rules=rules))
+    assert "  CDI device  vendor.example/modem=EC25-17\n" in text
+    assert text.endswith("""
+  [[resource.node]] 1, /dev/{devname}:
+    no  SUBSYSTEM  is 'usbmisc'  wanted: 'tty'
+  [[resource.node]] 2, /dev/{devname}:
+    yes  no conditions
+""")
+
+
+def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
+    dongle = a_usb_serial(0)
+    machine = a_machine(dongle)
+    explanation = explain(dongle, machine.claims, machine.inventory)
+    document = json.loads(json.dumps(as_json(explanation, machine, lambda _: DIALOUT)))
+    opinions = document.pop("opinions")
+    assert document == {
+        "sysPath": dongle.sys_path,
+        "node": "/dev/ttyUSB0",
+        "number": "c 188:0",
+        "subsystem": "tty",
+        "access": {"mode": "0660", "uid": 0, "owner": "root", "gid": 20, "group": "dialout"},
+        "devlinks": ["/dev/serial/by-id/usb-0403_A50285BI-if00-port0"],
+        "resource": "example.com/serial",
+        "id": "serial_A50285BI",
+        "health": "Healthy",
+        "reason": "",
+        "container": {
+            "devices": [
+                {
+                    "containerPath": path,
+                    "hostPath": "/dev/genericdp/serial_A50285BI",
+                    "permissions": "rw",
+                }
+                for path in ("/dev/serial0", "/dev/serial/by-id/usb-0403_A50285BI-if00-port0")
+            ],
+            "mounts": [{"containerPath": "/run/lock", "hostPath": "/run/lock", "readOnly": False}],
+            "envs": {
+                "GENERICDP_EXAMPLE_COM_SERIAL": "/dev/serial0",
+                "GENERICDP_EXAMPLE_COM_SERIAL_IDS": "serial_A50285BI.0",
+                "SERIAL": "A50285BI",
+            },
+            "annotations": {"example.com/port": "pci-0000:00:14.0-usb-0:2:1.0"},
+            "cdiDevices": [],
+            "supplementalGroups": [20],
+            "onlyForRoot": [],
+            "notWithUserNamespaces": ["/dev/serial0"],
+        },
+    }
+    assert [(opinion["resource"], opinion["takes"]) for opinion in opinions] == [
+        ("example.com/serial", True),
+        ("example.com/any-tty", True),
+        ("example.com/modem", False),
+    ]
+    assert opinions[2]["match"] == {
+        "holds": False,
+        "alternatives": [
+            [{"key": "usb.vendor", "wanted": "'2c7c'", "actual": "0403", "holds": False}],
+        ],
+    }
+
+
+def test_this_machines_null_device_can_be_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Through the real udev, and by any name that leads to it."""
+    rules = tmp_path / "50-null.toml"
+    rules.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
+    rules.chmod(0o644)
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    for name in ("/dev/null", "null", "/sys/class/mem/null", str(link)):
+        assert main(["explain", "--rules", str(rules), name]) == 0
+        first = capsys.readouterr().out.splitlines()[0]
+        assert first == "/dev/null goes to genericdp.io/null as device null_null"
+
+
+def test_a_device_that_no_rule_of_this_machine_takes_has_status_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "--json", "--rules", str(tmp_path), "/dev/null"]) == 1
+    assert json.loads(capsys.readouterr().out)["reason"] == "no rule file names a resource"
+    assert main(["explain", "--rules", str(tmp_path), "/dev/null"]) == 1
+    assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file names a resource"
+
+
+def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
+    usb, *nodes = a_modem()
+    machine = a_machine(usb, *nodes)
+    found = named("1-4", machine)
+    assert not isinstance(found, UdevDevice | Absent)
+    stream = io.StringIO()
+    show_all(
+        [explain(each, machine.claims, machine.inventory) for each in found],
+        machine,
+        Output(stream, width=80),
+    )
+
+    assert stream.getvalue().startswith("""\
+/dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17
+/dev/ttyUSB2 goes to example.com/any-tty as device any-tty_EC25-17.if01
+/dev/ttyUSB3 goes to example.com/modem as a part of device modem_EC25-17
+/dev/cdc-wdm0 goes to example.com/modem as a part of device modem_EC25-17
+/dev/bus/usb/001/009 is not offered: no resource takes it; for example.com/modem
+it matches all but SUBSYSTEM: wanted 'usbmisc', is 'usb'
+
+/dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17
+Healthy
+""")

@@ -1,0 +1,235 @@
+"""`genericdp list`, as it is read."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.machine import Machine, machine_of
+from genericdp.cli.main import main
+from genericdp.cli.output import Output
+from genericdp.cli.verbs.list import as_json, show
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.memory import Memory, Remembered
+from genericdp.core.inventory.offer import Device
+from genericdp.core.rules.settings import Settings
+from tests.scenes.builders import (
+    a_device,
+    a_fuse,
+    a_modem,
+    a_terminal,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
+
+RULES = """
+[[resource]]
+name = "fuse"
+match = { DEVNAME = "/dev/fuse" }
+replicas = 100
+
+[[resource]]
+name = "ftdi"
+match = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }
+
+[[resource]]
+name = "lte-modem"
+match = { usb = { vendor = "2c7c" } }
+group_by = "usb_device"
+
+[[resource]]
+name = "tty"
+match = { SUBSYSTEM = "tty" }
+
+[[resource]]
+name = "disk"
+match = { SUBSYSTEM = "block" }
+"""
+
+
+def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = RULES) -> Machine:
+    settings = Settings(domain="example.com")
+    return machine_of(settings, resources_of(rules), by_sys_path(*devices), memory)
+
+
+def listed(machine: Machine, *, width: int = 80, everything: bool = False) -> str:
+    stream = io.StringIO()
+    show(machine, Output(stream, width=width), everything=everything)
+    return stream.getvalue()
+
+
+def test_every_device_stands_under_its_resource_with_its_nodes_and_links() -> None:
+    unplugged = Remembered("example.com/ftdi", Device("ftdi_B7", links=("ftdi_B7",)))
+    machine = a_machine(
+        a_fuse(),
+        a_usb_serial(0),
+        a_usb_serial(7, port="3.1", serial=None, devnum=5),
+        *a_modem(),
+        memory=Memory({"ftdi_B7": unplugged}),
+    )
+    assert (
+        listed(machine)
+        == """\
+  DEVICE                    HEALTH     NODE                  LINK
+example.com/fuse: 1 device, for 100 containers each
+  fuse_fuse                 Healthy    /dev/fuse
+example.com/ftdi: 3 devices, 1 Unhealthy
+  ftdi_A50285BI             Healthy    /dev/ttyUSB0
+  ftdi_B7                   Unhealthy  -
+    it is unplugged
+  ftdi_port-3-1_go2q7mdnrh  Healthy    /dev/ttyUSB7
+example.com/lte-modem: 1 device
+  lte-modem_EC25-17         Healthy    /dev/ttyUSB1          @if00
+                                       /dev/ttyUSB2          @if01
+                                       /dev/ttyUSB3          @if02
+                                       /dev/cdc-wdm0         @if04-cdc-wdm
+                                       /dev/bus/usb/001/009  @usb
+example.com/tty: no device
+example.com/disk: no device
+
+Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.
+
+Taken by several rules, the first in file order has them:
+  example.com/ftdi, not example.com/tty
+    /dev/ttyUSB0, /dev/ttyUSB7
+  example.com/lte-modem, not example.com/tty
+    /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3
+"""
+    )
+
+
+def test_what_is_taken_but_not_offered_is_said_with_its_reason_once() -> None:
+    disks = [
+        a_device(f"/sys/devices/virtual/block/loop{n}", subsystem="block", node=f"/dev/loop{n}")
+        for n in (10, 9)
+    ]
+    machine = a_machine(*disks, rules='[[resource]]\nname = "disk"\nmatch = { SUBSYSTEM = "block" }\n')
+    assert (
+        listed(machine, width=60)
+        == """\
+  DEVICE  HEALTH  NODE  LINK
+example.com/disk: no device
+
+Taken by a rule, but not offered:
+  example.com/disk: it gives its holder the whole host; the
+  rule lacks 'allow_dangerous = true'
+    /dev/loop9, /dev/loop10
+"""
+    )
+
+
+def test_all_shows_what_no_rule_takes_and_what_it_is() -> None:
+    machine = a_machine(
+        a_terminal(10),
+        a_terminal(9),
+        a_usb_serial(3),
+        rules='[[resource]]\nname = "x"\nmatch = { DRIVER = "x" }\n',
+    )
+    assert (
+        listed(machine, everything=True).partition("\n\n")[2]
+        == """\
+Taken by no rule:
+  /dev/bus/usb/001/004  usb  usb 0403:6001 serial A50285BI
+  /dev/ttyUSB3          tty  usb 0403:6001 serial A50285BI
+  /dev/vcs9             vc
+  /dev/vcs10            vc
+"""
+    )
+
+
+def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
+    machine = a_machine(a_usb_serial(serial="\x1b[2J\nroot"))
+    assert "\x1b" not in listed(machine, everything=True)
+    assert r"serial \x1b[2J\nroot" in listed(machine, everything=True)
+
+
+def test_without_resources_there_is_one_line() -> None:
+    assert listed(a_machine(a_fuse(), rules="")) == (
+        "no resources: no rule file names one; 'genericdp suggest' writes rules\n"
+    )
+
+
+def test_json_has_everything_that_the_list_has() -> None:
+    machine = a_machine(a_usb_serial(0), rules=RULES)
+    document = json.loads(json.dumps(as_json(machine, everything=True)))
+    ftdi = document["resources"][1]
+    assert ftdi == {
+        "name": "example.com/ftdi",
+        "description": "",
+        "replicas": 1,
+        "file": "50-test.toml",
+        "line": ftdi["line"],
+        "devices": [
+            {
+                "id": "ftdi_A50285BI",
+                "health": "Healthy",
+                "reason": "",
+                "numaNode": None,
+                "nodes": [
+                    {
+                        "path": "/dev/ttyUSB0",
+                        "number": "c 188:0",
+                        "link": "/dev/genericdp/ftdi_A50285BI",
+                        "permissions": "rw",
+                        "sysPath": a_usb_serial(0).sys_path,
+                    }
+                ],
+                "links": ["/dev/genericdp/ftdi_A50285BI"],
+            }
+        ],
+    }
+    assert document["overlaps"] == [
+        {"node": "/dev/ttyUSB0", "goesTo": "example.com/ftdi", "notTo": ["example.com/tty"]}
+    ]
+    assert document["notOffered"] == []
+    assert document["toldApartByOrder"] == []
+    assert [entry["node"] for entry in document["notTaken"]] == ["/dev/bus/usb/001/004"]
+
+
+def test_this_machine_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """/dev/null is there on every machine; the list finds it through the real udev."""
+    assert main(["list", "--json", "--all"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {"node": "/dev/null", "subsystem": "mem", "sysPath": "/sys/devices/virtual/mem/null"} in document[
+        "notTaken"
+    ]
+
+
+def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = tmp_path / "50-good.toml", tmp_path / "60-bad.toml"
+    good.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
+    bad.write_text('[[resource]]\nnmae = "x"\nmatch = { DEVNAME = "/dev/null" }\n')
+    for path in (tmp_path, good, bad):
+        path.chmod(0o755)
+    assert main(["list", "--rules", str(tmp_path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == (
+        "  DEVICE     HEALTH   NODE       LINK\n"
+        "genericdp.io/null: 1 device\n"
+        "  null_null  Healthy  /dev/null\n"
+        "\n"
+        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
+    )
+    assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
+
+
+def test_what_follows_from_a_memory_that_cannot_be_read_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "genericdp.toml"
+    settings.write_text(f'state_dir = "{tmp_path}"\n')
+    (tmp_path / "memory.json").mkdir()
+    rules = tmp_path / "rules.d"
+    rules.mkdir()
+    for path in (tmp_path, settings, rules):
+        path.chmod(0o755)
+    assert main(["list", "--config", str(settings), "--rules", str(rules)]) == 0
+    err = " ".join(capsys.readouterr().err.split())
+    assert err == (
+        f"note: cannot read '{tmp_path}/memory.json': Is a directory; "
+        "unplugged devices are not shown, and ids of twins may differ"
+    )

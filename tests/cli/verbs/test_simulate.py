@@ -1,0 +1,187 @@
+"""`genericdp simulate` from the outside: what it prints for this machine's /dev/null."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.usage import UsageError
+from genericdp.cli.verbs.simulate import run
+
+SIMULATE = [sys.executable, "-m", "genericdp", "simulate"]
+RULES = """
+[[resource]]
+name = "null"
+match = { DEVNAME = "/dev/null" }
+replicas = 2
+env = { SAYS = "hello {id}" }
+"""
+
+
+def simulate(rules: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "genericdp",
+        "simulate",
+        "--rules",
+        str(rules),
+        "--for",
+        "0.2",
+        *arguments,
+    ]
+    wide = {**os.environ, "COLUMNS": "132"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=wide)
+
+
+def shown(result: subprocess.CompletedProcess[str]) -> str:
+    """What was printed, without what is different each time, and without the log."""
+    lines = [line for line in result.stdout.splitlines() if not re.match(r"\d{4}-\d\d-\d\d ", line)]
+    return re.sub(r"/tmp/gdp-\w+", "ROOT", "\n".join(lines))
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    file = tmp_path / "50-null.toml"
+    file.write_text(RULES)
+    file.chmod(0o644)
+    return file
+
+
+def test_it_shows_the_node_and_what_a_container_gets(rules: Path) -> None:
+    result = simulate(rules, "--allocate", "null=1")
+    assert shown(result) == (
+        "The node offers:\n"
+        "\n"
+        "  RESOURCE           CAPACITY  ALLOCATABLE\n"
+        "  genericdp.io/null  2         2\n"
+        "\n"
+        "pod-1 asks for genericdp.io/null=1: Running\n"
+        "\n"
+        "  device  /dev/null  c 1:3 rw\n"
+        "    from  ROOT/links/null_null -> /dev/null\n"
+        "  env     GENERICDP_GENERICDP_IO_NULL=/dev/null\n"
+        "  env     GENERICDP_GENERICDP_IO_NULL_IDS=null_null.0\n"
+        "  env     SAYS=hello null_null.0\n"
+        "\n"
+        "Plug something in, pull it out, edit a rule. It ends after 0.2 s."
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) -> None:
+    result = simulate(rules, "--allocate", "null=3")
+    assert "pod-1 asks for genericdp.io/null=3: Failed" in shown(result)
+    assert result.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("nul", "; did you mean 'genericdp.io/null'?"), ("vendor.example/modem", "")]
+)
+def test_what_the_node_does_not_offer_keeps_a_pod_pending(rules: Path, name: str, hint: str) -> None:
+    result = simulate(rules, "--allocate", name)
+    full = name if "/" in name else f"genericdp.io/{name}"
+    assert f"pod-1 asks for {full}=1: Pending, the node does not offer it{hint}\n\nPlug" in shown(result)
+    assert result.returncode == 1
+
+
+def test_a_bad_rule_file_is_shown_and_is_status_1(rules: Path) -> None:
+    rules.write_text(RULES.replace("match", "mach"))
+    result = simulate(rules)
+    assert "unknown key 'mach' in [[resource]]" in result.stdout
+    assert "nothing: no rule file names a resource" in result.stdout
+    assert result.returncode == 1
+
+
+def test_it_leaves_nothing_behind(rules: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    command = [*SIMULATE, "--rules", str(rules), "--for", "0.1"]
+    subprocess.run(command, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, check=True)
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["null=none", "=1", "null=0"])
+def test_what_is_no_count_is_a_usage_error(rules: Path, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(
+            allocate=[text],
+            runtime="containerd",
+            seconds=0.1,
+            json=False,
+            rules=[str(rules)],
+            config=None,
+            domain=None,
+        )
+    assert str(caught.value) == f"'{text}' is no NAME=COUNT"
+    assert caught.value.hint == "for example --allocate ftdi=2"
+
+
+def test_programs_get_the_node_and_its_pods(rules: Path) -> None:
+    command = [*SIMULATE, "--json", "--rules", str(rules), "--allocate", "null", "--allocate", "null=3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    document = json.loads(re.sub(r"/tmp/gdp-\w+", "ROOT", done.stdout))
+    failed = document["pods"].pop()
+    assert (failed["phase"], failed["container"]) == ("Failed", None)
+    assert document == {
+        "resources": [{"name": "genericdp.io/null", "capacity": 2, "allocatable": 2}],
+        "notRegistered": [],
+        "pods": [
+            {
+                "name": "pod-1",
+                "resource": "genericdp.io/null",
+                "count": 1,
+                "phase": "Running",
+                "message": "",
+                "container": {
+                    "devices": [
+                        {
+                            "containerPath": "/dev/null",
+                            "hostPath": "ROOT/links/null_null",
+                            "node": "/dev/null",
+                            "number": "c 1:3",
+                            "permissions": "rw",
+                        }
+                    ],
+                    "mounts": [],
+                    "envs": {
+                        "GENERICDP_GENERICDP_IO_NULL": "/dev/null",
+                        "GENERICDP_GENERICDP_IO_NULL_IDS": "null_null.0",
+                        "SAYS": "hello null_null.0",
+                    },
+                    "annotations": {},
+                    "cdiDevices": [],
+                },
+            }
+        ],
+    }
+
+
+def test_what_is_wrong_with_the_rules_does_not_break_the_document(rules: Path) -> None:
+    rules.write_text(RULES.replace("match", "mach"))
+    done = subprocess.run(
+        [*SIMULATE, "--json", "--rules", str(rules)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert json.loads(done.stdout) == {"resources": [], "notRegistered": [], "pods": []}
+    assert "unknown key 'mach' in [[resource]]" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_document_is_for_programs_a_time_for_people(rules: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(
+            allocate=[],
+            runtime="cri-o",
+            seconds=1.0,
+            json=True,
+            rules=[str(rules)],
+            config=None,
+            domain=None,
+        )
+    assert str(caught.value) == "--json ends by itself"
+    assert caught.value.hint == "--for is for people"

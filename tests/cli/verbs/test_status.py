@@ -1,0 +1,364 @@
+"""`genericdp status`: what is shown of a report, and what is said when there is none."""
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from genericdp.cli.main import main
+from genericdp.cli.output import Output
+from genericdp.cli.verbs import status as verb
+from genericdp.status import client
+from genericdp.status.control import SOCKET
+from tests.cli.daemons import a_daemon_that_says, config
+
+WELL: dict[str, Any] = {
+    "version": "1.2.3",
+    "pid": 1234,
+    "since": "2026-11-21T09:00:00Z",
+    "time": "2026-11-21T12:00:00Z",
+    "state": "serving",
+    "standingByFor": "",
+    "well": True,
+    "complaints": [],
+    "kubelet": {
+        "there": True,
+        "since": "2026-11-21T10:00:00Z",
+        "directory": "/var/lib/kubelet/x",
+    },
+    "udev": {"heard": True, "since": "2026-11-21T09:00:00Z", "reason": ""},
+    "podResources": {"answers": True, "socket": "/var/lib/kubelet/pod-resources/kubelet.sock"},
+    "rules": {
+        "lastGood": "2026-11-21T09:00:00Z",
+        "files": [
+            {
+                "path": "/etc/genericdp/rules.d/60-ftdi.toml",
+                "digest": "0123456789ab",
+                "since": "2026-11-21T09:00:00Z",
+                "outdated": False,
+                "resources": ["genericdp.io/ftdi"],
+            }
+        ],
+        "problems": [],
+    },
+    "linkDirectory": "/dev/genericdp",
+    "resources": [
+        {
+            "name": "genericdp.io/ftdi",
+            "description": "",
+            "replicas": 1,
+            "registered": True,
+            "since": "2026-11-21T10:00:00Z",
+            "phase": "registered",
+            "error": "",
+            "stuck": False,
+            "streams": 1,
+            "lists": 3,
+            "devices": [
+                {
+                    "id": "ftdi_A50285BI",
+                    "health": "Healthy",
+                    "reason": "",
+                    "since": "2026-11-21T11:58:00Z",
+                    "numaNode": None,
+                    "nodes": [
+                        {"path": "/dev/ttyUSB0", "present": True, "link": "/dev/genericdp/ftdi_A50285BI"}
+                    ],
+                    "links": ["/dev/genericdp/ftdi_A50285BI"],
+                    "heldBy": [
+                        {"id": "ftdi_A50285BI", "namespace": "plant", "pod": "reader-0", "container": "main"}
+                    ],
+                }
+            ],
+        }
+    ],
+    "notOffered": [],
+    "said": [],
+}
+
+UNWELL: dict[str, Any] = {
+    **WELL,
+    "well": False,
+    "complaints": [
+        "genericdp.io/modem is not registered: no such resource",
+        "udev cannot be heard: it is away",
+    ],
+    "kubelet": {**WELL["kubelet"], "there": False},
+    "udev": {"heard": False, "since": "2026-11-21T11:59:30Z", "reason": "it is away"},
+    "podResources": {**WELL["podResources"], "answers": False},
+    "rules": {
+        "lastGood": None,
+        "files": [
+            {**WELL["rules"]["files"][0], "outdated": True},
+            {"path": "/etc/genericdp/rules.d/70-new.toml", "digest": "", "since": None, "outdated": False},
+        ],
+        "problems": [],
+    },
+    "resources": [
+        {
+            **WELL["resources"][0],
+            "name": "genericdp.io/modem",
+            "registered": False,
+            "phase": "waiting for the kubelet",
+            "error": "no such resource",
+            "replicas": 4,
+            "devices": [
+                {
+                    "id": "modem_1",
+                    "health": "Unhealthy",
+                    "reason": "it is unplugged",
+                    "since": "2026-11-19T11:58:00Z",
+                    "nodes": [
+                        {"path": "/dev/ttyUSB2", "present": False, "link": "/dev/genericdp/modem_1@if02"},
+                        {"path": "/dev/cdc-wdm0", "present": True, "link": "/dev/genericdp/modem_1@if04"},
+                    ],
+                    "heldBy": [],
+                }
+            ],
+        },
+        {**WELL["resources"][0], "name": "genericdp.io/none", "devices": []},
+    ],
+    "notOffered": [{"node": "/dev/x", "resource": "genericdp.io/x", "reason": "it has no property Y"}],
+    "said": [
+        {
+            "time": "2026-11-21T11:50:00Z",
+            "level": "error",
+            "message": "resource is not registered",
+            "fields": {"resource": "genericdp.io/modem", "hint": "not shown"},
+            "count": 7,
+        }
+    ],
+}
+
+
+#: Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+DEAF_TO_NOTHING = ("env", "--default-signal=INT")
+
+
+def shown(report: Mapping[str, Any], width: int = 80) -> str:
+    stream = io.StringIO()
+    verb.show(report, Output(stream, width=width))
+    return stream.getvalue()
+
+
+def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
+    assert shown(WELL) == (
+        "genericdp 1.2.3 serves this node; it runs for 3 h as process 1234\n"
+        "All is well.\n"
+        "\n"
+        "  kubelet  here for 2 h\n"
+        "  udev     heard for 3 h\n"
+        "  pods     known from the kubelet\n"
+        "\n"
+        "  DEVICE         HEALTH   FOR    NODE          HELD BY\n"
+        "genericdp.io/ftdi: registered for 2 h; 1 device\n"
+        "  ftdi_A50285BI  Healthy  2 min  /dev/ttyUSB0  plant/reader-0/main\n"
+        "\n"
+        "Stable links: /dev/genericdp/DEVICE.\n"
+        "\n"
+        "Rule files, and the version of each that is in force:\n"
+        "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h\n"
+    )
+
+
+def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
+    assert shown(UNWELL) == (
+        "genericdp 1.2.3 serves this node; it runs for 3 h as process 1234\n"
+        "- genericdp.io/modem is not registered: no such resource\n"
+        "- udev cannot be heard: it is away\n"
+        "\n"
+        "  kubelet  away for 2 h, waiting for it in /var/lib/kubelet/x\n"
+        "  udev     not heard for 30 s: it is away\n"
+        "  pods     not known: nobody answers on\n"
+        "           /var/lib/kubelet/pod-resources/kubelet.sock\n"
+        "\n"
+        "  DEVICE   HEALTH     FOR  NODE              LINK   HELD BY\n"
+        "genericdp.io/modem: waiting for the kubelet: no such resource; 1 device, 1\n"
+        "Unhealthy, for 4 containers each\n"
+        "  modem_1  Unhealthy  2 d  was /dev/ttyUSB2  @if02  ?\n"
+        "                           /dev/cdc-wdm0     @if04\n"
+        "    it is unplugged\n"
+        "genericdp.io/none: registered for 2 h; no device\n"
+        "\n"
+        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
+        "\n"
+        "Rule files, and the version of each that is in force:\n"
+        "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h, before a mistake\n"
+        "  /etc/genericdp/rules.d/70-new.toml   none          it has a mistake\n"
+        "\n"
+        "Taken by a rule, but not offered:\n"
+        "  /dev/x: genericdp.io/x: it has no property Y\n"
+        "\n"
+        "Warnings and errors, the latest first:\n"
+        "  10 min ago  resource is not registered: resource=genericdp.io/modem (7 times)\n"
+    )
+    assert max(len(line) for line in shown(UNWELL).splitlines()) <= 80
+
+
+def test_one_that_stands_by_says_for_whom() -> None:
+    report = {**WELL, "state": "standing by", "standingByFor": "process 1 on a", "resources": []}
+    report["rules"] = {**WELL["rules"], "files": []}
+    assert shown(report) == (
+        "genericdp 1.2.3 stands by while process 1 on a serves this node; it runs for 3 h\n"
+        "as process 1234\n"
+        "All is well.\n"
+    )
+
+
+def test_a_kubelet_that_has_only_begun_is_not_believed_that_nobody_holds_anything() -> None:
+    report = {**WELL, "kubelet": {**WELL["kubelet"], "since": "2026-11-21T11:59:00Z"}}
+    assert "\n  pods     the kubelet has only begun: it may not know all of them yet\n" in shown(report)
+
+
+def test_without_rules_that_is_said() -> None:
+    report = {**WELL, "resources": []}
+    assert "\nno resources: no rule file names one\n" in shown(report)
+
+
+@pytest.mark.parametrize(("report", "status"), [(WELL, 0), (UNWELL, 1)], ids=["well", "unwell"])
+def test_the_exit_status_says_whether_all_is_well(
+    short_dir: Path, capsys: pytest.CaptureFixture[str], report: Mapping[str, Any], status: int
+) -> None:
+    with a_daemon_that_says(short_dir, json.dumps({"status": report}).encode() + b"\n") as asked:
+        assert main(["status", "--json", "--config", config(short_dir)]) == status
+    assert asked == [b'{"ask": "status"}\n']
+    assert json.loads(capsys.readouterr().out) == report
+
+
+def test_quiet_prints_only_what_is_wrong(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with a_daemon_that_says(short_dir, json.dumps({"status": UNWELL}).encode() + b"\n"):
+        assert main(["status", "--quiet", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().out == "".join(f"{line}\n" for line in UNWELL["complaints"])
+
+
+def test_watching_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--watch"]) == 2
+    assert capsys.readouterr().err == (
+        "genericdp: error: --watch is for a terminal\n"
+        "  hint: for programs, 'genericdp monitor --json' follows changes\n"
+    )
+
+
+def test_that_no_daemon_runs_is_said_with_what_to_do(
+    short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().err == (
+        f"genericdp: error: no genericdp runs on this node: there is no '{short_dir}/{SOCKET}'\n"
+        "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
+    )
+
+
+def test_that_it_runs_no_more_is_said(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(f"{short_dir}/{SOCKET}")
+    assert main(["status", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().err == (
+        "genericdp: error: no genericdp runs on this node any more: nobody listens on "
+        f"'{short_dir}/{SOCKET}'\n"
+        "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
+    )
+
+
+def test_who_may_not_ask_is_told_so(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short_dir.chmod(0o755)
+    options = ["status", "--config", config(short_dir)]
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{short_dir}/{SOCKET}")
+        os.chmod(f"{short_dir}/{SOCKET}", 0o600)
+        listening.listen()
+        os.seteuid(65534)
+        try:
+            assert main(options) == 1
+        finally:
+            os.seteuid(0)
+    assert capsys.readouterr().err == (
+        f"genericdp: error: you may not ask the daemon on '{short_dir}/{SOCKET}'\n"
+        "  hint: root may: sudo genericdp status\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [(b"", "it hung up"), (b"hello\n", "it hung up"), (b"[]\n", "it hung up"), (b'{"error": "x"}\n', "x")],
+)
+def test_an_answer_that_is_none_is_said(
+    short_dir: Path, capsys: pytest.CaptureFixture[str], answer: bytes, why: str
+) -> None:
+    with a_daemon_that_says(short_dir, answer):
+        assert main(["status", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().err == (
+        f"genericdp: error: what answers on '{short_dir}/{SOCKET}' gives no status: {why}\n"
+        "  hint: 'journalctl -u genericdp' says what it is doing\n"
+    )
+
+
+def test_one_that_does_not_answer_is_not_waited_for(
+    short_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PATIENCE_S", 0.05)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{short_dir}/{SOCKET}")
+        listening.listen()
+        assert main(["status", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().err == (
+        f"genericdp: error: the daemon does not answer on '{short_dir}/{SOCKET}': "
+        "it took longer than 0.05 s\n"
+        "  hint: 'journalctl -u genericdp' says what it is doing\n"
+    )
+
+
+def test_a_screen_is_filled_from_its_top_and_no_further(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LINES", "6")
+    monkeypatch.setenv("COLUMNS", "80")
+    verb._show_screen("".join(f"{n}\n" for n in range(10)))
+    shown = capsys.readouterr().out
+    assert shown.replace("\x1b[K", "") == (
+        "\x1b[H0\n1\n2\n… and 7 more lines: 'genericdp status' shows all\n\nEvery 2 s; Ctrl-C ends it.\x1b[J"
+    )
+    assert shown.count("\n") + 1 == shown.count("\x1b[K") == 6
+
+
+def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(short_dir: Path) -> None:
+    """At a real terminal, of 80 columns and 30 lines."""
+    options = ["--config", config(short_dir)]
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(theirs, (30, 80))
+    watching = subprocess.Popen(
+        [*DEAF_TO_NOTHING, sys.executable, "-m", "genericdp", "status", "--watch", *options],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+    )
+    os.close(theirs)
+    try:
+        with os.fdopen(ours, "rb", buffering=0) as terminal:
+            assert "no genericdp runs on this node" in read_until(terminal, "Ctrl-C ends it.")
+            with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
+                shown = read_until(terminal, "0123456789ab")
+            assert "All is well." in shown
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(timeout=20) == 130
+    finally:
+        watching.kill()
+        watching.wait()
+
+
+def read_until(terminal: io.RawIOBase | io.FileIO, text: str) -> str:
+    """What a terminal shows up to a text."""
+    shown = ""
+    while text not in shown:
+        shown += (terminal.read(4096) or b"").decode("utf-8", "replace")
+    return shown

@@ -1,0 +1,153 @@
+"""`genericdp suggest`, as it is read and as programs read it."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.machine import Machine, look, machine_of
+from genericdp.cli.main import main
+from genericdp.cli.output import Output
+from genericdp.cli.verbs.suggest import as_json, remarks, show, subject
+from genericdp.core.rules.settings import Settings
+from genericdp.core.suggest.suggestion import Present, suggest
+from genericdp.errors import GenericdpError
+from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.suggestions import assert_takes_exactly
+
+
+def a_machine(rules: str = "") -> Machine:
+    dongle = a_usb_serial(0)
+    usb = dongle.usb_device
+    assert usb is not None
+    devices = by_sys_path(a_fuse(), dongle, usb, *a_modem(), a_usb_device("7", serial="alone", devnum=20))
+    return machine_of(Settings(domain="example.com"), resources_of(rules) if rules else (), devices)
+
+
+@pytest.mark.parametrize(
+    ("word", "node"),
+    [
+        ("/dev/ttyUSB0", "/dev/ttyUSB0"),
+        ("ttyUSB0", "/dev/ttyUSB0"),
+        ("/dev/bus/usb/001/009", "/dev/bus/usb/001/009"),
+        ("1-2", "/dev/ttyUSB0"),
+        ("1-4", "/dev/cdc-wdm0"),
+        ("1-7", "/dev/bus/usb/001/020"),
+    ],
+)
+def test_a_node_means_itself_and_a_usb_device_what_it_brings(word: str, node: str) -> None:
+    assert subject(word, a_machine()).device_node == node
+
+
+def test_what_is_several_devices_is_not_guessed() -> None:
+    with pytest.raises(GenericdpError) as raised:
+        subject("usb1", a_machine())
+
+    assert str(raised.value) == "'usb1' is not a device node, and has several devices below it"
+    assert raised.value.hint == (
+        "name one of them: /dev/bus/usb/001/004, /dev/bus/usb/001/009, /dev/bus/usb/001/020, "
+        "/dev/cdc-wdm0, /dev/ttyUSB0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3"
+    )
+
+
+def test_a_rule_that_takes_it_already_is_named() -> None:
+    machine = a_machine('[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = ["tty", "usbmisc"] }')
+    present = Present(machine.devices, "example.com")
+
+    assert list(remarks(suggest(subject("1-4", machine), present), machine)) == [
+        (
+            "/dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3 goes to example.com/any already; "
+            "where two rules take a node, the first in file order has it"
+        )
+    ]
+
+
+def test_the_form_for_programs() -> None:
+    machine = a_machine()
+    suggestion = suggest(subject("/dev/fuse", machine), Present(machine.devices, "example.com"))
+
+    assert as_json(suggestion, machine) == {
+        "resource": "example.com/fuse",
+        "file": "/etc/genericdp/rules.d/50-fuse.toml",
+        "text": suggestion.text,
+        "nodes": ["/dev/fuse"],
+        "groupBy": "node",
+        "knownBy": "name",
+        "rivals": [],
+        "reasons": ["By name: the kernel always gives it this one."],
+        "remarks": [],
+    }
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_comments_are_fainter_than_rules() -> None:
+    terminal = Terminal()
+    show('# why\n[[resource]]\nname = "x"\n', Output(terminal, environment={}))
+
+    assert terminal.getvalue() == '\x1b[2m# why\x1b[0m\n[[resource]]\nname = "x"\n'
+
+
+# On this machine
+
+
+def test_every_device_of_this_machine_has_a_rule_that_takes_it_and_no_other() -> None:
+    machine = look(rules=[], config=None, domain="example.com")
+    present = Present(machine.devices, "example.com")
+    nodes = [node for node in present.nodes if node.initialized]
+    assert nodes
+    for node in nodes:
+        suggestion = suggest(node, present)
+        assert_takes_exactly(suggestion.text, machine.devices, suggestion.group.nodes)
+
+
+def test_what_is_printed_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, empty = tmp_path / "50-null.toml", tmp_path / "empty"
+    empty.mkdir()
+
+    assert main(["suggest", "/dev/null", "--rules", str(empty)]) == 0
+    rules.write_text(capsys.readouterr().out)
+
+    assert main(["check", str(rules)]) == 0
+    capsys.readouterr()
+    assert main(["list", "--json", "--rules", str(rules)]) == 0
+    (resource,) = json.loads(capsys.readouterr().out)["resources"]
+    assert resource["name"] == "genericdp.io/null"
+    assert [node["path"] for device in resource["devices"] for node in device["nodes"]] == ["/dev/null"]
+
+
+def test_the_starter_file_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules, empty = tmp_path / "90-found.toml", tmp_path / "empty"
+    empty.mkdir()
+
+    assert main(["suggest", "--all", "--rules", str(empty)]) == 0
+    text = capsys.readouterr().out
+    rules.write_text(text)
+    assert main(["suggest", "--all", "--json", "--rules", str(empty)]) == 0
+    assert json.loads(capsys.readouterr().out) == {"text": text}
+
+    assert main(["check", str(rules)]) == 0
+    capsys.readouterr()
+    assert main(["suggest", "--all", "--rules", str(rules)]) == 0
+    assert capsys.readouterr().out.startswith("# There is nothing here that a rule should be written for.\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "/dev/null"], ["--all", "--node"]])
+def test_one_device_or_all(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suggest", *arguments]) == 2
+    assert capsys.readouterr().err == (
+        "genericdp: error: suggest takes a DEVICE or --all\n"
+        "  hint: 'genericdp list --all' shows what no rule takes\n"
+    )
+
+
+def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["suggest", "/dev/ttyUSB99"]) == 1
+    assert capsys.readouterr().err == (
+        "genericdp: error: there is no '/dev/ttyUSB99'\n"
+        "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
+    )

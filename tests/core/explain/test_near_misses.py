@@ -1,0 +1,126 @@
+"""What comes near to what a resource takes."""
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.explain.near_misses import near_misses, wants
+from genericdp.core.inventory.claims import Claims
+from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_serial, resources_of
+
+
+def near(rules: str, *nodes: UdevDevice) -> list[str]:
+    """The near misses of the first resource."""
+    claims = Claims(resources_of(rules))
+    misses = near_misses(claims.resources[0], nodes, claims)
+    return [f"{miss.node.device_node} {miss}" for miss in misses]
+
+
+METER = """
+[[resource]]
+name = "meter"
+match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001", serial = "A" } }
+"""
+
+
+def test_what_fails_by_one_condition_is_near() -> None:
+    assert near(METER, a_usb_serial(0, product="6015", serial="A"), a_fuse(), a_terminal()) == [
+        "/dev/ttyUSB0 matches all but usb.product: wanted '6001', is '6015'"
+    ]
+
+
+def test_what_fails_by_two_of_four_is_near_while_nothing_is_nearer() -> None:
+    far, nearer = a_usb_serial(0, product="6015", serial="B"), a_usb_serial(1, port="3", serial="B")
+
+    assert near(METER, far) == [
+        (
+            "/dev/ttyUSB0 matches all but usb.product: wanted '6001', is '6015'; and usb.serial: wanted "
+            "'A', is 'B'"
+        )
+    ]
+    assert near(METER, far, nearer) == ["/dev/ttyUSB1 matches all but usb.serial: wanted 'A', is 'B'"]
+
+
+def test_a_unit_without_what_is_wanted_is_nearer_than_what_has_nothing_else_of_it() -> None:
+    console = a_device("/sys/devices/virtual/tty/tty7", subsystem="tty", node="/dev/tty7", number="c 4:7")
+
+    assert near(METER, console) == []
+    assert near(METER, console, a_usb_serial(0, serial=None)) == [
+        "/dev/ttyUSB0 matches all but usb.serial: wanted 'A', is not there"
+    ]
+
+
+def test_what_has_none_of_it_is_not_near() -> None:
+    assert near('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/x" }', a_fuse()) == []
+
+
+def test_of_several_alternatives_the_nearest_one_counts() -> None:
+    rules = """
+[[resource]]
+name = "x"
+match = [{ SUBSYSTEM = "tty", DEVNAME = "/dev/x" }, { SUBSYSTEM = "misc", DEVNAME = "/dev/f" }]
+"""
+    assert near(rules, a_fuse()) == ["/dev/fuse matches all but DEVNAME: wanted '/dev/f', is '/dev/fuse'"]
+
+
+def test_a_node_for_which_no_node_table_has_a_place_is_near() -> None:
+    rules = """
+[[resource]]
+name = "modem"
+match = { usb = { vendor = "2c7c" } }
+[[resource.node]]
+match = { SUBSYSTEM = "tty", usb = { interface = "09" } }
+"""
+    assert near(rules, a_modem()[1]) == ["/dev/ttyUSB1 matches all but usb.interface: wanted '09', is '00'"]
+
+
+def test_what_matches_and_goes_to_another_resource_is_nearest() -> None:
+    rules = """
+[[resource]]
+name = "b"
+match = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }
+[[resource]]
+name = "a"
+match = { usb = { vendor = "2c7c" } }
+"""
+    assert near(rules, *a_modem(), a_usb_serial(9)) == [
+        f"/dev/ttyUSB{n} matches all but usb.vendor: wanted '0403', is '2c7c' (it goes to example.com/a)"
+        for n in (1, 2, 3)
+    ]
+
+
+def test_what_another_resource_has_is_nearest() -> None:
+    rules = """
+[[resource]]
+name = "first"
+match = { SUBSYSTEM = "tty" }
+[[resource]]
+name = "last"
+match = { SUBSYSTEM = "tty" }
+"""
+    both = Claims(resources_of(rules))
+    first, last = both.resources
+    assert [str(each) for each in near_misses(last, [a_usb_serial(9)], both)] == [
+        "matches, but goes to example.com/first"
+    ]
+    assert near_misses(first, [a_usb_serial(9)], both) == ()
+
+
+def test_what_udev_has_not_finished_with_matches_and_goes_nowhere_yet() -> None:
+    fuse = a_device(node="/dev/fuse", number="c 10:229", initialized=False)
+
+    assert near('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }', fuse) == ["/dev/fuse matches"]
+
+
+def test_what_a_resource_wants_is_said_without_any_device() -> None:
+    (resource,) = resources_of(
+        """
+[[resource]]
+name = "x"
+match = [
+  { usb = { vendor = "2c7c", product = ["0125", "0121"] }, SUBSYSTEM = { not = "usb" } },
+  { "ATTR{name}" = { regex = "a+" }, parent = { DRIVER = "x", parent = { SUBSYSTEM = "pci" } } },
+]
+"""
+    )
+    assert wants(resource) == (
+        "usb.vendor '2c7c', usb.product '0125' or '0121', SUBSYSTEM not 'usb'",
+        "ATTR{name} regex 'a+', parent.DRIVER 'x', parent.parent.SUBSYSTEM 'pci'",
+    )

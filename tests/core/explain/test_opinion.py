@@ -1,0 +1,108 @@
+"""What every resource makes of a udev device."""
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.explain.opinion import Explanation, explain, holds
+from genericdp.core.inventory.build import build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.rules.match import Verdict
+from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_serial, by_sys_path, resources_of
+
+
+def explained(subject: UdevDevice, rules: str, *others: UdevDevice) -> Explanation:
+    claims = Claims(resources_of(rules))
+    return explain(subject, claims, build(claims, by_sys_path(subject, *others), "example.com"))
+
+
+TWO_TAKERS = """
+[[resource]]
+name = "first"
+match = { SUBSYSTEM = "tty" }
+[[resource]]
+name = "second"
+match = { usb = { vendor = "0403" } }
+"""
+
+
+def test_the_first_resource_in_file_order_that_takes_a_device_has_it() -> None:
+    explanation = explained(a_usb_serial(), TWO_TAKERS)
+    assert [resource.short_name for resource in explanation.taken_by] == ["first", "second"]
+    assert explanation.offer is not None
+    assert explanation.offer.resource.short_name == "first"
+    assert explanation.device is not None
+    assert explanation.device.id == "first_A50285BI"
+    assert explanation.refusal == ""
+
+
+def test_the_verdicts_are_those_of_the_conditions() -> None:
+    explanation = explained(a_terminal(), TWO_TAKERS)
+    assert explanation.taken_by == ()
+    assert [opinion.match for opinion in explanation.opinions] == [
+        ((Verdict("SUBSYSTEM", "'tty'", False, "vc"),),),
+        ((Verdict("usb.vendor", "'0403'", False, None),),),
+    ]
+
+
+def test_the_nearest_miss_comes_first_and_what_is_equally_near_stays_in_file_order() -> None:
+    explanation = explained(
+        a_fuse(),
+        """
+[[resource]]
+name = "far"
+match = { SUBSYSTEM = "tty", DRIVER = "x" }
+[[resource]]
+name = "near"
+match = [{ SUBSYSTEM = "tty", DRIVER = "x" }, { SUBSYSTEM = "misc", DRIVER = "x" }]
+[[resource]]
+name = "near-too"
+match = { SUBSYSTEM = "misc", DRIVER = "y" }
+[[resource]]
+name = "hit"
+match = { SUBSYSTEM = "misc" }
+""",
+    )
+    names = [opinion.resource.short_name for opinion in explanation.opinions]
+    assert names == ["hit", "near", "near-too", "far"]
+    assert [opinion.misses for opinion in explanation.opinions] == [0, 1, 1, 2]
+
+
+MODEM = """
+[[resource]]
+name = "modem"
+match = { usb = { vendor = "2c7c" } }
+group_by = "usb_device"
+[[resource.node]]
+match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
+container_path = "/dev/modem-at"
+[[resource.node]]
+match = { SUBSYSTEM = "usbmisc" }
+container_path = "/dev/modem-qmi"
+"""
+
+
+def test_a_node_that_no_node_table_takes_is_not_taken() -> None:
+    usb, first, _, third, control = a_modem()
+    explanation = explained(first, MODEM, usb, third, control)
+    (opinion,) = explanation.opinions
+    assert not opinion.takes
+    assert holds(opinion.match)
+    assert [holds(judged) for _, judged in opinion.tables] == [False, False]
+    assert opinion.misses == 1
+
+
+def test_a_part_of_a_device_is_explained_by_the_whole_device() -> None:
+    usb, _, _, third, control = a_modem()
+    explanation = explained(third, MODEM, usb, control)
+    assert explanation.device is not None
+    assert [node.path for node in explanation.device.nodes] == ["/dev/ttyUSB3", "/dev/cdc-wdm0"]
+
+
+def test_a_device_that_is_taken_but_refused_says_why() -> None:
+    explanation = explained(
+        a_fuse(), '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ngroup_by = "usb_device"\n'
+    )
+    assert explanation.device is None
+    assert explanation.refusal == "it hangs off no USB device, by which the rule groups"
+
+
+def test_a_match_without_conditions_holds() -> None:
+    assert holds(())

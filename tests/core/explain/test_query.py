@@ -1,0 +1,86 @@
+"""Looking for a device by what it is."""
+
+import pytest
+
+from genericdp.core.explain.query import Sought
+from genericdp.core.inventory.build import build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.memory import Memory, remember
+from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+
+
+@pytest.mark.parametrize(
+    ("sought", "text"),
+    [
+        (Sought(serial="A"), "device with the serial number 'A'"),
+        (Sought(vendor="0403", product="6001"), "USB device 0403:6001"),
+        (Sought(vendor="0403"), "USB device 0403:*"),
+        (Sought("A", "0403", "6001"), "USB device 0403:6001 with the serial number 'A'"),
+    ],
+)
+def test_it_is_said_what_is_looked_for(sought: Sought, text: str) -> None:
+    assert str(sought) == text
+
+
+def test_the_nodes_of_what_all_of_it_is_true_of_are_found() -> None:
+    one, other = a_usb_serial(0, serial="A"), a_usb_serial(1, port="3", product="6015", serial="A")
+    nodes = [one, other, a_fuse(), *a_modem()]
+
+    assert Sought(serial="A").among(nodes) == [one, other]
+    assert Sought(vendor="0403", product="6015").among(nodes) == [other]
+    assert Sought("A", "0403", "6001").among(nodes) == [one]
+    assert Sought("B", "0403").among(nodes) == []
+
+
+def test_what_is_of_the_same_maker_or_has_nearly_the_number_is_similar() -> None:
+    one, other = a_usb_serial(0, serial="A50285BI"), a_usb_serial(1, port="3", product="6015", serial="xyz")
+    nodes = [one, other, a_fuse()]
+
+    assert Sought(vendor="0403", product="6010").similar(nodes) == [
+        (one, "usb 0403:6001"),
+        (other, "usb 0403:6015"),
+    ]
+    assert Sought(serial="a50285b1").similar(nodes) == [(one, "serial A50285BI")]
+    assert Sought(vendor="0403").similar(nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("match", "sought", "asked"),
+    [
+        ('usb = { serial = "A*" }', Sought(serial="AB"), True),
+        ('usb = { serial = "A*" }', Sought(serial="BB"), False),
+        ('usb = { vendor = "0403", serial = "A" }', Sought(serial="A"), True),
+        ('usb = { vendor = "0403" }', Sought(serial="A"), False),
+        ('usb = { vendor = "403", product = "6001" }', Sought(vendor="0403", product="6001"), True),
+        ('usb = { vendor = "403", product = "6001" }', Sought(vendor="0403", product="6015"), False),
+        ('ID_VENDOR_ID = "0403", SUBSYSTEM = "tty"', Sought(vendor="0403", product="6001"), True),
+        ('ID_SERIAL_SHORT = "A"', Sought(serial="A"), True),
+        ('parent = { "ATTR{idVendor}" = "0403" }', Sought(vendor="0403"), True),
+        ('usb = { vendor = "0403", serial = "B" }', Sought("A", "0403", "6001"), False),
+        ('SUBSYSTEM = "tty"', Sought("A", "0403", "6001"), False),
+    ],
+)
+def test_a_rule_asks_for_it_when_what_is_known_of_it_is_wanted(
+    match: str, sought: Sought, asked: bool
+) -> None:
+    (resource,) = resources_of(f'[[resource]]\nname = "x"\nmatch = {{ {match} }}\n')
+
+    assert sought.is_asked_for_by(resource) is asked
+
+
+@pytest.mark.parametrize("identity", ['"serial"', '["ID_SERIAL_SHORT"]'])
+@pytest.mark.parametrize("serial", ["A50285BI", "A_B", "é"])
+def test_an_absent_device_is_remembered_by_its_serial_number(identity: str, serial: str) -> None:
+    rules = f'[[resource]]\nname = "x"\nmatch = {{ SUBSYSTEM = "tty" }}\nidentity = {identity}\n'
+    claims = Claims(resources_of(rules))
+    present = by_sys_path(a_usb_serial(0, serial=serial))
+    _, memory = remember(build(claims, present, "example.com"), Memory(), 0.0, frozenset())
+    sought = Sought(serial=serial)
+
+    assert sought.remembered(memory, "example.com") == ()
+    _, memory = remember(build(claims, {}, "example.com"), memory, 0.0, frozenset())
+
+    (known,) = sought.remembered(memory, "example.com")
+    assert known.resource == "example.com/x"
+    assert Sought(serial="other").remembered(memory, "example.com") == ()
+    assert Sought(vendor="0403").remembered(memory, "example.com") == ()

@@ -1,0 +1,327 @@
+"""The inventory as a whole: what every rule offers, what it does not and why, what has changed."""
+
+import itertools
+import random
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import ID_LIMIT, Changes, Inventory, build, diff, without_links
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.identity import ID_LIMIT as ID_LENGTH
+from genericdp.core.inventory.memory import ABSENT_ID_LIMIT, Memory, remember
+from genericdp.core.inventory.offer import Device, Health, Node, Offer, Overlap, Refusal
+from genericdp.core.inventory.withdrawn import WITHDRAWN_LIMIT
+from genericdp.core.rules.resource import EVERY_NODE, Resource
+from genericdp.kubelet.plugin import list_of
+from tests.scenes.builders import (
+    a_device,
+    a_fuse,
+    a_modem,
+    a_terminal,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
+from tests.scenes.inventories import DOMAIN, ids_of, inventory_of, offered
+
+FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", ID_VENDOR_ID = "0403" }\n'
+SERIAL = '[[resource]]\nname = "serial"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "*" } }\n'
+FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 2\n'
+
+
+def test_every_resource_has_an_offer_in_file_order() -> None:
+    inventory = inventory_of(FUSE + FTDI, a_usb_serial(serial="A5"))
+    assert list(inventory.offers) == ["example.com/fuse", "example.com/ftdi"]
+    assert inventory.offers["example.com/fuse"].devices == ()
+    assert ids_of(inventory) == ["ftdi_A5"]
+    assert inventory.refusals == ()
+    assert inventory.overlaps == ()
+
+
+def test_nothing_depends_on_the_order_of_enumeration() -> None:
+    devices = [*a_modem(), a_usb_serial(5, port="1"), a_usb_serial(6, port="2"), a_fuse(), a_terminal()]
+    resources = resources_of(SERIAL + FTDI + FUSE)
+    expected = build(Claims(resources), {each.sys_path: each for each in devices}, DOMAIN)
+    assert len(ids_of(expected)) == 6
+    for order in itertools.islice(itertools.permutations(devices), 0, 40320, 977):
+        assert build(Claims(resources), {each.sys_path: each for each in order}, DOMAIN) == expected
+
+
+def test_the_first_claim_wins_and_all_are_named() -> None:
+    inventory = inventory_of(FTDI + SERIAL + FTDI.replace("ftdi", "third"), a_usb_serial(3, serial="A5"))
+    assert ids_of(inventory) == ["ftdi_A5"]
+    losers = ("example.com/serial", "example.com/third")
+    assert inventory.overlaps == (Overlap("/dev/ttyUSB3", "example.com/ftdi", losers),)
+
+
+def test_a_node_that_its_winner_refuses_does_not_go_to_the_next() -> None:
+    inventory = inventory_of(FTDI + 'identity = ["NOT_THERE"]\n' + SERIAL, a_usb_serial(3))
+    assert ids_of(inventory) == []
+    reason = "it has no property NOT_THERE, which 'identity' names"
+    assert inventory.refusals == (Refusal("example.com/ftdi", "/dev/ttyUSB3", reason),)
+
+
+def test_refusals_are_sorted_and_come_from_every_resource() -> None:
+    rules = FTDI + 'group_by = "NOT_THERE"\n' + FUSE + 'env = { A = "{NOT_THERE}" }\n'
+    inventory = inventory_of(rules, a_fuse(), a_usb_serial(7, port="1"), a_usb_serial(3, port="2"))
+    assert [(refusal.resource, refusal.node) for refusal in inventory.refusals] == [
+        ("example.com/ftdi", "/dev/ttyUSB3"),
+        ("example.com/ftdi", "/dev/ttyUSB7"),
+        ("example.com/fuse", "/dev/fuse"),
+    ]
+
+
+def test_twins_are_two_devices() -> None:
+    inventory = inventory_of(
+        FTDI, a_usb_serial(0, port="1", serial="S"), a_usb_serial(1, port="2", serial="S")
+    )
+    plain, twin = offered(FTDI, a_usb_serial(0, port="1", serial="S"), a_usb_serial(1, port="2", serial="S"))
+    assert plain.id == "ftdi_S"
+    assert twin.id.startswith("ftdi_S-port-2_")
+    assert plain.unit == twin.unit == "ftdi_S"
+    assert inventory.ties == {"ftdi_S": plain.port}
+    assert inventory.unsure == ()
+
+
+def test_what_is_known_of_twins_is_kept_and_used() -> None:
+    ties = {"ftdi_OLD": "somewhere"}
+    first, second = a_usb_serial(0, port="1", serial="S"), a_usb_serial(1, port="2", serial="S")
+    (known,) = offered(FTDI, second)
+    inventory = inventory_of(FTDI, first, second, ties=ties, known_ports={"ftdi_S": known.port})
+    assert inventory.ties == {"ftdi_OLD": "somewhere", "ftdi_S": known.port}
+    by_path = {device.nodes[0].path: device.id for device in inventory.offers["example.com/ftdi"].devices}
+    assert by_path["/dev/ttyUSB1"] == "ftdi_S"
+
+
+def test_two_resources_tie_twins_each_for_itself() -> None:
+    twins = [a_modem("1", serial="S", first=1), a_modem("2", serial="S", first=5)]
+    rules = """
+    [[resource]]
+    name = "at"
+    match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
+    [[resource]]
+    name = "qmi"
+    match = { SUBSYSTEM = "usbmisc" }
+    """
+    inventory = inventory_of(rules, *twins[0], *twins[1])
+    assert set(inventory.ties) == {"at_S", "qmi_S"}
+    assert len(set(ids_of(inventory))) == 4
+
+
+def test_devices_that_nothing_tells_apart_are_named() -> None:
+    adapter = a_device("/sys/devices/pci0000:00/0000:00:02.0", subsystem="pci")
+    buses = [
+        a_device(
+            f"{adapter.sys_path}/i2c-{n}/i2c-dev/i2c-{n}",
+            subsystem="i2c-dev",
+            node=f"/dev/i2c-{n}",
+            parent=adapter,
+        )
+        for n in (3, 4)
+    ]
+    inventory = inventory_of('[[resource]]\nname = "i2c"\nmatch = { SUBSYSTEM = "i2c-dev" }\n', *buses)
+    assert len(inventory.unsure) == 2
+    assert sorted(ids_of(inventory)) == list(inventory.unsure)
+
+
+def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None:
+    """Kernel names, bus numbers, device numbers, order and snapshots differ each time."""
+    chance = random.Random(2026)  # noqa: S311  (chance, not secrets)
+    plugged = {
+        port: [
+            a_usb_serial(name, port=port, serial="0001", bus=1 + name % 4, devnum=2 + name)
+            for name in range(40)
+        ]
+        for port in ("2.1", "2.2")
+    }
+    claims = Claims(resources_of(FTDI))
+    memory = Memory()
+    seen: set[tuple[str, str]] = set()
+    for round_ in range(10_000):
+        ports = (
+            chance.choice((["2.1", "2.2"], ["2.2", "2.1"], ["2.1"], ["2.2"])) if round_ else ["2.2", "2.1"]
+        )
+        dongles = [chance.choice(plugged[port]) for port in ports]
+        present = {dongle.sys_path: dongle for dongle in dongles}
+        inventory = build(claims, present, DOMAIN, ties=memory.ties, known_ports=memory.known_ports)
+        _, memory = remember(inventory, memory, 0.0, frozenset())
+        devices = inventory.offers["example.com/ftdi"].devices
+        assert len(devices) == len(dongles)
+        seen |= {(device.port.rpartition(" ")[2], device.id) for device in devices}
+    assert {port for port, _ in seen} == {"2.1", "2.2"}
+    assert len(seen) == 2, "an id has changed"
+    assert ("2.1", "ftdi_0001") in seen
+
+
+# Links
+
+
+def test_a_link_points_at_the_node_of_a_healthy_device() -> None:
+    assert inventory_of(FTDI, a_usb_serial(3, serial="A5")).links() == {"ftdi_A5": "/dev/ttyUSB3"}
+
+
+def test_the_links_of_an_unhealthy_device_point_nowhere() -> None:
+    device = replace(a_usb_serial(3, serial="A5"), node_is_there=False)
+    assert inventory_of(FTDI, device).links() == {"ftdi_A5": None}
+
+
+def test_links_of_nodes_that_are_away_and_of_resources_that_left_point_nowhere() -> None:
+    node = Node("/dev/a", None, "x@a", EVERY_NODE, {}, (), "/sys/a")
+    offer = Offer(resources_of(FTDI)[0], (Device("x", nodes=(node,), links=("x@a", "x@b")),))
+    inventory = Inventory({"example.com/ftdi": offer}, withdrawn=("y@a", "x@a"))
+    assert inventory.links() == {"y@a": None, "x@a": "/dev/a", "x@b": None}
+
+
+def test_a_device_whose_link_cannot_be_made_is_not_healthy() -> None:
+    inventory = inventory_of(
+        FTDI, a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B"), a_fuse()
+    )
+    assert without_links(inventory, {}) is inventory
+    judged = without_links(inventory, {"ftdi_B": "no space", "other": "x"})
+    a, b = judged.offers["example.com/ftdi"].devices
+    assert (a.healthy, b.health, b.reason) == (True, Health.UNHEALTHY, "no space")
+    assert without_links(judged, {"ftdi_B": "other"}) == judged
+
+
+# Differences
+
+
+def test_no_difference_is_no_change() -> None:
+    inventory = inventory_of(FTDI + FUSE, a_usb_serial())
+    assert diff(inventory, inventory_of(FTDI + FUSE, a_usb_serial())) == Changes()
+    assert not diff(inventory, inventory)
+
+
+def test_resources_that_come_and_go_are_named_in_file_order() -> None:
+    one, two = inventory_of(FTDI + FUSE), inventory_of(SERIAL + FUSE)
+    assert diff(Inventory(), two) == Changes(added=("example.com/serial", "example.com/fuse"))
+    assert diff(one, two) == Changes(added=("example.com/serial",), removed=("example.com/ftdi",))
+    assert diff(one, Inventory()) == Changes(removed=("example.com/ftdi", "example.com/fuse"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "devices"),
+    [
+        (FTDI, []),
+        (FTDI, [a_usb_serial(4, serial="A5")]),
+        (FTDI, [replace(a_usb_serial(3, serial="A5"), node_is_there=False)]),
+        (FTDI, [a_usb_serial(3, serial="B6")]),
+        (FTDI + 'permissions = "r"\n', [a_usb_serial(3, serial="A5")]),
+        (FTDI + 'prefer = "spread"\n', [a_usb_serial(3, serial="A5")]),
+    ],
+)
+def test_whatever_changes_a_list_or_an_answer_is_an_update(rules: str, devices: list[UdevDevice]) -> None:
+    before = inventory_of(FTDI + FUSE, a_usb_serial(3, serial="A5"))
+    after = inventory_of(rules + FUSE, *devices)
+    changes = diff(before, after)
+    assert changes == Changes(updated=("example.com/ftdi",))
+    assert changes
+
+
+def test_what_changes_neither_is_none() -> None:
+    # A rule that moved within its file means the same.
+    before = inventory_of(FTDI, a_usb_serial(3))
+    assert diff(before, inventory_of("# a comment\n" + FTDI, a_usb_serial(3))) == Changes()
+
+
+# Rebuilding
+
+
+def rebuilt(claims: Claims, devices: dict[str, UdevDevice], **remembered: dict[str, str]) -> Inventory:
+    inventory = build(claims, devices, DOMAIN, **remembered)
+    # What is kept from one time to the next never shows.
+    assert inventory == build(Claims(claims.resources), devices, DOMAIN, **remembered)
+    return inventory
+
+
+def test_an_offer_whose_devices_did_not_change_is_the_same_object() -> None:
+    claims = Claims(resources_of(FTDI + FUSE))
+    devices = by_sys_path(a_fuse(), a_usb_serial(serial="A"))
+    first = rebuilt(claims, devices)
+    other = a_usb_serial(1, port="3", serial="B")
+    second = rebuilt(claims, {**devices, other.sys_path: other})
+    assert second.offers["example.com/fuse"] is first.offers["example.com/fuse"]
+    assert ids_of(second) == ["ftdi_A", "ftdi_B", "fuse_fuse"]
+    third = rebuilt(claims, devices)
+    assert third == first
+
+
+def test_another_snapshot_of_a_device_is_looked_at_anew() -> None:
+    claims = Claims(resources_of(FTDI))
+    tty = a_usb_serial(serial="A")
+    rebuilt(claims, {tty.sys_path: tty})
+    gone = replace(tty, node_is_there=False)
+    (device,) = rebuilt(claims, {tty.sys_path: gone}).offers["example.com/ftdi"].devices
+    assert not device.healthy
+
+
+def test_refusals_stay_while_nothing_changes() -> None:
+    claims = Claims(resources_of(FTDI + 'identity = ["NOT_THERE"]\n'))
+    devices = by_sys_path(a_usb_serial())
+    assert rebuilt(claims, devices).refusals == rebuilt(claims, devices).refusals != ()
+
+
+def test_a_tie_that_came_from_elsewhere_is_respected() -> None:
+    claims = Claims(resources_of(FTDI))
+    twins = by_sys_path(a_usb_serial(0, port="1", serial="S"), a_usb_serial(1, port="2", serial="S"))
+    first = rebuilt(claims, twins)
+    (other_port,) = {device.port for device in first.offers["example.com/ftdi"].devices} - set(
+        first.ties.values()
+    )
+    second = rebuilt(claims, twins, ties={"ftdi_S": other_port})
+    assert second.ties == {"ftdi_S": other_port}
+    assert second.offers != first.offers
+    # Without a tie, the port where it was last seen decides.
+    third = rebuilt(claims, twins, known_ports={"ftdi_S": other_port})
+    assert third.offers == second.offers
+
+
+def test_the_domain_that_goes_without_saying_counts() -> None:
+    claims = Claims(resources_of(FTDI))
+    devices = by_sys_path(a_usb_serial(serial="A"))
+    assert ids_of(build(claims, devices, DOMAIN)) == ["ftdi_A"]
+    assert ids_of(build(claims, devices, "other.example"))[0].startswith("ftdi_A_")
+    assert ids_of(build(claims, devices, DOMAIN)) == ["ftdi_A"]
+
+
+def test_a_resource_without_devices_may_get_some() -> None:
+    claims = Claims([Resource("example.com/ftdi", resources_of(FTDI)[0].match)])
+    assert ids_of(rebuilt(claims, {})) == []
+    usb = a_usb_device(serial="A")
+    tty = a_usb_node(usb, "tty", "ttyUSB0")
+    assert ids_of(rebuilt(claims, by_sys_path(tty))) == ["ftdi_A"]
+
+
+# More than a kubelet takes
+
+
+def test_no_resource_offers_more_ids_than_a_kubelet_takes() -> None:
+    rule = '[[resource]]\nname = "vcs"\nmatch = { SUBSYSTEM = "vc" }\nreplicas = 9000\n'
+    inventory = inventory_of(rule, *(a_terminal(number) for number in range(1, 5)))
+    assert ids_of(inventory) == ["vcs_vcs1", "vcs_vcs2"]
+    assert inventory.refusals == tuple(
+        Refusal(
+            "example.com/vcs",
+            f"/dev/vcs{number}",
+            "its resource has 2 other devices, and 20000 ids are the most that a kubelet takes; "
+            "lower 'replicas', or match less",
+        )
+        for number in (3, 4)
+    )
+
+
+def test_the_longest_list_is_below_what_a_kubelet_receives() -> None:
+    device = Device("i" * (ID_LENGTH - 6), numa=1)
+    whole = replace(device, id="i" * ID_LENGTH)
+    resource = resources_of(FUSE.replace("replicas = 2", f"replicas = {10_000}"), domain=DOMAIN)[0]
+    most = Offer(
+        resource,
+        (device, replace(device, id=f"j{device.id[1:]}")),
+        tuple((f"{number:063}", whole) for number in range(ABSENT_ID_LIMIT + WITHDRAWN_LIMIT)),
+    )
+    assert len(most.ids) == ID_LIMIT + ABSENT_ID_LIMIT + WITHDRAWN_LIMIT
+    assert len(list_of(most).SerializeToString()) < 4 << 20

@@ -1,0 +1,303 @@
+"""Ids: what they look like, what they are a function of, and who keeps which among twins."""
+
+import itertools
+import re
+
+import pytest
+
+from genericdp.core.inventory.identity import (
+    ID_LIMIT,
+    REPLICA_ROOM,
+    Assignment,
+    Identity,
+    Ties,
+    UnidentifiedError,
+    assign,
+    hash_of,
+    identify,
+    natural,
+)
+from genericdp.core.inventory.place import Port, locate
+from tests.scenes.builders import a_fuse, a_modem, a_usb_serial
+
+DOMAIN = "example.com"
+RESOURCE = "example.com/ftdi"
+
+
+def a_serial(serial: str, port: str = "1", place: str = "", order: str = "") -> Identity:
+    return Identity("serial", serial, serial, place, Port(f"c usb {port}", f"port-{port}"), order or port)
+
+
+def ids(
+    *identities: Identity, resource: str = RESOURCE, ties: Ties | None = None, known: Ties | None = None
+) -> tuple[str, ...]:
+    return assigned(*identities, resource=resource, ties=ties, known=known).ids
+
+
+def assigned(
+    *identities: Identity, resource: str = RESOURCE, ties: Ties | None = None, known: Ties | None = None
+) -> Assignment:
+    return assign(resource, identities, DOMAIN, ties or {}, known or {})
+
+
+# Identities
+
+
+def no_property(name: str) -> None:
+    raise AssertionError(name)
+
+
+def test_a_device_is_its_serial_number() -> None:
+    place = locate(a_usb_serial(serial="A50285BI"))
+    assert identify(place, place.within, "o", "serial", no_property) == Identity(
+        "serial", "A50285BI", "A50285BI", "", place.port, "o"
+    )
+
+
+def test_a_device_without_serial_number_is_its_port() -> None:
+    place = locate(a_usb_serial(serial=None))
+    expected = Identity("port", place.port.exact, "port-2", "", place.port, "o")
+    assert identify(place, place.within, "o", "serial", no_property) == expected
+
+
+def test_where_the_rule_says_port_the_serial_number_does_not_count() -> None:
+    place = locate(a_usb_serial(serial="A50285BI"))
+    expected = Identity("port", place.port.exact, "port-2", "", place.port, "o")
+    assert identify(place, place.within, "o", "port", no_property) == expected
+
+
+def test_a_virtual_device_is_its_name() -> None:
+    place = locate(a_fuse())
+    for wanted in ("serial", "port"):
+        expected = Identity("name", "fuse", "fuse", "", place.port, "o")
+        assert identify(place, "", "o", wanted, no_property) == expected
+
+
+def test_a_rule_may_name_the_properties_that_a_device_is() -> None:
+    place = locate(a_usb_serial())
+    properties = {"ID_SERIAL": "x_y", "ID_USB_INTERFACE_NUM": "00"}
+    one = identify(place, "if01", "o", ("ID_SERIAL",), properties.get)
+    assert one == Identity("property", "x_y", "x_y", "if01", place.port, "o")
+    two = identify(place, "", "o", ("ID_SERIAL", "ID_USB_INTERFACE_NUM"), properties.get)
+    assert two == Identity("property", "['x_y', '00']", "x_y-00", "", place.port, "o")
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_device_that_lacks_such_a_property_has_no_identity(value: str | None) -> None:
+    place = locate(a_usb_serial())
+    with pytest.raises(UnidentifiedError) as unidentified:
+        identify(place, "", "o", ("ID_SERIAL", "ID_MODEL"), {"ID_SERIAL": "x", "ID_MODEL": value}.get)
+    assert unidentified.value.name == "ID_MODEL"
+
+
+# What ids look like
+
+
+def test_an_id_is_readable() -> None:
+    assert ids(a_serial("A50285BI")) == ("ftdi_A50285BI",)
+    assert ids(a_serial("7F3A", place="index1"), resource="example.com/camera") == ("camera_7F3A.index1",)
+    fuse = Identity("name", "fuse", "fuse", "", Port("/sys/devices/virtual/misc/fuse", "fuse"), "")
+    assert ids(fuse, resource="example.com/fuse") == ("fuse_fuse",)
+
+
+def test_an_id_that_says_a_port_says_exactly_which_by_a_hash() -> None:
+    port = Port("/sys/devices/pci0000:00/0000:00:14.0 usb2 1.4", "port-1.4")
+    identity = Identity("port", port.exact, port.readable, "", port, "")
+    assert ids(identity, resource="example.com/modem") == ("modem_port-1-4_4goruxttei",)
+
+
+@pytest.mark.parametrize(
+    ("resource", "serial", "place", "id_"),
+    [
+        # Characters would have to be left out.
+        (RESOURCE, "A B", "", "ftdi_A-B_*"),
+        (RESOURCE, "A_B", "", "ftdi_A-B_*"),
+        (RESOURCE, "-A-", "", "ftdi_A_*"),
+        (RESOURCE, "../../etc/passwd", "", "ftdi_etc-passwd_*"),
+        (RESOURCE, "Größe 7", "", "ftdi_Gr-e-7_*"),
+        (RESOURCE, "\n\0\x1b[31m", "", "ftdi_31m_*"),
+        (RESOURCE, "\udcff\udcfe", "", "ftdi__*"),
+        (RESOURCE, "A", "event-My Keyboard", "ftdi_A-event-My-Keyboard_*"),
+        # It could be read in two ways.
+        (RESOURCE, "A.index1", "", "ftdi_A-index1_*"),
+        ("example.com/my_dongle", "A", "", "my-dongle_A_*"),
+        # Another domain may have a resource of this name.
+        ("other.example/ftdi", "A", "", "ftdi_A_*"),
+        # It would be too long.
+        (RESOURCE, "A" * 53, "", "ftdi_" + "A" * 41 + "_*"),
+        ("example.com/" + "n" * 63, "A" * 99, "", "n" * 20 + "_" + "A" * 25 + "_*"),
+        ("example.com/" + "n" * 19 + "-x", "A.", "", "n" * 19 + "_A_*"),
+    ],
+)
+def test_whatever_cannot_stand_as_it_is_gets_a_hash(resource: str, serial: str, place: str, id_: str) -> None:
+    (made,) = ids(a_serial(serial, place=place), resource=resource)
+    assert re.sub(r"_[a-z2-7]{10}$", "_*", made) == id_
+    assert len(made) <= ID_LIMIT - REPLICA_ROOM
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", made)
+
+
+def test_the_longest_plain_id_leaves_room_for_the_number_of_a_replica() -> None:
+    (made,) = ids(a_serial("A" * 52))
+    assert made == "ftdi_" + "A" * 52
+    assert len(made) + REPLICA_ROOM == ID_LIMIT
+
+
+def test_what_differs_in_anything_never_shares_an_id() -> None:
+    serials = ["A", "a", "A B", "A_B", "A-B", "A.B", "-A", "A ", "AB" * 40, "AB" * 40 + "C", "port-1", ""]
+    serials += ["A\0B", "['A', 'B']", "\udc80", "\\udc80"]
+    made = [
+        id_
+        for resource in (RESOURCE, "other.example/ftdi", "example.com/ft_di", "example.com/ft-di")
+        for place in ("", "if01", "if 01", "if-01", "B")
+        for serial in serials
+        for id_ in ids(a_serial(serial, place=place), resource=resource)
+    ]
+    assert len(set(made)) == len(made)
+
+
+def test_a_hash_covers_where_its_parts_end() -> None:
+    assert hash_of("a", "bc") != hash_of("ab", "c")
+    assert hash_of("a", "") != hash_of("a")
+    assert hash_of("1") != hash_of(1)
+    assert hash_of("a\ud800") != hash_of("a\\ud800")
+
+
+# Twins
+
+
+A, B, C = a_serial("S", "1"), a_serial("S", "2"), a_serial("S", "3")
+PLAIN = "ftdi_S"
+TWIN_B, TWIN_C = "ftdi_S-port-2_toxbzijn7v", "ftdi_S-port-3_diytziyqso"
+
+
+def test_of_twins_that_appear_at_once_the_lower_port_has_the_plain_id() -> None:
+    both = assigned(A, B)
+    assert both.ids == (PLAIN, TWIN_B)
+    assert both.units == (PLAIN, PLAIN)
+    assert both.ties == {PLAIN: "c usb 1"}
+    assert both.unsure == ()
+
+
+def test_the_order_of_enumeration_does_not_matter() -> None:
+    for order in itertools.permutations((A, B, C)):
+        made = assigned(*order)
+        assert dict(zip(order, made.ids, strict=True)) == {A: PLAIN, B: TWIN_B, C: TWIN_C}
+        assert made.ties == {PLAIN: "c usb 1"}
+
+
+def test_the_first_keeps_its_id_when_a_twin_appears_at_a_lower_port() -> None:
+    assert ids(B) == (PLAIN,)
+    both = assigned(A, B, known={PLAIN: "c usb 2"})
+    assert both.ids == ("ftdi_S-port-1_vb23icyr4k", PLAIN)
+    assert both.ties == {PLAIN: "c usb 2"}
+
+
+def test_a_twin_has_its_own_id_from_then_on_even_when_it_is_alone() -> None:
+    ties = assigned(A, B).ties
+    assert ids(B, ties=ties) == (TWIN_B,)
+    assert ids(A, ties=ties) == (PLAIN,)
+
+
+def test_a_third_twin_changes_nobodys_id() -> None:
+    ties = assigned(A, B).ties
+    third = assigned(C, B, A, ties=ties)
+    assert third.ids == (TWIN_C, TWIN_B, PLAIN)
+    assert third.ties == ties
+
+
+def test_a_tie_holds_against_every_later_order_of_arrival() -> None:
+    ties = {PLAIN: "c usb 2"}
+    for present in ([A], [A, C], [C, A, B]):
+        for known in ({}, {PLAIN: "c usb 1"}, {PLAIN: "c usb 3"}):
+            made = assigned(*present, ties=ties, known=known)
+            assert made.ties == ties
+            assert dict(zip(present, made.ids, strict=True)).get(B, PLAIN) == PLAIN
+            assert made.ids.count(PLAIN) == (B in present)
+
+
+def test_the_first_that_was_moved_while_it_was_alone_is_the_one_at_its_new_port() -> None:
+    # Replugged at another port it is the same unit: nobody can know better.
+    assert ids(B, known={PLAIN: "c usb 1"}) == (PLAIN,)
+    back = assigned(A, B, known={PLAIN: "c usb 2"})
+    assert back.ids[1] == PLAIN
+
+
+def test_a_known_port_that_nobody_is_at_decides_nothing() -> None:
+    assert ids(A, B, known={PLAIN: "c usb 9"}) == (PLAIN, TWIN_B)
+
+
+def test_twins_of_several_nodes_are_told_apart_as_units() -> None:
+    a0, a1, b0, b1 = (a_serial("S", port, place) for port in "12" for place in ("", "if01"))
+    made = assigned(b1, a1, b0, a0, resource="example.com/m")
+    assert made.ids[1::2] == ("m_S.if01", "m_S")
+    assert made.ids[0].startswith("m_S-port-2-if01_")
+    assert made.ids[2].startswith("m_S-port-2_")
+    assert made.ties == {"m_S": "c usb 1"}
+
+
+def test_the_nodes_of_one_unit_are_no_twins() -> None:
+    made = assigned(a_serial("S", "1"), a_serial("S", "1", "if01"))
+    assert made.ids == ("ftdi_S", "ftdi_S.if01")
+    assert made.ties == {}
+
+
+def test_other_units_and_ties_are_left_alone() -> None:
+    ties = {"ftdi_OLD": "c usb 7"}
+    made = assigned(A, B, a_serial("T", "4"), ties=ties)
+    assert made.ids == (PLAIN, TWIN_B, "ftdi_T")
+    assert made.ties == {"ftdi_OLD": "c usb 7", PLAIN: "c usb 1"}
+    assert ties == {"ftdi_OLD": "c usb 7"}
+
+
+def test_a_serial_number_that_reads_like_another_units_name_makes_twins() -> None:
+    fuse = Identity("name", "fuse", "fuse", "", Port("/sys/devices/virtual/misc/fuse", "fuse"), "")
+    made = ids(fuse, a_serial("fuse", "1"))
+    assert made[0] == "ftdi_fuse"
+    assert made[1].startswith("ftdi_fuse-port-1_")
+
+
+# Siblings
+
+
+def test_siblings_that_nothing_tells_apart_are_numbered_in_the_order_of_their_paths() -> None:
+    first, second, third = (a_serial("S", order=f"/sys/x/i2c-{n}") for n in (2, 9, 10))
+    made = assigned(third, first, second)
+    assert made.ids[1] == PLAIN
+    assert len(set(made.ids)) == 3
+    assert made.unsure == tuple(sorted(made.ids))
+    again = assigned(first, second, third)
+    assert again.ids == (made.ids[1], made.ids[2], made.ids[0])
+
+
+def test_siblings_of_a_twin_are_numbered_too() -> None:
+    twins = [a_serial("S", port, order=f"{port}-{n}") for port in "12" for n in (0, 1)]
+    made = assigned(*twins)
+    assert len(set(made.ids)) == 4
+    assert made.unsure == tuple(sorted(made.ids))
+
+
+# Order
+
+
+def test_numbers_are_sorted_as_numbers() -> None:
+    names = ["ttyUSB10", "ttyUSB9", "ttyUSB", "ttyS0", "1-10", "1-9.2", "1-9.10", "a1b2", "a1b", "a1"]
+    assert sorted(names, key=natural) == [
+        "1-9.2", "1-9.10", "1-10", "a1", "a1b", "a1b2", "ttyS0", "ttyUSB", "ttyUSB9", "ttyUSB10",
+    ]  # fmt: skip
+
+
+def test_no_two_texts_are_equal_in_order() -> None:
+    assert natural("A01") != natural("A1")
+    assert sorted(["A1", "A01"], key=natural) == sorted(["A01", "A1"], key=natural)
+
+
+def test_a_number_of_any_length_is_a_number() -> None:
+    assert natural("9" * 5000) < natural("1" + "0" * 5000)
+
+
+def test_the_members_of_a_modem_have_ids_of_their_own() -> None:
+    places = [locate(node) for node in a_modem(serial="EC25")]
+    identities = [identify(place, place.within, "", "serial", no_property) for place in places[1:]]
+    assert ids(*identities, resource="example.com/m") == (
+        "m_EC25", "m_EC25.if01", "m_EC25.if02", "m_EC25.if04-cdc-wdm",
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""What a resource offers: ids, replicas, order, topology."""
+
+from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import Resource
+
+ONE = Resource("example.com/fuse", Match())
+SHARED = Resource("example.com/fuse", Match(), replicas=3)
+
+
+def test_health_is_spelled_as_the_kubelet_compares_it() -> None:
+    assert [str(health) for health in Health] == ["Healthy", "Unhealthy"]
+    assert Device("a").healthy
+    assert not Device("a", Health.UNHEALTHY).healthy
+
+
+def test_the_kubelet_hears_the_id_of_every_device() -> None:
+    a, b = Device("a"), Device("b")
+    assert Offer(ONE, (a, b)).ids == {"a": a, "b": b}
+
+
+def test_of_a_shared_device_the_kubelet_hears_an_id_for_each_replica() -> None:
+    a, b = Device("a"), Device("b")
+    ids = Offer(SHARED, (a, b)).ids
+    assert ids == {"a.0": a, "a.1": a, "a.2": a, "b.0": b, "b.1": b, "b.2": b}
+    assert list(ids) == ["a.0", "a.1", "a.2", "b.0", "b.1", "b.2"]
+
+
+def test_one_replica_has_a_number_too() -> None:
+    assert list(Offer(Resource("example.com/x", Match(), replicas=1), (Device("a"),)).ids) == ["a.0"]
+
+
+def test_devices_are_in_the_order_of_their_ids() -> None:
+    names = ["x_10", "x_9", "x_1", "x_01"]
+    for order in (names, names[::-1]):
+        assert [device.id for device in in_order(map(Device, order))] == ["x_01", "x_1", "x_9", "x_10"]
+
+
+def test_a_numa_node_is_said_of_all_devices_or_of_none() -> None:
+    known = [Device("a", numa=0), Device("b", numa=1)]
+    assert in_order(known) == tuple(known)
+    assert [device.numa for device in in_order([*known, Device("c")])] == [None, None, None]

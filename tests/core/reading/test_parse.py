@@ -1,0 +1,303 @@
+"""Rule files without a mistake, and what they mean. Those with one are a corpus: test_corpus.py."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.reading.parse import parse_rules, parse_settings
+from genericdp.core.rules.resource import (
+    EVERY_NODE,
+    KERNEL_NAME,
+    Mount,
+    Prefer,
+    PreStart,
+    Resource,
+    attributes_of,
+    why_not_a_resource_name,
+)
+from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.rules.template import parse as template
+from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+
+FULL = """
+[[resource]]
+name = "vendor.example/full"
+description = "everything at once"
+match = [
+  { SUBSYSTEM = "tty", usb = { vendor = "0X403", product = ["6001", "6015"], port = "2*" } },
+  { TAG = "genericdp", "ATTR{dev}" = "188:*", parent = { SUBSYSTEM = "usb", "ATTR{bDeviceClass}" = "0xEF" } },
+]
+group_by = "usb_device"
+identity = ["ID_PATH", "ID_USB_INTERFACE_NUM"]
+container_path = ["/dev/x{index}", "{link}"]
+permissions = "mr"
+devlinks = "/dev/serial/by-id/*"
+optional = true
+replicas = 3
+env = { MODEL = "{ID_MODEL|none}", WHO = "{id}" }
+mounts = [
+  { host_path = "/srv/fw", container_path = "/fw" },
+  { host_path = "/dev/shm", container_path = "/shm", read_only = false },
+]
+annotations = { "example.com/id" = "{id}" }
+cdi = "vendor.example/modem={id}"
+prefer = "same-hub"
+unplug_grace = "1.5h"
+prestart = { wait = "500ms", usb_reset = true }
+health = { ID_MODEL = { not = { regex = "bad.*" } } }
+kubevirt = true
+allow_dangerous = true
+[[resource.node]]
+match = { SUBSYSTEM = { exists = true } }
+permissions = "rw"
+[[resource.node]]
+container_path = "/dev/y"
+optional = false
+"""
+
+
+def resources_of(text: str) -> tuple[Resource, ...]:
+    resources, problems = parse_rules("50-x.toml", text, "example.com")
+    assert [problem.render() for problem in problems] == []
+    return resources
+
+
+def test_every_key_arrives_in_its_field() -> None:
+    (full,) = resources_of(FULL)
+    assert full.name == "vendor.example/full"
+    assert full.short_name == "full"
+    assert full.description == "everything at once"
+    assert full.group_by == "usb_device"
+    assert full.identity == ("ID_PATH", "ID_USB_INTERFACE_NUM")
+    assert full.replicas == 3
+    assert dict(full.env) == {"MODEL": template("{ID_MODEL|none}"), "WHO": template("{id}")}
+    assert full.mounts == (
+        Mount(template("/srv/fw"), template("/fw"), read_only=True),
+        Mount(template("/dev/shm"), template("/shm"), read_only=False),
+    )
+    assert full.annotations == (("example.com/id", template("{id}")),)
+    assert full.cdi == (template("vendor.example/modem={id}"),)
+    assert full.prefer is Prefer.SAME_HUB
+    assert full.unplug_grace_s == 5400.0
+    assert full.prestart == PreStart(0.5, usb_reset=True)
+    assert full.kubevirt
+    assert full.allow_dangerous
+    assert str(full.location) == "50-x.toml:3:8"
+    first, second = full.nodes
+    assert [path.text for path in first.container_paths] == ["/dev/x{index}", "{link}"]
+    assert (first.permissions, first.optional) == ("rw", True)
+    assert [path.text for path in second.container_paths] == ["/dev/y"]
+    assert (second.permissions, second.optional) == ("rm", False)
+    assert second.devlinks[0].holds("/dev/serial/by-id/usb-x")
+    assert full.device_properties == {"ID_MODEL"}
+    assert attributes_of([full]) == {"dev", "bDeviceClass"}
+    assert len(full.matches) == 4
+
+
+def test_what_is_not_written_has_its_default() -> None:
+    (plain,) = resources_of('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }\n')
+    assert plain == Resource("example.com/x", plain.match)
+    assert plain.nodes == (EVERY_NODE,)
+    assert plain.nodes[0].container_paths == (KERNEL_NAME,)
+
+
+@pytest.mark.parametrize(
+    ("match", "number"),
+    [
+        ('{ usb = { vendor = "403" } }', 1),
+        ('{ usb = { vendor = "0x0403", product = "60*" } }', 1),
+        ('{ usb = { vendor = "0402" } }', 0),
+        ('{ usb = { class = "FF", interface = "0" } }', 1),
+        ('{ usb = { serial = "A5*", port = "2" } }', 1),
+        ('{ ID_VENDOR_ID = "0X403" }', 1),
+        ('{ DEVNAME = "/dev/ttyUSB*" }', 1),
+        ('{ SUBSYSTEM = { not = "tty" } }', 0),
+        ('{ SUBSYSTEM = { not = ["usb", "net"] } }', 1),
+        ("{ ID_NOTHING = { exists = false } }", 1),
+        ("{ ID_NOTHING = { exists = true } }", 0),
+        ('{ parent = { "ATTR{idVendor}" = "0403" } }', 1),
+        ('{ parent = [{ SUBSYSTEM = "nothing" }, { DRIVER = "usb" }] }', 1),
+        ('{ parent = { SUBSYSTEM = "usb", "ATTR{idVendor}" = "ffff" } }', 0),
+        ('{ DRIVER = "x" }', 0),
+        ('{ DEVTYPE = "x" }', 0),
+        ('{ DEVPATH = "/devices/*" }', 1),
+        ('{ "ATTR{nothing}" = "x" }', 0),
+        ('{ TAG = "x" }', 0),
+        ('{ TAG = { not = "x" } }', 1),
+        ('[{ SUBSYSTEM = "net" }, { SUBSYSTEM = "tty" }]', 1),
+    ],
+)
+def test_a_match_means_what_it_says(match: str, number: int) -> None:
+    (resource,) = resources_of(f'[[resource]]\nname = "x"\nmatch = {match}\n')
+    device = a_usb_serial()
+    assert resource.match.matches(device) == bool(number)
+    # `explain` shows the very conditions that decide.
+    judged = resource.match.judge(device)
+    assert any(all(verdict.holds for verdict in verdicts) for verdicts in judged) == bool(number)
+
+
+def test_a_usb_condition_needs_a_usb_device() -> None:
+    (resource,) = resources_of(
+        '[[resource]]\nname = "x"\nmatch = { usb = { vendor = "0403", port = "*" } }\n'
+    )
+    assert not resource.match.matches(a_fuse())
+    assert [verdict.actual for verdict in resource.match.judge(a_fuse())[0]] == [None, None]
+    assert resource.match.matches(a_usb_serial())
+
+
+def test_the_judgement_of_parents_shows_the_one_that_comes_nearest() -> None:
+    text = '[[resource]]\nname = "x"\nmatch = { parent = { SUBSYSTEM = "usb", DRIVER = "none" } }\n'
+    (resource,) = resources_of(text)
+    ((first, second),) = resource.match.judge(a_usb_serial())
+    assert (first.key, first.holds, first.actual) == ("parent.SUBSYSTEM", True, "usb")
+    assert (second.key, second.holds) == ("parent.DRIVER", False)
+    ((alone,),) = resource.match.judge(a_fuse())
+    assert (alone.key, alone.holds, alone.actual) == ("parent", False, None)
+
+
+def test_a_modem_is_what_the_readme_says() -> None:
+    text = '[[resource]]\nname = "m"\nmatch = { usb = { vendor = "2c7c", interface = "0[0-4]" } }\n'
+    (resource,) = resources_of(text)
+    usb, *nodes = a_modem()
+    assert not resource.match.matches(usb)
+    assert all(resource.match.matches(node) for node in nodes)
+    assert not resource.match.matches(a_usb_node(a_usb_device(), "tty", "ttyUSB9"))
+
+
+def test_rules_in_the_settings_are_one_mistake_beside_the_others() -> None:
+    text = 'coalesce = 1\n[[resource]]\nname = "x"\n'
+    settings, problems = parse_settings("genericdp.toml", text)
+    assert settings == Settings()
+    assert [(str(each.location), each.message, each.hint) for each in problems] == [
+        (
+            "genericdp.toml:1:12",
+            "'coalesce' must be a duration such as \"10s\", not the number 1",
+            'write "1s"',
+        ),
+        (
+            "genericdp.toml:2:1",
+            "[[resource]] is no setting",
+            "rules are in files of their own, in /etc/genericdp/rules.d",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("text", ["[[resource]]", "resource = []", "[resource]", "resource = 1"])
+def test_no_kind_of_resource_is_a_setting(text: str) -> None:
+    _, problems = parse_settings("genericdp.toml", text)
+    assert [each.message for each in problems] == ["[[resource]] is no setting"]
+
+
+def test_settings_are_read() -> None:
+    text = """
+domain = "edge.example"
+kubelet_dir = "/var/lib/k/"
+coalesce = "250ms"
+rescan = "1m"
+log_format = "json"
+log_level = "debug"
+"""
+    settings, problems = parse_settings("genericdp.toml", text)
+    assert problems == ()
+    assert settings == Settings(
+        domain="edge.example",
+        kubelet_dir="/var/lib/k",
+        coalesce_s=0.25,
+        rescan_s=60.0,
+        log_format=LogFormat.JSON,
+        log_level="debug",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'domain = "Edge"',
+            (
+                "'Edge' cannot be the domain of resources: 'Edge' is no domain: "
+                "lower-case letters, digits and '-', labels joined by '.'"
+            ),
+        ),
+        ('kubelet_dir = "var/lib"', "'kubelet_dir' must be an absolute path, not 'var/lib'"),
+        ('link_dir = "/dev/"', "'link_dir' must be a directory of its own, not '/dev'"),
+        ('link_dir = "/"', "'link_dir' must be a directory of its own, not '/'"),
+        ('link_dir = "/dev/../x"', "'link_dir' must not go up with '..'"),
+        ('log_level = "loud"', "'log_level' is 'debug', 'info', 'warning' or 'error', not 'loud'"),
+        ('log_levle = "info"', "unknown key 'log_levle' in the settings"),
+        ("domain =", "not TOML: invalid value"),
+        ("metrics = 9101", "'metrics' must be a string, not the number 9101"),
+        ('metrics = "localhost:9101"', "'localhost:9101' is no address to listen on"),
+        ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is no address to listen on"),
+        ('metrics = "127.0.0.1:65536"', "'127.0.0.1:65536' is no address to listen on"),
+        ('metrics = "127.0.0.256:9101"', "'127.0.0.256:9101' is no address to listen on"),
+        ('metrics = "[::1:]:9101"', "'[::1:]:9101' is no address to listen on"),
+        ('metrics = "unix:m.sock"', "'unix:m.sock' is no address to listen on"),
+        (
+            f'metrics = "unix:/{"m" * 107}"',
+            "the path of a unix socket has 107 characters at the most",
+        ),
+    ],
+)
+def test_a_mistake_in_the_settings_leaves_the_defaults(text: str, message: str) -> None:
+    settings, problems = parse_settings("genericdp.toml", text)
+    assert settings == Settings()
+    assert [problem.message for problem in problems] == [message]
+
+
+@pytest.mark.parametrize(
+    "address", ["", "unix:/run/genericdp/metrics.sock", "127.0.0.1:9101", "[::1]:9101", "0.0.0.0:1"]
+)
+def test_metrics_may_be_asked_for_at_these_addresses(address: str) -> None:
+    settings, problems = parse_settings("genericdp.toml", f'metrics = "{address}"\n')
+    assert (settings.metrics, problems) == (address, ())
+
+
+@pytest.mark.parametrize("name", ["example/foo", "1.2.3.4/x", "example.com/Foo_bar.baz-1", "a/" + "n" * 63])
+def test_the_kubelet_accepts_these_names(name: str) -> None:
+    assert why_not_a_resource_name(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "foo",
+        "Example.com/foo",
+        "a/b/c",
+        "/foo",
+        "x/",
+        "notkubernetes.io/foo",
+        "requests.x.io/y",
+        "x.io/-foo",
+        "x.io/a@1",
+        "x.io/" + "n" * 64,
+        "d" * 245 + "/x",
+    ],
+)
+def test_the_kubelet_refuses_these_names(name: str) -> None:
+    assert why_not_a_resource_name(name) != ""
+
+
+@given(st.integers(0, len(FULL) - 1), st.text(max_size=3), st.integers(0, 30))
+def test_no_text_raises(start: int, insert: str, remove: int) -> None:
+    text = FULL[:start] + insert + FULL[start + remove :]
+    _, problems = parse_rules("x.toml", text, "example.com")
+    for problem in problems:
+        assert problem.render()
+        assert problem.location.line <= text.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "[" * 5000 + "]" * 5000,
+        '[[resource]]\nname = "a"\nmatch = ' + "{parent=" * 900 + '{DEVNAME="x"}' + "}" * 900,
+    ],
+    ids=["lists", "tables"],
+)
+def test_a_file_that_is_nested_too_deeply_is_a_mistake_like_any_other(text: str) -> None:
+    message = "deep.toml:1:1: error: its tables and lists are nested too deeply\n  hint: no rule needs that"
+    resources, problems = parse_rules("deep.toml", text, "example.com")
+    assert (resources, [problem.render() for problem in problems]) == ((), [message])
+    settings, problems = parse_settings("deep.toml", text.removeprefix("[[resource]]\n"))
+    assert (settings, [problem.render() for problem in problems]) == (Settings(), [message])

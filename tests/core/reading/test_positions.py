@@ -1,0 +1,106 @@
+"""Positions are those of exactly the keys and values that tomli finds, and point at their text."""
+
+from typing import Any
+
+import tomli
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.reading.positions import Path, find
+
+KEYS = st.from_regex(r"[a-z][a-z0-9_-]{0,4}", fullmatch=True) | st.sampled_from(
+    ['"a b"', "'q.r'", '"\\u0041"']
+)
+SCALARS = st.sampled_from(
+    ["1", "-2.5", "true", "2026-11-21", '"x"', "'y'", '"a\\"b"', '"""m\nn"""', "'''p\nq'''", '"#no"', '""']
+)
+SPACE = st.sampled_from(["", " ", "  "])
+
+
+@st.composite
+def values(draw: st.DrawFn, depth: int = 2) -> str:
+    kind: str = draw(st.sampled_from(("scalar", "scalar", "array", "table") if depth else ("scalar",)))
+    if kind == "scalar":
+        return draw(SCALARS)
+    if kind == "array":
+        parts: list[str] = draw(st.lists(values(depth=depth - 1), max_size=3))
+        glue = draw(st.sampled_from([", ", ",\n  ", ", # note ]\n"]))
+        trailing = draw(st.booleans())
+        return "[" + glue.join(parts) + ("," if parts and trailing else "") + "]"
+    keys = draw(st.lists(KEYS, max_size=3, unique_by=unquoted))
+    return "{ " + ", ".join(f"{key} = {draw(values(depth=depth - 1))}" for key in keys) + " }"
+
+
+def unquoted(key: str) -> str:
+    return next(iter(tomli.loads(f"{key} = 0")))
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    lines: list[str] = []
+    for key in draw(st.lists(KEYS, max_size=3, unique_by=unquoted)):
+        dotted = f".{draw(KEYS)}" if draw(st.booleans()) else ""
+        lines.append(f"{draw(SPACE)}{key}{dotted}{draw(SPACE)}={draw(SPACE)}{draw(values())} # a note")
+    for name in ("res", "res", "other"):
+        if draw(st.booleans()):
+            lines.append(f"[[t-{name}]]")
+            lines += [
+                f"{key} = {draw(values())}" for key in draw(st.lists(KEYS, max_size=2, unique_by=unquoted))
+            ]
+            if draw(st.booleans()):
+                lines += [f"[[t-{name}.zz-node]]", f"p = {draw(values())}"]
+            if draw(st.booleans()):
+                lines += [f"[t-{name}.zz-table]", "", "# nothing", f"p = {draw(SCALARS)}"]
+    return "\n".join(lines) + draw(st.sampled_from(["", "\n"]))
+
+
+def paths_of(value: Any, path: Path = ()) -> set[Path]:
+    if isinstance(value, dict):
+        return {(*path, key) for key in value} | {
+            each for key, child in value.items() for each in paths_of(child, (*path, key))
+        }
+    if isinstance(value, list):
+        return {(*path, index) for index in range(len(value))} | {
+            each for index, child in enumerate(value) for each in paths_of(child, (*path, index))
+        }
+    return set()
+
+
+def at(document: Any, path: Path) -> Any:
+    for part in path:
+        document = document[part]
+    return document
+
+
+@given(documents())
+def test_every_key_and_value_has_its_place(text: str) -> None:
+    document = tomli.loads(text)
+    found = find(text)
+    # Of an array of tables and of a table with a header, only the headers stand in the text.
+    headed = {path for path in paths_of(document) if path[-1] in ("t-res", "t-other", "zz-node")}
+    assert set(found.keys) | set(found.values) == paths_of(document) - headed
+
+
+@given(documents())
+def test_the_place_of_a_value_shows_its_text(text: str) -> None:
+    document, lines = tomli.loads(text), text.split("\n")
+    for path, span in find(text).values.items():
+        shown = lines[span.line - 1][span.column - 1 : span.column - 1 + span.length]
+        value = at(document, path)
+        if isinstance(value, dict | list) or "'''" in shown or '"""' in shown:
+            assert shown[0] in "[{'\""
+        else:
+            assert tomli.loads(f"v = {shown}")["v"] == value
+
+
+@given(documents())
+def test_the_place_of_a_key_shows_its_name(text: str) -> None:
+    lines = text.split("\n")
+    for path, span in find(text).keys.items():
+        shown = lines[span.line - 1][span.column - 1 : span.column - 1 + span.length]
+        if shown[0] != "[":
+            assert unquoted(shown) == path[-1]
+
+
+def test_lines_may_end_as_on_other_systems() -> None:
+    assert find('a = 1\r\nb = "x"\r\n').values[("b",)].line == 2

@@ -1,0 +1,128 @@
+"""What values hold for a pattern; globs against fnmatch(3), which is what udev uses."""
+
+import ctypes
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from genericdp.core.rules import pattern
+from genericdp.core.rules.pattern import BadPatternError
+
+LIBC = ctypes.CDLL(None)
+
+
+def fnmatch(glob: str, value: str) -> bool:
+    return bool(LIBC.fnmatch(glob.encode(), value.encode(), 0) == 0)
+
+
+@pytest.mark.parametrize(
+    ("glob", "holds", "fails"),
+    [
+        ("tty", ["tty"], ["ttyS0", "", None]),
+        ("tty*", ["tty", "tty/x"], ["xtty", None]),
+        ("tty?", ["tty0"], ["tty", "tty10"]),
+        ("tty[0-9]", ["tty5"], ["ttyS"]),
+        ("tty[!0-9]", ["ttyS"], ["tty5"]),
+        ("a|b*", ["a", "b", "bc"], ["ab", "c"]),
+        ("a|", ["a", ""], ["b", None]),
+        ("[a|]x", ["|x", "ax"], ["a"]),
+        (r"a\|b", ["a|b"], ["a", "b"]),
+        (r"a\*", ["a*"], ["ab"]),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("*", [""], [None]),
+    ],
+)
+def test_a_glob_is_udevs(glob: str, holds: list[str | None], fails: list[str | None]) -> None:
+    compiled = pattern.glob(glob)
+    assert [value for value in holds if not compiled.holds(value)] == []
+    assert [value for value in fails if compiled.holds(value)] == []
+
+
+@given(st.text("ab*?[]!-x", max_size=8), st.text("abx-]!", max_size=5))
+def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
+    try:
+        compiled = pattern.glob(glob)
+    except BadPatternError:
+        assume(False)
+    # An empty or backward range matches nothing in C and is refused here.
+    assert compiled.holds(value) == fnmatch(glob, value)
+
+
+@pytest.mark.parametrize(
+    ("glob", "message"),
+    [
+        ("a[b", "bad glob: '[' without ']'"),
+        ("a\\", "bad glob: nothing follows the backslash"),
+        ("[z-a]", "bad glob: '[z-a]' is no set of characters"),
+    ],
+)
+def test_what_is_no_glob_is_said(glob: str, message: str) -> None:
+    with pytest.raises(BadPatternError) as caught:
+        pattern.glob(glob)
+    assert str(caught.value) == message
+
+
+def test_only_literal_alternatives_are_known_beforehand() -> None:
+    assert pattern.glob("a|b").literals == frozenset("ab")
+    assert pattern.glob("a|b*").literals is None
+    assert pattern.any_of((pattern.glob("a"), pattern.glob("b"))).literals == frozenset("ab")
+    assert pattern.any_of((pattern.glob("a"), pattern.glob("b*"))).literals is None
+
+
+def test_folding_makes_spellings_equal() -> None:
+    folded = pattern.glob("0BDA|12*", fold=str.lower)
+    assert folded.holds("0bda")
+    assert folded.holds("0BDA")
+    assert folded.holds("12ff")
+    assert not folded.holds(None)
+    literal = pattern.glob("AB", fold=str.lower)
+    assert literal.holds("ab")
+    assert not literal.holds(None)
+
+
+def test_a_regular_expression_must_match_the_whole_value() -> None:
+    vcs = pattern.regex("/dev/vcs[0-9]+")
+    assert vcs.holds("/dev/vcs20")
+    assert not vcs.holds("/dev/vcsa20")
+    assert not vcs.holds("x/dev/vcs20")
+    assert not vcs.holds(None)
+
+
+def test_a_bad_regular_expression_is_said() -> None:
+    with pytest.raises(BadPatternError) as caught:
+        pattern.regex("[")
+    assert str(caught.value) == "bad regular expression: unterminated character set at position 0"
+
+
+def test_a_negation_holds_for_what_is_not_there() -> None:
+    other = pattern.negation(pattern.glob("tty"))
+    assert other.holds(None)
+    assert other.holds("usb")
+    assert not other.holds("tty")
+    assert other.text == "not 'tty'"
+
+
+def test_existence_is_about_being_there() -> None:
+    assert pattern.exists(True).holds("")
+    assert not pattern.exists(True).holds(None)
+    assert pattern.exists(False).holds(None)
+    assert not pattern.exists(False).holds("")
+
+
+def test_any_of_one_is_that_one() -> None:
+    one = pattern.glob("a")
+    assert pattern.any_of((one,)) is one
+
+
+def test_any_of_several_holds_when_one_does() -> None:
+    several = pattern.any_of((pattern.glob("a*"), pattern.exists(False)))
+    assert several.holds("ab")
+    assert several.holds(None)
+    assert not several.holds("b")
+    assert several.text == "'a*' or absent"
+
+
+@given(st.text("ab*?|", max_size=12))
+def test_patterns_of_the_same_text_are_equal(text: str) -> None:
+    assert pattern.glob(text) == pattern.glob(text)

@@ -1,0 +1,74 @@
+"""Texts with fields: what they expand to, and that no value leads them astray."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.hostile import for_id, for_path, for_terminal, for_value
+from genericdp.core.rules.template import BadTemplateError, Field, MissingPropertyError, Template, parse
+
+
+def test_fields_and_texts_take_turns() -> None:
+    assert parse("/dev/{ID_X|no}-{index}") == Template(
+        "/dev/{ID_X|no}-{index}", ("/dev/", Field("ID_X", "no"), "-", Field("index"))
+    )
+    assert parse("{{{id}}}").expand({"id": "a"}, for_value) == "{a}"
+    assert parse("").expand({}, for_value) == ""
+
+
+def test_a_default_stands_in_for_what_is_missing_or_empty() -> None:
+    assert parse("{ID_X|none}").expand({}, for_value) == "none"
+    assert parse("{ID_X|none}").expand({"ID_X": ""}, for_value) == "none"
+    assert parse("{ID_X|none}").expand({"ID_X": "yes"}, for_value) == "yes"
+
+
+def test_a_missing_property_is_named() -> None:
+    with pytest.raises(MissingPropertyError) as caught:
+        parse("{ID_X}").expand({}, for_value)
+    assert caught.value.name == "ID_X"
+    assert parse("{ID_X}{index}{ID_Y|z}").properties == {"ID_X", "ID_Y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "field"),
+    [
+        ("{", "'{' stands alone; write '{{' for the character", ""),
+        ("a}", "'}' stands alone; write '}}' for the character", ""),
+        ("{indx}", "unknown template field '{indx}'", "indx"),
+        ("{}", "unknown template field '{}'", ""),
+        ("{a b}", "unknown template field '{a b}'", "a b"),
+    ],
+)
+def test_what_is_no_template_is_said(text: str, message: str, field: str) -> None:
+    with pytest.raises(BadTemplateError) as caught:
+        parse(text)
+    assert str(caught.value) == message
+    assert caught.value.field == field
+
+
+@given(st.text(), st.text())
+def test_no_value_leaves_its_directory(first: str, second: str) -> None:
+    path = parse("/dev/x/{ID_A|a}{ID_B|b}/end").expand({"ID_A": first, "ID_B": second}, for_path)
+    parts = path.split("/")
+    assert parts[:3] == ["", "dev", "x"]
+    assert parts[4:] == ["end"]
+    assert parts[3] not in ("", ".", "..")
+
+
+@given(st.text())
+def test_what_reaches_a_path_an_id_a_value_or_a_terminal_is_harmless(text: str) -> None:
+    assert "/" not in for_path(text)
+    assert for_path(text) not in ("", ".", "..")
+    assert all(char.isascii() and (char.isalnum() or char in ".-") for char in for_id(text))
+    assert for_value(text).isprintable()
+    assert for_terminal(text).isprintable()
+
+
+def test_devname_and_link_keep_their_slashes() -> None:
+    values = {"devname": "bus/usb/001/004", "link": "/dev/genericdp/x"}
+    assert parse("/dev/{devname}").expand(values, for_path) == "/dev/bus/usb/001/004"
+    assert parse("{link}").expand(values, for_path) == "/dev/genericdp/x"
+
+
+def test_bytes_that_are_no_text_are_shown_as_such() -> None:
+    assert for_terminal(b"a\xff\n".decode("utf-8", "surrogateescape")) == "a�\\n"

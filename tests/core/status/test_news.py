@@ -1,0 +1,100 @@
+"""What is worth a line in the log."""
+
+from dataclasses import replace
+
+from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.offer import Device, Health, Node, Offer, Overlap, Refusal
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import EVERY_NODE, Resource
+from genericdp.core.status.news import News, news
+
+NAME = "example.com/ftdi"
+
+
+def a_stick(id_: str = "a", *, path: str = "/dev/ttyUSB0") -> Device:
+    return Device(id_, nodes=(Node(path, None, id_, EVERY_NODE, {}, (), "/sys/x"),), links=(id_,))
+
+
+def gone(device: Device, reason: str = "it is unplugged") -> Device:
+    return replace(device, health=Health.UNHEALTHY, reason=reason)
+
+
+def an_inventory(*devices: Device) -> Inventory:
+    return Inventory({NAME: Offer(Resource(NAME, Match()), devices)})
+
+
+def said(old: Inventory, new: Inventory) -> list[News]:
+    return list(news(old, new))
+
+
+def test_nothing_new_is_no_news() -> None:
+    assert said(an_inventory(a_stick()), an_inventory(a_stick())) == []
+
+
+def test_a_new_resource_is_one_line_however_many_devices_it_has() -> None:
+    assert said(Inventory(), an_inventory(a_stick("a"), gone(a_stick("b")))) == [
+        News(
+            "resource is offered",
+            {"resource": NAME, "devices": "2", "unhealthy": "1", "why": "it is unplugged"},
+        )
+    ]
+    assert said(Inventory(), an_inventory()) == [
+        News("resource is offered", {"resource": NAME, "devices": "0"})
+    ]
+    assert said(an_inventory(), Inventory()) == [News("resource is no longer offered", {"resource": NAME})]
+
+
+def test_a_new_resource_says_why_devices_are_unhealthy_in_three_reasons_at_the_most() -> None:
+    devices = [replace(gone(a_stick(name)), reason=f"no link {name}") for name in "edcbaa"]
+    (line,) = said(Inventory(), an_inventory(*devices))
+    assert line.fields["why"] == "no link a; no link b; no link c; and 2 other reasons"
+
+
+def test_a_device_comes_leaves_comes_back_and_is_forgotten() -> None:
+    about = {"resource": NAME, "id": "a"}
+    nothing, here, away = an_inventory(), an_inventory(a_stick()), an_inventory(gone(a_stick()))
+    assert said(nothing, here) == [News("device is here", {**about, "nodes": "/dev/ttyUSB0"})]
+    assert said(here, away) == [
+        News("device is unhealthy", {**about, "why": "it is unplugged"}, warning=True)
+    ]
+    assert said(away, here) == [News("device is back", {**about, "nodes": "/dev/ttyUSB0"})]
+    assert said(away, nothing) == [News("device is forgotten", about)]
+
+
+def test_another_reason_and_other_nodes_are_news() -> None:
+    about = {"resource": NAME, "id": "a"}
+    assert said(an_inventory(gone(a_stick(), "x")), an_inventory(gone(a_stick(), "y"))) == [
+        News("device is still unhealthy", {**about, "why": "y"})
+    ]
+    assert said(an_inventory(), an_inventory(gone(a_stick(), "a node is missing"))) == [
+        News("device is here, but unhealthy", {**about, "why": "a node is missing"})
+    ]
+    assert said(an_inventory(a_stick()), an_inventory(a_stick(path="/dev/ttyUSB7"))) == [
+        News("device has other nodes", {**about, "nodes": "/dev/ttyUSB7"})
+    ]
+
+
+def test_overlaps_refusals_and_doubts_are_said_once() -> None:
+    overlap = Overlap("/dev/x", "r/a", ("r/b", "r/c"))
+    refusal = Refusal("r/a", "/dev/sda", "no")
+    doubtful = Inventory({}, (refusal,), (overlap,), {}, ("a", "b"))
+    messages = [(each.message, dict(each.fields), each.warning) for each in news(Inventory(), doubtful)]
+    assert messages == [
+        (
+            "several resources take a device node, the first in file order has it",
+            {"node": "/dev/x", "taken_by": "r/a", "not_by": "r/b, r/c"},
+            True,
+        ),
+        ("device node is not offered", {"resource": "r/a", "node": "/dev/sda", "why": "no"}, True),
+        (
+            "nothing but their order tells these devices apart; give the resource an 'identity'",
+            {"id": "a"},
+            True,
+        ),
+        (
+            "nothing but their order tells these devices apart; give the resource an 'identity'",
+            {"id": "b"},
+            True,
+        ),
+    ]
+    assert said(doubtful, doubtful) == []

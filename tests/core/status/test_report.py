@@ -1,0 +1,199 @@
+"""The report of `genericdp status`: what is in it, and what it complains of."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.status.holder import Holder
+from genericdp.core.status.logged import Logged
+from genericdp.core.status.report import InForce, Standing, complaints, report, stamp
+from genericdp.errors import Location, Problem
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.facts import NOON, facts_of
+from tests.scenes.inventories import inventory_of
+
+FTDI = "example.com/ftdi"
+RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+
+
+def the_device(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    (resource,) = document["resources"]
+    (device,) = resource["devices"]
+    assert isinstance(device, dict)
+    return device
+
+
+def test_all_is_well() -> None:
+    document: Any = report(facts_of(inventory_of(RULES, a_usb_serial(0))))
+    assert (document["well"], document["complaints"]) == (True, [])
+    assert (document["state"], document["standingByFor"]) == ("serving", "")
+    assert (document["since"], document["time"]) == ("2026-11-21T11:58:20Z", "2026-11-21T12:00:00Z")
+    assert document["kubelet"] == {
+        "there": True,
+        "since": "2026-11-21T11:58:30Z",
+        "directory": "/var/lib/kubelet/device-plugins",
+    }
+    (resource,) = document["resources"]
+    assert (resource["registered"], resource["since"]) == (True, "2026-11-21T11:58:50Z")
+    assert the_device(document) == {
+        "id": "ftdi_A50285BI",
+        "health": "Healthy",
+        "reason": "",
+        "since": "2026-11-21T11:58:40Z",
+        "numaNode": None,
+        "nodes": [{"path": "/dev/ttyUSB0", "present": True, "link": "/dev/genericdp/ftdi_A50285BI"}],
+        "links": ["/dev/genericdp/ftdi_A50285BI"],
+        "heldBy": [],
+    }
+
+
+def test_who_holds_a_device_is_said_of_the_device_whatever_the_replica() -> None:
+    facts = facts_of(
+        inventory_of(f"{RULES}replicas = 3\n", a_usb_serial(0)),
+        holdings={
+            (FTDI, "ftdi_A50285BI.2"): (Holder("default", "b", "main"),),
+            (FTDI, "ftdi_A50285BI.0"): (Holder("default", "a", "main"), Holder("default", "a", "side")),
+            (FTDI, "ftdi_unknown"): (Holder("default", "c", "main"),),
+            ("example.com/other", "ftdi_A50285BI.1"): (Holder("default", "d", "main"),),
+        },
+    )
+    assert the_device(report(facts))["heldBy"] == [
+        {"id": "ftdi_A50285BI.0", "namespace": "default", "pod": "a", "container": "main"},
+        {"id": "ftdi_A50285BI.0", "namespace": "default", "pod": "a", "container": "side"},
+        {"id": "ftdi_A50285BI.2", "namespace": "default", "pod": "b", "container": "main"},
+    ]
+
+
+def test_that_nobody_can_say_who_holds_what_is_told_and_is_no_complaint() -> None:
+    document: Any = report(facts_of(inventory_of(RULES, a_usb_serial(0)), holdings=None))
+    assert document["podResources"] == {
+        "answers": False,
+        "socket": "/var/lib/kubelet/pod-resources/kubelet.sock",
+    }
+    assert document["well"]
+
+
+def test_an_unplugged_device_is_complained_of_and_its_node_is_no_longer_present() -> None:
+    plugged, memory = remember(inventory_of(RULES, a_usb_serial(0)), Memory(), 0.0, None)
+    unplugged, _ = remember(inventory_of(RULES), memory, 1.0, None)
+    facts = facts_of(unplugged)
+    assert complaints(facts) == (f"{FTDI}: ftdi_A50285BI is Unhealthy: it is unplugged",)
+    assert the_device(report(facts))["nodes"][0]["present"] is False
+    assert complaints(facts_of(plugged)) == ()
+
+
+def test_of_many_devices_that_are_gone_a_few_are_named() -> None:
+    sticks = [
+        replace(a_usb_serial(n, serial=f"S{n}", port=f"1.{n}"), node_is_there=False) for n in range(1, 8)
+    ]
+    *named, rest = complaints(facts_of(inventory_of(RULES, *sticks)))
+    assert len(named) == 5
+    assert rest == f"{FTDI}: 2 more devices are not Healthy"
+
+
+def test_without_a_kubelet_nothing_is_said_of_each_resource() -> None:
+    waiting = {FTDI: Standing("waiting for the kubelet", registered=False)}
+    facts = facts_of(inventory_of(RULES, a_usb_serial(0)), kubelet=False, standings=waiting)
+    assert complaints(facts) == ("there is no kubelet at '/var/lib/kubelet/device-plugins'",)
+
+
+def test_a_resource_that_the_kubelet_does_not_know_is_complained_of_with_the_reason() -> None:
+    inventory = inventory_of(RULES, a_usb_serial(0))
+    waiting = Standing("registering", registered=False)
+    assert complaints(facts_of(inventory, standings={FTDI: waiting})) == (
+        f"{FTDI} is not registered: registering",
+    )
+    refused = Standing("waiting for the kubelet", registered=False, error="unsupported version")
+    facts = facts_of(inventory, standings={FTDI: refused})
+    assert complaints(facts) == (f"{FTDI} is not registered: unsupported version",)
+    assert complaints(replace(facts, stuck=(FTDI,))) == (
+        f"{FTDI} is stuck: the kubelet does not listen, and nothing tries to change that",
+    )
+
+
+def test_a_resource_that_has_no_plugin_yet_is_not_registered() -> None:
+    document: Any = report(facts_of(inventory_of(RULES), standings={}))
+    (resource,) = document["resources"]
+    assert (resource["registered"], resource["phase"], resource["streams"]) == (False, "", 0)
+    assert document["well"]
+
+
+def test_deafness_is_complained_of() -> None:
+    facts = facts_of(inventory_of(RULES))
+    facts.history.heard("no udev is running", 90.0)
+    assert complaints(facts) == ("udev cannot be heard: no udev is running",)
+    document: Any = report(facts)
+    assert document["udev"] == {
+        "heard": False,
+        "since": "2026-11-21T11:59:50Z",
+        "reason": "no udev is running",
+    }
+
+
+def test_a_mistake_in_a_rule_file_is_complained_of_beside_the_version_in_force() -> None:
+    problem = Problem(Location("/etc/r.toml", 3, 27), "'vendor' must be a string", 'write "2838"', "x")
+    facts = facts_of(
+        inventory_of(RULES),
+        files=[InForce("/etc/r.toml", "abc", outdated=True, resources=(FTDI,)), InForce("/etc/new.toml", "")],
+        problems=[problem],
+    )
+    facts.history.read_rules({"/etc/r.toml": "abc"}, mistakes=False, now=40.0)
+    document: Any = report(facts)
+    assert document["complaints"] == ["/etc/r.toml:3:27: 'vendor' must be a string"]
+    assert document["rules"] == {
+        "lastGood": "2026-11-21T11:59:00Z",
+        "files": [
+            {
+                "path": "/etc/r.toml",
+                "digest": "abc",
+                "since": "2026-11-21T11:59:00Z",
+                "outdated": True,
+                "resources": [FTDI],
+            },
+            {"path": "/etc/new.toml", "digest": "", "since": None, "outdated": False, "resources": []},
+        ],
+        "problems": [
+            {
+                "file": "/etc/r.toml",
+                "line": 3,
+                "column": 27,
+                "severity": "error",
+                "message": "'vendor' must be a string",
+                "hint": 'write "2838"',
+            }
+        ],
+    }
+
+
+def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:
+    facts = facts_of(inventory_of(""), standing_by="process 1 on a", kubelet=False)
+    document: Any = report(facts)
+    assert (document["state"], document["standingByFor"]) == ("standing by", "process 1 on a")
+    assert document["well"]
+
+
+def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
+    rules = f'{RULES}container_path = "/dev/{{ID_NOWHERE}}"\n'
+    said = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
+    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), said=[said]))
+    assert document["said"] == [
+        {
+            "time": "2026-11-21T11:59:00Z",
+            "level": "warning",
+            "message": "a thing",
+            "fields": {"why": "so"},
+            "count": 3,
+        }
+    ]
+    assert document["notOffered"] == [
+        {
+            "node": "/dev/ttyUSB0",
+            "resource": FTDI,
+            "reason": "it has no property ID_NOWHERE, which a template names without a default",
+        }
+    ]
+
+
+def test_a_stamp_is_rfc_3339_in_utc_to_the_second() -> None:
+    assert stamp(NOON + 0.6) == "2026-11-21T12:00:01Z"

@@ -1,0 +1,23 @@
+"""The line of `systemctl status`, whole."""
+
+from genericdp.core.inventory.build import Inventory
+from genericdp.core.status.status_line import status_line
+from tests.scenes.builders import a_fuse, a_usb_serial
+from tests.scenes.inventories import inventory_of
+
+FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
+BOTH = FUSE + '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nhealth = { DRIVER = "x" }\n'
+
+
+def test_it_counts_in_the_singular_and_the_plural() -> None:
+    assert status_line(Inventory(), None, 0) == "0 resources, 0 of 0 devices healthy; no kubelet"
+    one = inventory_of(FUSE, a_fuse())
+    assert status_line(one, 1, 0) == "1 resource, 1 of 1 device healthy; registered"
+    assert status_line(one, 1, 1) == "1 resource, 1 of 1 device healthy; registered; 1 problem in rule files"
+
+
+def test_it_says_what_is_missing() -> None:
+    both = inventory_of(BOTH, a_fuse(), a_usb_serial())
+    assert status_line(both, 1, 2) == (
+        "2 resources, 1 of 2 devices healthy; 1 of them registered; 2 problems in rule files"
+    )

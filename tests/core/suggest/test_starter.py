@@ -1,0 +1,134 @@
+"""The starter file for a machine, as it is read."""
+
+from dataclasses import replace
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.suggest.starter import starter
+from genericdp.core.suggest.suggestion import Present
+from tests.scenes.builders import (
+    a_device,
+    a_fuse,
+    a_modem,
+    a_terminal,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
+from tests.scenes.suggestions import DOMAIN, offers_of
+
+
+def started(*devices: UdevDevice, rules: str = "") -> str:
+    present = by_sys_path(*devices)
+    claims = Claims(resources_of(rules) if rules else ())
+    text = starter(Present(present, DOMAIN), claims).text
+    offers_of(text, present)
+    return text
+
+
+def test_what_no_rule_takes_gets_one_and_what_is_left_out_is_said() -> None:
+    null = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")
+    mem = a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem", number="c 1:1")
+    twins = [a_usb_serial(n, port=str(n), serial=f"S{n}", devnum=n) for n in (1, 2)]
+    usb = [each for twin in twins if (each := twin.usb_device) is not None]
+    consoles = [a_terminal(number) for number in range(20)]
+
+    assert (
+        started(a_fuse(), *twins, *usb, null, mem, *consoles, *a_modem())
+        == """\
+# /etc/genericdp/rules.d/90-found.toml
+#
+# A beginning: what this machine has and no rule took, a resource for each kind
+# of it. Give them the names that you want, and delete what no pod needs. For
+# one unit by itself: 'genericdp suggest DEVICE'.
+
+# USB device (2c7c:0125): /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2,
+# /dev/ttyUSB3
+[[resource]]
+name = "usb-2c7c-0125"  # pods request example.com/usb-2c7c-0125
+match.SUBSYSTEM = ["tty", "usbmisc"]
+match.usb = { vendor = "2c7c", product = "0125" }
+group_by = "usb_device"  # nodes of one unit make one device
+
+# misc device: /dev/fuse
+[[resource]]
+name = "fuse"  # pods request example.com/fuse
+match = { DEVNAME = "/dev/fuse" }
+# replicas = 10  # so many containers may have it at a time
+
+# USB device (0403:6001), 2 units: /dev/ttyUSB1, /dev/ttyUSB2
+[[resource]]
+name = "usb-0403-6001"  # pods request example.com/usb-0403-6001
+match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
+# container_path = "/dev/usb-0403-6001"  # whatever the kernel calls it
+
+# Left out:
+#
+# Raw USB nodes of devices that have others: /dev/bus/usb/001/001,
+# /dev/bus/usb/001/002, /dev/bus/usb/001/009
+#
+# Whoever is given one of these has the host: /dev/mem
+#
+# Every container has these: /dev/null
+#
+# Consoles of the machine: /dev/vcs0, /dev/vcs1, /dev/vcs2, /dev/vcs3,
+# /dev/vcs4, /dev/vcs5, /dev/vcs6, /dev/vcs7, /dev/vcs8, /dev/vcs9, /dev/vcs10,
+# /dev/vcs11 and 8 more
+"""
+    )
+
+
+def test_a_machine_of_which_rules_take_everything_needs_no_more() -> None:
+    rules = '[[resource]]\nname = "all"\nmatch = { DEVNAME = "*" }'
+
+    assert started(a_fuse(), rules=rules) == "# There is nothing here that a rule should be written for.\n"
+
+
+def test_what_udev_has_not_finished_with_is_not_spoken_of() -> None:
+    assert "fuse" not in started(replace(a_fuse(), initialized=False), a_usb_serial())
+
+
+def test_a_unit_of_a_model_of_which_a_rule_takes_others_gets_a_rule_of_its_own() -> None:
+    taken, free = a_usb_serial(0, serial="A"), a_usb_serial(1, port="3", serial="B")
+    rules = '[[resource]]\nname = "meter"\nmatch = { usb = { serial = "A" } }'
+
+    text = started(taken, free, rules=rules)
+
+    assert 'serial = "B"' in text
+    assert "# By serial number:" in text
+    assert "ttyUSB0" not in text
+
+
+def test_a_device_of_which_a_rule_takes_a_part_is_left_to_it() -> None:
+    rules = '[[resource]]\nname = "at"\nmatch = { usb = { interface = "02" } }'
+
+    assert (
+        "# Parts of devices of which rules take other parts: /dev/cdc-wdm0, /dev/ttyUSB1,\n# /dev/ttyUSB2"
+        in started(*a_modem(), rules=rules)
+    )
+
+
+def test_hubs_are_left_out() -> None:
+    hub = a_usb_device("2", vendor="05e3", product="0610", serial=None)
+    behind = a_usb_device("2.1", devnum=7)
+    behind = replace(behind, parent=hub)
+    lonely = a_usb_device("3", vendor="05e3", product="0620", serial=None, devnum=9)
+    lonely = replace(lonely, properties={**lonely.properties, "TYPE": "9/0/1"})
+    root = a_usb_device("4", vendor="1d6b", product="0002", devnum=1)
+
+    assert started(hub, behind, lonely, root).endswith(
+        "# USB hubs: /dev/bus/usb/001/001, /dev/bus/usb/001/004, /dev/bus/usb/001/009\n"
+    )
+
+
+def test_names_of_resources_are_not_given_twice() -> None:
+    cameras = [
+        a_usb_node(a_usb_device(port, product=f"000{port}"), "video4linux", f"video{port}") for port in "12"
+    ]
+    cameras = [replace(each, properties={**each.properties, "ID_MODEL": "Camera"}) for each in cameras]
+    text = started(*cameras, rules='[[resource]]\nname = "Camera"\nmatch = { DEVNAME = "/dev/x" }')
+
+    assert 'name = "camera-2"' in text
+    assert 'name = "camera-3"' in text

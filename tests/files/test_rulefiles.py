@@ -1,0 +1,347 @@
+"""Which rule files count, what of them is in force, and when they are read again."""
+
+import asyncio
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from genericdp.errors import ConfigError
+from genericdp.files import rulefiles
+from genericdp.files.rulefiles import SETTLE_S, SIZE_LIMIT, RuleFiles, find, read_settings
+from tests.scenes.running import RunAsync
+
+DOMAIN = "example.com"
+
+
+def a_rule(name: str, node: str = "/dev/null") -> str:
+    return f'[[resource]]\nname = "{name}"\nmatch = {{ DEVNAME = "{node}" }}\n'
+
+
+@pytest.fixture
+def directories(tmp_path: Path) -> tuple[Path, Path]:
+    """Two directories, the later one winning."""
+    pair = (tmp_path / "usr", tmp_path / "etc")
+    for each in pair:
+        each.mkdir(mode=0o755)
+    return pair
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+def names(files: RuleFiles) -> list[str]:
+    return [resource.name.partition("/")[2] for resource in files.resources]
+
+
+def load(*places: Path) -> RuleFiles:
+    return RuleFiles([str(place) for place in places], DOMAIN)
+
+
+def messages(files: RuleFiles) -> list[str]:
+    return [problem.message for problem in files.problems]
+
+
+def test_files_are_read_in_the_order_of_their_names_whatever_the_directory(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, etc = directories
+    write(etc / "10-a.toml", a_rule("a"))
+    write(usr / "20-b.toml", a_rule("b"))
+    write(etc / "30-c.toml", a_rule("c"))
+    assert names(load(usr, etc)) == ["a", "b", "c"]
+
+
+def test_a_file_replaces_the_one_of_the_same_name_in_an_earlier_directory(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("theirs"))
+    write(etc / "10-a.toml", a_rule("ours"))
+    assert names(load(usr, etc)) == ["ours"]
+
+
+def test_an_empty_file_or_a_link_to_dev_null_masks(directories: tuple[Path, Path]) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("a"))
+    write(usr / "20-b.toml", a_rule("b"))
+    write(etc / "10-a.toml", "")
+    (etc / "20-b.toml").symlink_to("/dev/null")
+    files = load(usr, etc)
+    assert names(files) == []
+    assert messages(files) == []
+
+
+def test_a_byte_order_mark_is_no_mistake(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", "\ufeff" + a_rule("a"))
+    files = load(usr)
+    assert names(files) == ["a"]
+    assert messages(files) == []
+
+
+def test_what_is_no_rule_file_is_left_alone(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    for name in (".10-a.toml.swp", "10-a.toml~", "10-a.toml.dpkg-new", ".hidden.toml", "README"):
+        write(usr / name, "not TOML at all")
+    assert find([str(usr)]) == ()
+
+
+def test_a_directory_that_is_not_there_is_no_mistake(tmp_path: Path) -> None:
+    assert messages(load(tmp_path / "nowhere")) == []
+
+
+def test_a_bad_file_keeps_its_version_that_was_in_force(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", a_rule("a"))
+    file = write(usr / "20-b.toml", a_rule("b"))
+    files = load(usr)
+    write(file, "[[resource")
+    files.reload()
+    assert names(files) == ["a", "b"]
+    assert [entry.outdated for entry in files.files] == [False, True]
+    assert len(files.problems) == 1
+    files.reload()
+    assert names(files) == ["a", "b"]
+    write(file, a_rule("better"))
+    files.reload()
+    assert names(files) == ["a", "better"]
+    assert messages(files) == []
+
+
+def test_a_bad_file_at_the_start_leaves_the_good_ones(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", "x = 1\n")
+    write(usr / "20-b.toml", a_rule("b"))
+    files = load(usr)
+    assert names(files) == ["b"]
+    assert messages(files) == ["unknown key 'x'"]
+
+
+def test_what_did_not_change_stays_the_same_value(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", a_rule("a"))
+    files = load(usr)
+    before = files.resources[0]
+    write(usr / "20-b.toml", a_rule("b"))
+    files.reload()
+    assert files.resources[0] is before
+
+
+def test_of_two_resources_with_one_name_the_first_in_file_order_has_it(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("x", "/dev/null"))
+    write(etc / "20-b.toml", a_rule("x", "/dev/zero"))
+    files = load(usr, etc)
+    assert names(files) == ["x"]
+    assert str(files.resources[0].location).endswith("usr/10-a.toml:2:8")
+    assert messages(files) == ["the resource 'example.com/x' is already defined"]
+
+
+def test_a_file_that_others_may_write_is_refused(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    file.chmod(0o646)
+    files = load(usr)
+    assert names(files) == []
+    (problem,) = files.problems
+    assert problem.message == f"refused: others may write '{file}'"
+    assert problem.hint == f"chmod go-w '{file}'"
+
+
+def test_a_directory_that_others_may_write_is_refused(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", a_rule("a"))
+    usr.chmod(0o777)
+    assert messages(load(usr)) == [f"refused: others may write '{usr}'"]
+
+
+def test_a_file_of_somebody_else_is_refused(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    os.chown(file, 4242, -1)
+    assert messages(load(usr)) == [f"refused: '{file}' belongs to user 4242"]
+
+
+def test_the_private_group_of_an_owner_may_write(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    file.chmod(0o664)
+    assert names(load(usr)) == ["a"]
+    os.chown(file, -1, 4242)
+    assert messages(load(usr)) == [f"refused: others may write '{file}'"]
+
+
+def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    (usr / "10-a.toml").symlink_to("nowhere")
+    (usr / "20-b.toml").mkdir()
+    (usr / "30-c.toml").write_bytes(b"x" * (SIZE_LIMIT + 1))
+    (usr / "40-d.toml").write_bytes(b"a = 1\n# caf\xe9\n")
+    os.mkfifo(usr / "50-e.toml")
+    files = load(usr)
+    assert messages(files) == [
+        "cannot be read: No such file or directory",
+        "is no regular file",
+        "is larger than 1 MiB",
+        "not UTF-8",
+        "is no regular file",
+    ]
+    assert files.problems[3].location.line == 2
+
+
+def test_while_a_directory_cannot_be_read_its_files_stay_in_force(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    files = load(usr)
+    write(file, a_rule("b"))
+    with no_more_descriptors():
+        files.reload()
+    assert names(files) == ["a"]
+    assert [problem.render() for problem in files.problems] == [
+        f"{usr}:1:1: error: cannot be read: Too many open files"
+    ]
+    files.reload()
+    assert names(files) == ["b"]
+    assert messages(files) == []
+
+
+@contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    """Nothing can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_file_may_be_named_by_itself(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    assert names(load(file)) == ["a"]
+
+
+def test_settings_without_a_file_are_the_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(rulefiles, "SETTINGS_FILE", str(tmp_path / "nowhere.toml"))
+    assert read_settings(None) == read_settings(str(write(tmp_path / "empty.toml", "")))
+
+
+def test_settings_with_a_mistake_are_an_error(tmp_path: Path) -> None:
+    file = write(tmp_path / "genericdp.toml", 'domain = "x.example"\n')
+    assert read_settings(str(file)).domain == "x.example"
+    write(file, "domain = 1\n")
+    with pytest.raises(ConfigError) as caught:
+        read_settings(str(file))
+    assert str(caught.value) == (
+        f"{file}:1:10: error: 'domain' must be a string, not the number 1\n"
+        "    1 | domain = 1\n"
+        "      |          ^\n"
+        '  hint: write "1"'
+    )
+
+
+async def until(files: RuleFiles, act: Callable[[], object]) -> None:
+    """Act, and return when the watch says that something happened."""
+    heard = asyncio.Event()
+    close = files.watch(heard.set)
+    act()
+    await heard.wait()
+    close()
+
+
+def test_an_edit_a_new_file_and_a_removal_are_heard(
+    run_async: RunAsync, directories: tuple[Path, Path]
+) -> None:
+    async def main() -> None:
+        usr, etc = directories
+        file = write(usr / "10-a.toml", a_rule("a"))
+        files = load(usr, etc)
+        await until(files, lambda: write(file, a_rule("b")))
+        await until(files, lambda: write(etc / "20-b.toml", a_rule("b")))
+        await until(files, (etc / "20-b.toml").unlink)
+        await until(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
+
+    run_async(main())
+
+
+def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
+    run_async: RunAsync, directories: tuple[Path, Path]
+) -> None:
+    async def main() -> None:
+        usr, _ = directories
+        file, other = write(usr / "10-a.toml", a_rule("a")), usr / "20-b.toml"
+        files = load(usr)
+        heard = asyncio.Event()
+
+        def read() -> None:
+            files.reload()
+            seen.append(names(files))
+            heard.set()
+
+        seen: list[list[str]] = []
+        close = files.watch(read)
+        with file.open("w") as writer:
+            write(other, a_rule("b"))
+            await asyncio.sleep(SETTLE_S / 5)  # the other file is heard of
+            writer.write(a_rule("a"))
+        await heard.wait()
+        close()
+        assert seen == [["a", "b"]]
+
+    run_async(main())
+
+
+def test_changes_without_end_are_not_waited_for(run_async: RunAsync, directories: tuple[Path, Path]) -> None:
+    async def main() -> None:
+        usr, _ = directories
+        files = load(usr)
+        heard = asyncio.Event()
+        close = files.watch(heard.set)
+        while not heard.is_set():
+            write(usr / "10-a.toml", a_rule("a"))
+            await asyncio.sleep(SETTLE_S / 5)
+        close()
+
+    run_async(main())
+
+
+def test_a_directory_that_appears_is_heard(run_async: RunAsync, tmp_path: Path) -> None:
+    async def main() -> None:
+        files = load(tmp_path / "etc" / "genericdp" / "rules.d")
+        await until(files, (tmp_path / "etc").mkdir)
+        await until(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
+
+    run_async(main())
+
+
+def test_a_mounted_config_map_that_changes_is_heard(run_async: RunAsync, tmp_path: Path) -> None:
+    """Kubernetes exchanges the link `..data`; the names of the files never change."""
+
+    async def main() -> None:
+        for version in ("1", "2"):
+            (tmp_path / f"..{version}").mkdir()
+            write(tmp_path / f"..{version}" / "10-a.toml", a_rule(f"a{version}"))
+        (tmp_path / "..data").symlink_to("..1")
+        (tmp_path / "10-a.toml").symlink_to("..data/10-a.toml")
+        files = load(tmp_path)
+        assert names(files) == ["a1"]
+
+        def exchange() -> None:
+            (tmp_path / "..new").symlink_to("..2")
+            (tmp_path / "..new").rename(tmp_path / "..data")
+
+        await until(files, exchange)
+        files.reload()
+        assert names(files) == ["a2"]
+
+    run_async(main())

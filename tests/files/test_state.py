@@ -1,0 +1,280 @@
+"""What is remembered, on disk: written whole, read back, never in the way of a start."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.inventory.memory import Memory, Remembered
+from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.withdrawn import Shares, Withdrawn
+from genericdp.errors import GenericdpError
+from genericdp.files.state import StateFile
+
+PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
+WITHOUT_IT = "without it, ids of twins and of absent devices do not outlive a reboot"
+
+MEMORY = Memory(
+    devices={
+        "ftdi_A5": Remembered(
+            "example.com/ftdi",
+            Device("ftdi_A5", links=("ftdi_A5",), numa=1, unit="ftdi_A5", port=PORT, hub=f"{PORT[:-2]}"),
+        ),
+        "modem_7": Remembered(
+            "example.com/modem",
+            Device("modem_7", Health.UNHEALTHY, "it is unplugged", links=("modem_7@if02", "modem_7@usb")),
+            absent_since=17.0,
+        ),
+    },
+    ties={"ftdi_A5": PORT},
+    shares=Shares(
+        {"example.com/ftdi": 2, "example.com/modem": None},
+        {"ftdi_A5.7": Withdrawn("example.com/ftdi", "ftdi_A5", since=3.0)},
+    ),
+)
+
+
+def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Path) -> None:
+    StateFile(str(tmp_path)).save(MEMORY)
+    loaded = StateFile(str(tmp_path)).load()
+    assert loaded.ties == MEMORY.ties
+    assert loaded.known_ports == MEMORY.known_ports
+    assert loaded.shares == Shares(
+        MEMORY.shares.replicas, {"ftdi_A5.7": Withdrawn("example.com/ftdi", "ftdi_A5", since=None)}
+    )
+    assert loaded.devices == {
+        id_: Remembered(
+            known.resource,
+            Device(
+                id_,
+                Health.UNHEALTHY,
+                links=known.device.links,
+                numa=known.device.numa,
+                unit=known.device.unit,
+                port=known.device.port,
+                hub=known.device.hub,
+            ),
+            # Its grace begins anew.
+            absent_since=None,
+        )
+        for id_, known in MEMORY.devices.items()
+    }
+
+
+def test_what_was_loaded_is_saved_as_it_was(tmp_path: Path) -> None:
+    first, second = StateFile(str(tmp_path / "a")), StateFile(str(tmp_path / "b"))
+    first.save(MEMORY)
+    second.save(first.load())
+    assert Path(second.path).read_text() == Path(first.path).read_text()
+
+
+def test_without_a_file_nothing_is_remembered(tmp_path: Path) -> None:
+    assert StateFile(str(tmp_path / "none")).load() == Memory()
+
+
+def test_the_directory_is_made_and_is_nobody_elses(tmp_path: Path) -> None:
+    StateFile(str(tmp_path / "lib" / "genericdp")).save(MEMORY)
+    assert (tmp_path / "lib" / "genericdp").stat().st_mode & 0o777 == 0o700
+
+
+def test_it_is_written_only_when_it_says_something_else(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    state.save(MEMORY)
+    os.unlink(state.path)
+    state.save(MEMORY)
+    later = Remembered("example.com/modem", MEMORY.devices["modem_7"].device, absent_since=99.0)
+    state.save(Memory({**MEMORY.devices, "modem_7": later}, MEMORY.ties, MEMORY.shares))
+    assert not os.path.exists(state.path)
+    state.save(Memory(MEMORY.devices))
+    assert os.path.exists(state.path)
+
+
+def test_what_was_just_loaded_is_not_written_again(tmp_path: Path) -> None:
+    StateFile(str(tmp_path)).save(MEMORY)
+    state = StateFile(str(tmp_path))
+    memory = state.load()
+    os.unlink(state.path)
+    state.save(memory)
+    assert not os.path.exists(state.path)
+
+
+def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    state.save(Memory())
+    with open(state.path, encoding="utf-8") as reader:
+        state.save(MEMORY)
+        assert json.load(reader) == {
+            "version": 1,
+            "ties": {},
+            "devices": {},
+            "replicas": {},
+            "withdrawn": {},
+        }
+    assert os.listdir(tmp_path) == ["memory.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "JSONDecodeError('Expecting value: line 1 column 1 (char 0)')"),
+        ("[]", "TypeError('list indices must be integers or slices, not str')"),
+        ("{}", "KeyError('version')"),
+        (
+            '{"version": 1, "ties": [], "devices": {}}',
+            "AttributeError(\"'list' object has no attribute 'items'\")",
+        ),
+        ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is no text')"),
+        ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": -1}}',
+            "TypeError('-1 is no number from 0 to 10000')",
+        ),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 30000000}}',
+            "TypeError('30000000 is no number from 0 to 10000')",
+        ),
+        ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
+    ],
+)
+def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why: str) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(text)
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
+    assert broken.value.hint == f"the daemon keeps it as '{state.path}.broken' and begins anew"
+    assert Path(state.path).read_text() == text, "looking at it moved it"
+    state.save(Memory())
+    assert Path(f"{state.path}.broken").read_text() == text
+    assert StateFile(str(tmp_path)).load() == Memory()
+
+
+def test_the_file_of_a_later_version_is_no_broken_one_and_kept_aside_all_the_same(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text('{"version": 2}')
+    with pytest.raises(GenericdpError) as other:
+        state.load()
+    assert str(other.value) == (
+        f"nothing is remembered, '{state.path}' is of another genericdp: "
+        "it has the format 2, this one reads 1"
+    )
+    assert other.value.hint == f"the daemon keeps it as '{state.path}.broken' and begins anew"
+
+
+GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["u"]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"numa": "0"}, "TypeError(\"'0' is no number from 0 to 10000\")"),
+        ({"numa": 10**30}, f"TypeError('{10**30} is no number from 0 to 10000')"),
+        ({"links": ["../etc/passwd"]}, "ValueError(\"'../etc/passwd' is no link name\")"),
+        ({"links": [".."]}, "ValueError(\"'..' is no link name\")"),
+        ({"links": [".new"]}, "ValueError(\"'.new' is no link name\")"),
+        ({"links": [""]}, "ValueError(\"'' is no link name\")"),
+        ({"links": ["a\0b"]}, "ValueError(\"'a\\\\x00b' is no name\")"),
+        ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is no name\")"),
+        ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is no link name\")"),
+        ({"links": [7]}, "TypeError('7 is no text')"),
+        ({"resource": None}, "TypeError('None is no text')"),
+        ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is no name\")"),
+    ],
+)
+def test_an_entry_that_cannot_be_ours_is_not_believed(
+    tmp_path: Path, wrong: dict[str, object], why: str
+) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {"a": {**GOOD, **wrong}}}))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
+
+
+def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_bytes(b"\xff\xfe")
+    with pytest.raises(GenericdpError, match="is broken: UnicodeDecodeError"):
+        state.load()
+    state.save(MEMORY)
+    assert Path(f"{state.path}.broken").read_bytes() == b"\xff\xfe"
+
+
+def test_a_file_that_is_nested_without_end_is_broken_too(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text("[" * 100_000)
+    with pytest.raises(GenericdpError, match="is broken: RecursionError"):
+        state.load()
+
+
+def test_a_fifo_does_not_keep_us_waiting(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    os.mkfifo(state.path)
+    with pytest.raises(GenericdpError) as unreadable:
+        state.load()
+    assert str(unreadable.value) == f"cannot read '{state.path}': it is no regular file"
+    state.save(MEMORY)
+    assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
+
+
+def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).touch()
+    with pytest.raises(GenericdpError):
+        state.load()
+    os.unlink(state.path)
+    state.save(MEMORY)
+    assert os.listdir(tmp_path) == ["memory.json"]
+
+
+def test_what_cannot_be_read_is_no_broken_file(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    os.mkdir(state.path)
+    with pytest.raises(GenericdpError) as unreadable:
+        state.load()
+    assert str(unreadable.value) == f"cannot read '{state.path}': {os.strerror(errno.EISDIR)}"
+    assert unreadable.value.hint == WITHOUT_IT
+
+
+def test_what_cannot_be_saved_is_reported_and_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "lib").touch()
+    state = StateFile(str(tmp_path / "lib"))
+    with pytest.raises(GenericdpError) as failed:
+        state.save(MEMORY)
+    assert str(failed.value) == f"cannot save '{state.path}': {os.strerror(errno.EEXIST)}"
+    assert failed.value.hint == WITHOUT_IT
+    os.unlink(tmp_path / "lib")
+    state.save(MEMORY)
+    assert StateFile(str(tmp_path / "lib")).load().ties == MEMORY.ties
+
+
+def test_whatever_a_device_is_called_can_be_saved(tmp_path: Path) -> None:
+    hostile = '\udcff\n"\\u0000\U0001f4a9'
+    memory = Memory(ties={"unit": hostile})
+    StateFile(str(tmp_path)).save(memory)
+    assert StateFile(str(tmp_path)).load() == memory
+
+
+def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": "p"}, "devices": {"a": GOOD}}))
+    loaded = state.load()
+    assert loaded.ties == {"u": "p"}
+    assert list(loaded.devices) == ["a"]
+    assert loaded.shares == Shares()
+
+
+def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fsync(2): the file's own says nothing about its entry in the directory."""
+    synced: list[int] = []
+    really = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    StateFile(str(tmp_path)).save(Memory(ties={"a": "b"}))
+    assert synced == [(tmp_path / "memory.json").stat().st_ino, tmp_path.stat().st_ino]

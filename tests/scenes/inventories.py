@@ -1,0 +1,39 @@
+"""Inventories, from the text of a rule file and some udev devices: what the tests of the core ask about."""
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Inventory, build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.identity import Ties
+from genericdp.core.inventory.offer import Device
+from tests.scenes.builders import by_sys_path, resources_of
+
+DOMAIN = "example.com"
+
+
+def inventory_of(
+    rules: str, *devices: UdevDevice, ties: Ties | None = None, known_ports: Ties | None = None
+) -> Inventory:
+    """The inventory of these rules on these devices and all their parents."""
+    claims = Claims(resources_of(rules, domain=DOMAIN))
+    return build(claims, by_sys_path(*devices), DOMAIN, ties=ties, known_ports=known_ports)
+
+
+def devices_of(inventory: Inventory) -> list[Device]:
+    """The devices of all its resources."""
+    return [device for offer in inventory.offers.values() for device in offer.devices]
+
+
+def ids_of(inventory: Inventory) -> list[str]:
+    """Their ids."""
+    return [device.id for device in devices_of(inventory)]
+
+
+def offered(rules: str, *devices: UdevDevice) -> list[Device]:
+    """The devices that these rules offer."""
+    return devices_of(inventory_of(rules, *devices))
+
+
+def the_device(rules: str, *devices: UdevDevice) -> Device:
+    """The one device that these rules offer."""
+    (device,) = offered(rules, *devices)
+    return device

@@ -1,0 +1,36 @@
+"""What is promised of a suggestion: it is a good rule file, and it takes exactly what it says."""
+
+from collections.abc import Iterable, Mapping
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import build
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.reading.parse import parse_rules
+
+DOMAIN = "example.com"
+
+
+def offers_of(text: str, devices: Mapping[str, UdevDevice]) -> tuple[Offer, ...]:
+    """What a rule file without a mistake offers of these devices, all of it and to nobody twice."""
+    resources, problems = parse_rules("suggested.toml", text, DOMAIN)
+    assert [problem.render() for problem in problems] == []
+    inventory = build(Claims(resources), devices, DOMAIN)
+    assert inventory.refusals == ()
+    assert inventory.overlaps == ()
+    return tuple(inventory.offers.values())
+
+
+def assert_takes_exactly(text: str, devices: Mapping[str, UdevDevice], nodes: Iterable[UdevDevice]) -> None:
+    """The rule makes one device of these nodes (those that udev has finished with), and no other."""
+    (offer,) = offers_of(text, devices)
+    (device,) = offer.devices
+    assert {node.sys_path for node in device.nodes} == {node.sys_path for node in nodes if node.initialized}
+
+
+def uncommented(text: str) -> str:
+    """The rule file with the keys that it offers in comments."""
+    return "".join(
+        line.removeprefix("# ") if line.startswith(("# container_path = ", "# replicas = ")) else line
+        for line in text.splitlines(keepends=True)
+    )

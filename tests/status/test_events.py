@@ -1,0 +1,233 @@
+"""What a daemon tells those who listen, and what is seen without one."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from genericdp.cli.onlooker import Onlooker
+from genericdp.core.inventory.memory import Memory
+from genericdp.core.rules.settings import Settings
+from genericdp.simulator import Container, Kubelet, Pod
+from genericdp.status.control import SOCKET
+from genericdp.udev import Deafness, Resync, Uevent
+from tests.scenes.asking import Client, connected, until
+from tests.scenes.builders import a_usb_serial, resources_of
+from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
+from tests.scenes.running import RunAsync
+from tests.udev.hotplug import reserve_console, udevd
+
+FTDI = "example.com/ftdi"
+RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
+
+Event = dict[str, Any]
+
+
+class Listener:
+    """A client that reads events."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.heard: list[Event] = []
+
+    async def until(self, kind: str, **what: object) -> list[Event]:
+        """All events up to one of this kind that says this."""
+        begin = len(self.heard)
+        while True:
+            event = json.loads(await self._client.reader.readline())
+            self.heard.append(event)
+            if event["event"] == kind and what.items() <= event.items():
+                return self.heard[begin:]
+
+
+@asynccontextmanager
+async def listening(settings: Settings) -> AsyncIterator[Listener]:
+    async with connected(Path(settings.run_dir) / SOCKET) as client:
+        client.writer.write(b'{"ask": "events"}\n')
+        listener = Listener(client)
+        (begin,) = await listener.until("begin")
+        assert (begin["from"], begin["state"]) == ("daemon", "serving")
+        yield listener
+
+
+def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(
+    run_async: RunAsync, short_dir: Path
+) -> None:
+    async def main() -> None:
+        settings = settings_below(short_dir)
+        with a_machine() as machine:
+            async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
+                await until_allocatable(kubelet, FTDI, 0)
+                async with listening(settings) as listener:
+                    stick = a_usb_serial(0)
+                    machine.plug(stick)
+                    uevent, change, told = await listener.until("list")
+                    touched = [{"resource": FTDI, "device": "ftdi_A50285BI"}]
+                    assert (uevent["event"], uevent["action"], uevent["touched"]) == (
+                        "uevent",
+                        "add",
+                        touched,
+                    )
+                    assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
+                    assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
+                    assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
+                    await until_allocatable(kubelet, FTDI, 1)
+                    await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
+                    (allocation,) = await listener.until("allocation")
+                    assert (allocation["ids"], allocation["error"]) == (["ftdi_A50285BI"], "")
+                    machine.unplug(stick)
+                    uevent, change, told = await listener.until("list")
+                    assert (uevent["action"], uevent["touched"]) == ("remove", touched)
+                    assert change["fields"]["why"] == "it is unplugged"
+                    assert (told["ids"], told["healthy"]) == (1, 0)
+
+    run_async(main())
+
+
+def test_uevents_that_change_nothing_are_told_and_only_once(run_async: RunAsync, short_dir: Path) -> None:
+    async def main() -> None:
+        settings = settings_below(short_dir)
+        with a_machine() as machine:
+            async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
+                async with listening(settings) as listener:
+                    for source in ("kernel", "udev"):
+                        machine.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
+                    machine.tell(Resync("rescan"))
+                    machine.tell(Deafness("no udev"))
+                    daemon.reload()
+                    heard = await listener.until("uevent")
+                    assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
+                    assert heard[-1]["touched"] == []
+                    machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
+                    (event,) = await listener.until("uevent")
+                    assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
+
+    run_async(main())
+
+
+def test_a_kubelet_that_comes_is_told_with_each_registration(run_async: RunAsync, short_dir: Path) -> None:
+    async def main() -> None:
+        settings = settings_below(short_dir)
+        with a_machine() as machine:
+            async with a_daemon(machine, FixedRules(RULES), settings), listening(settings) as listener:
+                async with Kubelet(short_dir):
+                    heard = await listener.until("registration", registered=True)
+                    assert [event["event"] for event in heard] == [
+                        "kubelet",
+                        "registration",
+                        "list",
+                        "registration",
+                    ]
+                    assert heard[2]["changes"] == []
+
+    run_async(main())
+
+
+def test_nothing_is_kept_for_those_who_do_not_listen(run_async: RunAsync, short_dir: Path) -> None:
+    async def main() -> None:
+        settings = settings_below(short_dir)
+        with a_machine() as machine:
+            async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
+                async with listening(settings):
+                    pass
+                await until(lambda: not daemon.witness._events)
+                machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
+                assert daemon.witness._heard == []
+
+    run_async(main())
+
+
+@pytest.mark.hotplug
+def test_without_a_daemon_the_same_is_seen(run_async: RunAsync, short_dir: Path) -> None:
+    """A console of the real kernel comes and goes, and a real udevd tells of it."""
+    console = reserve_console()
+
+    async def main() -> None:
+        rules = f'[[resource]]\nname = "screen"\nmatch = {{ DEVNAME = "{console.node}" }}\n'
+        told: list[Event] = []
+        changed = asyncio.Event()
+
+        def tell(event: Any) -> None:
+            told.append(event)
+            changed.set()
+
+        async def until_told(health: str) -> Event:
+            while True:
+                for event in told:
+                    if event["event"] == "list" and event["changes"][0]["health"] == health:
+                        return event
+                changed.clear()
+                await changed.wait()
+
+        onlooker = Onlooker(settings_below(short_dir), resources_of(rules), Memory(), tell)
+        watching = asyncio.ensure_future(onlooker.watch())
+        await asyncio.sleep(0)
+        with console.plugged():
+            event = await until_told("Healthy")
+            assert (event["sent"], event["ids"], event["healthy"]) == (False, 1, 1)
+        event = await until_told("Unhealthy")
+        assert (event["ids"], event["healthy"]) == (1, 0)
+        uevents = [
+            (event["action"], event["touched"][0]["resource"])
+            for event in told
+            if event["event"] == "uevent" and event["touched"]
+        ]
+        assert uevents == [("add", "example.com/screen"), ("remove", "example.com/screen")]
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+    with udevd():
+        run_async(main())
+
+
+@pytest.mark.hotplug
+def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path) -> None:
+    console = reserve_console()
+    rules = short_dir / "rules.toml"
+    rules.write_text(f'[[resource]]\nname = "screen"\nmatch = {{ DEVNAME = "{console.node}" }}\n')
+    settings = short_dir / "genericdp.toml"
+    settings.write_text(f'state_dir = "{short_dir}/state"\n')
+    for path in (rules, settings):
+        path.chmod(0o644)
+    # Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "genericdp", "monitor", "--touched"]
+    name = console.node.removeprefix("/dev/")
+    with udevd():
+        watching = subprocess.Popen(
+            [*command, "--rules", str(rules), "--config", str(settings)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.stdout is not None
+        said: list[str] = []
+
+        def read(text: str) -> None:
+            while not said or text not in said[-1]:
+                said.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
+
+        read("no daemon is asked")
+        with console.plugged():
+            read("would hear")
+        read("0 of 1 Healthy")
+        watching.send_signal(signal.SIGINT)
+        _, error = watching.communicate(timeout=20)
+    assert (watching.returncode, error) == (130, "")
+    # Of the removal, the kernel tells first; one that is slow may read udev's message before.
+    said[4] = said[4].replace(f"{name} (the kernel's)", console.node)
+    assert said == [
+        "begin    no daemon is asked: what the rules make of this machine; Ctrl-C ends it",
+        f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
+        f"change   genericdp.io/screen screen_{name}: device is here; nodes={console.node}",
+        f"kubelet  would hear genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
+        f"uevent   remove vc {console.node} -> genericdp.io/screen screen_{name}",
+        f"change   genericdp.io/screen screen_{name}: device is unhealthy; why=it is unplugged",
+        f"kubelet  would hear genericdp.io/screen: 0 of 1 Healthy; screen_{name} Unhealthy",
+    ]

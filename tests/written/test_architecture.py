@@ -1,0 +1,86 @@
+"""The shape of the house: who may know whom, one door to each outside library, nothing unnamed.
+
+The layers stand in pyproject.toml, where `lint-imports` finds them too.
+"""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = sorted((ROOT / "genericdp").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+#: Outside library -> the modules that may import it. Everybody else asks them.
+DOORS = {
+    "pyudev": {"genericdp.udev"},
+    "usb": {"genericdp.usb"},
+    "inotify_simple": {"genericdp.watch"},
+    "grpc": {"genericdp.kubelet", "genericdp.simulator"},
+    "google": {"genericdp.kubelet"},
+    "pytest": {"genericdp.simulator.pytest_plugin"},
+    "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.source"},
+}
+
+#: Names that say nothing about what a module is for.
+SAYING_NOTHING = {
+    "base",
+    "common",
+    "handler",
+    "helper",
+    "helpers",
+    "impl",
+    "manager",
+    "misc",
+    "util",
+    "utils",
+}
+
+
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    return grimp.build_graph("genericdp", include_external_packages=True, cache_dir=None)
+
+
+def test_imports_go_downwards() -> None:
+    # In a process of its own: import-linter configures logging, which disables our loggers.
+    call = "import importlinter.cli as cli; cli.lint_imports_command()"
+    result = subprocess.run(
+        [sys.executable, "-c", call, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("library", DOORS)
+def test_an_outside_library_has_one_door(imports: grimp.ImportGraph, library: str) -> None:
+    importers = imports.find_modules_that_directly_import(library) if library in imports.modules else set()
+    strangers = {
+        importer
+        for importer in importers
+        if not any(f"{importer}.".startswith(f"{door}.") for door in DOORS[library])
+    }
+    assert not strangers
+
+
+def test_an_outside_library_is_a_declared_one(imports: grimp.ImportGraph) -> None:
+    outside = {name for name in imports.modules if name.partition(".")[0] != "genericdp"}
+    assert {name.partition(".")[0] for name in outside} - {*DOORS} <= {*sys.stdlib_module_names}
+
+
+@pytest.mark.parametrize("path", [*MODULES, *TESTS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_why_it_exists_under_a_name_that_says_something(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_bytes())), "it opens with no docstring"
+    assert not set(path.stem.split("_")) & SAYING_NOTHING
+
+
+def test_every_package_is_packaged() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    on_disk = {
+        ".".join(path.parent.relative_to(ROOT).parts) for path in MODULES if path.name == "__init__.py"
+    }
+    assert listed == sorted(on_disk)

@@ -1,0 +1,194 @@
+"""What is written about the project is true: examples are good rule files, no key is left out."""
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.main import VERBS
+from genericdp.cli.verbs.monitor import WORDS
+from genericdp.core.reading.parse import parse_rules, parse_settings
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
+from genericdp.core.reading.source import Key
+from genericdp.core.rules.match import USB_ATTRIBUTES
+from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
+from genericdp.core.status.events import of_list, of_step, of_uevent
+from genericdp.core.status.history import History
+from genericdp.core.status.holder import Holder
+from genericdp.core.status.logged import Logged
+from genericdp.core.status.metrics import FAMILIES
+from genericdp.core.status.report import Facts, InForce, report
+from genericdp.errors import Location, Problem
+from genericdp.udev import Uevent
+from tests.scenes.builders import a_terminal, a_usb_serial
+from tests.scenes.inventories import inventory_of
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TTYS = '[[resource]]\nname = "a"\nmatch = { SUBSYSTEM = "tty" }\n'
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.name))
+def test_an_example_is_a_good_rule_file(path: Path) -> None:
+    resources, problems = parse_rules(str(path), path.read_text(encoding="utf-8"), DEFAULT_DOMAIN)
+    assert [problem.render() for problem in problems] == []
+    assert resources
+
+
+def test_the_rule_files_of_the_readme_are_good() -> None:
+    rules = [block for block in blocks("toml") if "[[resource]]" in block]
+    assert rules
+    for block in rules:
+        _, problems = parse_rules("README.md", block, DEFAULT_DOMAIN)
+        assert [problem.render() for problem in problems] == []
+
+
+def test_the_settings_of_the_readme_are_the_defaults() -> None:
+    (block,) = [block for block in blocks("toml") if "kubelet_dir" in block]
+    settings, problems = parse_settings("README.md", block)
+    assert [problem.render() for problem in problems] == []
+    assert settings == Settings()
+
+
+def test_the_settings_file_of_the_packages_has_every_setting_with_its_default() -> None:
+    text = (ROOT / "packaging" / "genericdp.toml").read_text(encoding="utf-8")
+    assert parse_settings("genericdp.toml", text) == (Settings(), ())
+    shown = re.findall(r"^#(\w+ = .*)$", text, flags=re.MULTILINE)
+    assert [line.partition(" = ")[0] for line in shown] == [key.name for key in SETTINGS_KEYS]
+    assert parse_settings("genericdp.toml", "\n".join(shown)) == (Settings(), ())
+
+
+def test_the_readme_has_every_key() -> None:
+    missing = [name for name in all_names() if not re.search(rf"\b{name}\b", README)]
+    assert missing == []
+
+
+def all_names() -> Iterable[str]:
+    tables: tuple[tuple[Key, ...], ...] = (
+        RESOURCE_KEYS,
+        NODE_KEYS,
+        MOUNT_KEYS,
+        PRESTART_KEYS,
+        SETTINGS_KEYS,
+    )
+    yield from (key.name for table in tables for key in table)
+    yield from USB_ATTRIBUTES
+    yield from VERBS
+
+
+def test_every_key_says_what_it_is_for() -> None:
+    for table in (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS, SETTINGS_KEYS):
+        for key in table:
+            assert key.doc
+            assert key.schema
+
+
+def test_architecture_draws_every_folder_with_its_files() -> None:
+    program = ROOT / "genericdp"
+    on_disk = {
+        str(folder.relative_to(ROOT)): {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
+        for folder in (program, *program.rglob("*/"))
+        if (folder / "__init__.py").exists()
+    }
+    assert drawn_tree() == on_disk
+
+
+def drawn_tree() -> dict[str, set[str]]:
+    """Folder -> its modules, as the picture in ARCHITECTURE.md has them."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    picture = text.partition("## The tree\n\n")[2].partition("\n\n")[0]
+    found: dict[str, set[str]] = {}
+    above: list[str] = []
+    for line in picture.splitlines():
+        depth = (len(line) - len(line.lstrip()) - 4) // 2
+        name, *modules = line.split()
+        above = [*above[:depth], name.rstrip("/")]
+        found["/".join(above)] = set(modules)
+    return found
+
+
+def test_every_key_of_the_status_is_documented() -> None:
+    text = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
+    said = Logged(0.0, "error", "x")
+    problem = Problem(Location("x", 1), "x")
+    inventory = inventory_of(
+        TTYS + '[[resource]]\nname = "b"\nmatch = { SUBSYSTEM = "vc" }\nenv = { X = "{ID_NOWHERE}" }\n',
+        a_usb_serial(0),
+        a_terminal(),
+    )
+    (id_,) = inventory.offers["example.com/a"].ids
+    facts = Facts(
+        version="1",
+        pid=1,
+        settings=Settings(),
+        now=0.0,
+        unix_now=0.0,
+        history=History(0.0),
+        inventory=inventory,
+        holdings={("example.com/a", id_): (Holder("a", "b", "c"),)},
+        files=[InForce("a", "b")],
+        problems=[problem],
+        said=[said],
+    )
+    names = {*keys_of(report(facts))}
+    assert {"heldBy", "notOffered", "outdated", "column", "count", "present"} <= names
+    assert {name for name in names if not re.search(rf"`{name}(\[\])?`", text)} == set()
+
+
+def keys_of(value: object) -> Iterable[str]:
+    """Every key of a JSON value, however deep; the fields of a log line are of its own."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield key
+            if key != "fields":
+                yield from keys_of(below)
+    if isinstance(value, list):
+        for each in value:
+            yield from keys_of(each)
+
+
+def test_every_event_and_its_keys_are_documented() -> None:
+    text = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
+    before, after = inventory_of(""), inventory_of(TTYS, a_usb_serial(0))
+    (offer,) = after.offers.values()
+    stick = a_usb_serial(0)
+    made = [
+        of_uevent(Uevent("add", stick.sys_path, "tty", "udev"), before, after),
+        *of_step(before, after),
+        of_list(None, offer),
+    ]
+    names = {name for event in made for name in keys_of(event)} | set(WORDS)
+    assert {"touched", "moreChanges", "fields", "lost", "begin"} <= names
+    assert {name for name in names if not re.search(rf"`{name}`", text)} == set()
+
+
+def test_every_metric_is_documented_with_its_labels_and_nothing_else() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `((?:genericdp|process)_[a-z_]+)` \| ([^|]*) \| [^|]+ \|$", text, re.MULTILINE)
+    documented = [(name, tuple(re.findall(r"`([a-z]+)`", labels))) for name, labels in rows]
+    declared = [
+        (family.name, ("le",) if family.kind == "histogram" else family.labels) for family in FAMILIES
+    ]
+    assert documented == declared
+
+
+def test_architecture_draws_the_layers_that_are_held() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    package, core = (
+        contract["layers"]
+        for contract in contracts
+        if contract.get("containers") in (["genericdp"], ["genericdp.core"])
+    )
+    below = package.index("core")
+    wanted = [re.split(r" [|:] ", layer) for layer in (*package[:below], *core, *package[below + 1 :])]
+    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    drawn = picture.partition("checks them:\n\n")[2].partition("\n\n")[0]
+    assert [re.sub(r"^    core  ", "", line).strip().split(" · ") for line in drawn.splitlines()] == wanted

@@ -84,7 +84,6 @@ venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries), .venv-floor (D
 packages:  # asked every time: it takes 10 ms, and a stamp would not see a package go
 	@.ci/system-packages
 	@.ci/promtool
-	@.ci/promtool
 
 .PHONY: vm-packages
 vm-packages:

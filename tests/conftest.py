@@ -1,5 +1,6 @@
-"""What every test may ask for: a coroutine run under a watchdog, a directory with a short name."""
+"""What every test has: a watchdog if it is async, a directory with a short name if it asks for one."""
 
+import inspect
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -7,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import RunAsync, run
+from tests.running import RunAsync, as_sync, run
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run an `async def test_…` under the watchdog; pytest itself calls it and judges the outcome."""
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        marker = pyfuncitem.get_closest_marker("timeout_s")
+        pyfuncitem.obj = as_sync(pyfuncitem.obj, *(marker.args if marker else ()))
 
 
 @pytest.fixture

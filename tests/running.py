@@ -1,4 +1,4 @@
-"""Runs a coroutine of a test under a watchdog, and looks at what it leaves behind.
+"""Runs an async test under a watchdog that also looks at what the test leaves behind.
 
 The rules of this file:
 
@@ -6,11 +6,12 @@ The rules of this file:
 """
 
 import asyncio
+import functools
 import gc
 import os
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -39,6 +40,16 @@ def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T:
     leaked = _leaked_files(before)
     assert not leaked, f"file descriptors left behind: {leaked}"
     return result
+
+
+def as_sync(test: Callable[..., Coroutine[Any, Any, T]], timeout_s: float = HANGS_S) -> Callable[..., T]:
+    """The same test as a plain function, which runs it by `run`."""
+
+    @functools.wraps(test)
+    def runs(*args: Any, **kwargs: Any) -> T:
+        return run(test(*args, **kwargs), timeout_s)
+
+    return runs
 
 
 async def _watched(coroutine: Coroutine[Any, Any, T], timeout_s: float) -> tuple[T, list[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import RunAsync, as_sync, run
+from tests.running import as_sync
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -17,12 +17,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     if inspect.iscoroutinefunction(pyfuncitem.obj):
         marker = pyfuncitem.get_closest_marker("timeout_s")
         pyfuncitem.obj = as_sync(pyfuncitem.obj, *(marker.args if marker else ()))
-
-
-@pytest.fixture
-def run_async() -> RunAsync:
-    """`run_async(coroutine)`: its result; fails when it hangs or leaves something behind."""
-    return run
 
 
 @pytest.fixture

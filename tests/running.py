@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -21,12 +21,6 @@ HANGS_S = 60.0
 
 #: How long grpc may take to end, in tasks and threads of its own, what a test has ended.
 _CLOSING_S = 2.0
-
-
-class RunAsync(Protocol):
-    """The type of the fixture `run_async`."""
-
-    def __call__(self, coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T: ...
 
 
 def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T:

@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.core.inventory.build import Inventory, build, diff
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
-from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices, Uevent
-from genericdp.udev.once import Once
+from genericdp.core.status.news import news
+from genericdp.udev import Monitor, Pending, SeenUevents, UdevDevices
 
 
 class Onlooker:
@@ -39,7 +40,7 @@ class Onlooker:
         self._pending = Pending()
         self._heard: list[Uevent] = []
         self._said: list[events.Event] = []
-        self._once = Once()
+        self._seen = SeenUevents()
         self._awake = asyncio.Event()
 
     def run(self) -> None:
@@ -52,7 +53,7 @@ class Onlooker:
             self._devices.resync()
             self._inventory = self._look()
             # From here on nothing is missed; what was said meanwhile comes after it.
-            self._tell({"event": "begin", "version": VERSION, "state": "watching", "from": "rules"})
+            self._tell(events.of_begin(VERSION, "watching", "rules"))
             while True:
                 await self._awake.wait()
                 self._awake.clear()
@@ -62,12 +63,12 @@ class Onlooker:
     def _hear(self, hint: Hint) -> None:
         match hint:
             case Uevent():
-                if self._once.first(hint):
+                if self._seen.is_new(hint):
                     self._heard.append(hint)
-            case Resync(reason=reason):
-                self._said.append({"event": "resync", "reason": reason})
-            case Deafness(reason=reason):
-                self._said.append({"event": "udev", "heard": not reason, "reason": reason})
+            case Resync():
+                self._said.append(events.of_resync(hint))
+            case Deafness():
+                self._said.append(events.of_deafness(hint))
         self._pending.add(hint)
         self._awake.set()
 
@@ -93,7 +94,7 @@ class Onlooker:
         heard, self._heard = self._heard, []
         for uevent in heard:
             yield events.of_uevent(uevent, before, self._inventory)
-        yield from events.of_step(before, self._inventory)
+        yield from events.of_changes(news(before, self._inventory))
         changes = diff(before, self._inventory)
         for name in (*changes.added, *changes.updated):
             event = events.of_list(before.offers.get(name), self._inventory.offers[name], sent=False)

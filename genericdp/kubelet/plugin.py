@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from genericdp.core.allocate import Allocation, UnknownDeviceError, allocate
+from genericdp.core.allocate import Allocation, RefusalReason, UnknownDeviceError, allocate
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
@@ -36,11 +36,12 @@ async def no_usb_reset(busnum: int, devnum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """An answer that was given, in `took_s` seconds: for the log, the metrics and the order of use."""
+    """The answer to one container request: devices after `took_s` seconds, or `error` for a reason."""
 
     resource: str
     ids: tuple[str, ...]
     error: str = ""
+    refused: RefusalReason | None = None
     took_s: float = field(default=0.0, compare=False)
 
 
@@ -174,7 +175,7 @@ class Plugin:
             try:
                 answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
             except UnknownDeviceError as error:
-                self._on_allocate(Allocated(name, ids, str(error)))
+                self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             self._note_use(ids)
             self._on_allocate(Allocated(name, ids, took_s=time.perf_counter() - began))

@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
-from genericdp.kubelet.endpoints import accepts
+from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
 #: Which kubelet it is: device, inode and birth of its socket (nobody writes to a socket file, so

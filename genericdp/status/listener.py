@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from genericdp import log
 from genericdp.errors import GenericdpError
-from genericdp.kubelet.endpoints import accepts
+from genericdp.unixsocket import accepts
 
 #: Who may ask: root, and the group of the process.
 MODE = 0o660

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from genericdp import daemon as daemon_module
+from genericdp import forgetting
+from genericdp.core.inventory import memory
+from genericdp.core.status import holdings
+from genericdp.files import link_upkeep
 from genericdp.files.state import StateFile
 from genericdp.simulator import (
     CONTAINERD,
@@ -314,7 +317,7 @@ async def test_twins_keep_their_ids_over_a_restart_of_the_daemon_in_the_other_or
 async def test_which_of_twins_came_first_is_saved_at_once(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemon_module, "SAVE_AFTER_S", 3600.0)
+    monkeypatch.setattr(memory, "SAVE_WITHIN_S", 3600.0)
 
     settings = settings_below(short_dir)
     with a_machine() as machine:
@@ -361,7 +364,7 @@ def _minor(created: CreatedContainer | None) -> int:
 async def test_an_absent_device_is_forgotten_when_its_grace_has_passed_and_nobody_holds_it(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemon_module, "KUBELET_SETTLES_S", 0.0)
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
 
     rules = FixedRules(RULES + 'unplug_grace = "0s"\n')
     with a_machine() as machine:
@@ -383,7 +386,7 @@ async def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its PodResources answer before it knows its pods."""
-    monkeypatch.setattr(daemon_module, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
 
     rules = FixedRules(RULES + 'unplug_grace = "0s"\n')
     with a_machine() as machine:
@@ -433,7 +436,7 @@ async def test_links_that_somebody_took_away_are_made_again(
                 made.clear()
             watch.close()
             assert os.readlink(link) == machine.node(a_usb_serial(0))
-    assert caplog.messages.count("somebody changed our links, making them again") == 1
+    assert caplog.messages.count("the links were changed, making them again") == 1
 
 
 async def test_a_stop_removes_the_sockets_and_leaves_the_links(short_dir: Path) -> None:
@@ -466,7 +469,7 @@ async def test_a_daemon_that_has_ended_tries_no_link_again(short_dir: Path) -> N
         async with a_daemon(machine, FixedRules(RULES), settings_below(short_dir)) as daemon:
             assert not daemon.inventory.offers[FTDI].devices[0].healthy
         last, time = daemon.inventory, LoopTime()
-        time.advance(daemon_module.LINK_AGAIN_S + 1)
+        time.advance(link_upkeep.AGAIN_S + 1)
         for _ in range(3):
             await asyncio.sleep(0)
         assert daemon.inventory is last

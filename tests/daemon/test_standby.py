@@ -11,9 +11,10 @@ import pytest
 
 from genericdp import standby
 from genericdp.core.rules.settings import Settings
-from genericdp.daemon import Daemon, Rules
+from genericdp.daemon import Daemon
 from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.inputs import Rules
 from genericdp.kubelet.endpoints import sweep
 from genericdp.simulator import Generation, Kubelet
 from genericdp.systemd import Notify

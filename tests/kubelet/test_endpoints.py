@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from genericdp.kubelet.endpoints import accepts, fresh_name, sweep
+from genericdp.kubelet.endpoints import fresh_name, sweep
+from genericdp.unixsocket import accepts
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from genericdp.core.allocate import RefusalReason
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
@@ -180,8 +181,9 @@ async def test_an_unknown_id_is_an_error_that_names_it(short_dir: Path) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.Allocate(ask_for("ftdi_Z"))
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-        assert caught.value.details() == "example.com/ftdi has no device 'ftdi_Z'"
-        assert allocated == [Allocated(NAME, ("ftdi_Z",), "example.com/ftdi has no device 'ftdi_Z'")]
+        error = "example.com/ftdi has no device 'ftdi_Z'"
+        assert caught.value.details() == error
+        assert allocated == [Allocated(NAME, ("ftdi_Z",), error, RefusalReason.UNKNOWN)]
 
 
 async def test_an_unhealthy_device_is_answered_for_because_an_error_would_end_the_pod(

@@ -5,8 +5,8 @@ from typing import Any
 
 from genericdp.core.inventory.build import Inventory, diff
 from genericdp.core.rules.settings import Settings
+from genericdp.core.status.facts import Facts, Standing
 from genericdp.core.status.history import History
-from genericdp.core.status.report import Facts, Standing
 
 REGISTERED = Standing("registered", registered=True, streams=1, lists=1)
 #: 2026-11-21T12:00:00Z

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from genericdp import usb
 from genericdp.core.device import UdevDevice
+from genericdp.core.hint import Hint, Uevent
 from genericdp.core.inventory.build import Inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
@@ -29,7 +30,6 @@ from genericdp.files.rulefiles import RuleFile
 from genericdp.kubelet.registration import REFUSED, Pauses
 from genericdp.simulator import Kubelet
 from genericdp.systemd import Notify
-from genericdp.udev import Hint, Uevent
 from tests.scenes.builders import resources_of
 
 DOMAIN = "example.com"

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from genericdp.cli.onlooker import Onlooker
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator import Container, Kubelet, Pod
-from genericdp.status.control import SOCKET
-from genericdp.udev import Deafness, Resync, Uevent
+from genericdp.status.protocol import SOCKET
 from tests.scenes.asking import Client, connected, until
 from tests.scenes.builders import a_usb_serial, resources_of
 from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
@@ -92,8 +92,8 @@ async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Pat
             async with listening(settings) as listener:
                 for source in ("kernel", "udev"):
                     machine.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
-                machine.tell(Resync("rescan"))
-                machine.tell(Deafness("no udev"))
+                machine.tell(Resync(RescanCause.DEAF))
+                machine.tell(Deafness(Silence(SilenceCause.UNANSWERED)))
                 daemon.reload()
                 heard = await listener.until("uevent")
                 assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
@@ -124,9 +124,9 @@ async def test_nothing_is_kept_for_those_who_do_not_listen(short_dir: Path) -> N
         async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
             async with listening(settings):
                 pass
-            await until(lambda: not daemon.witness._events)
+            await until(lambda: not daemon.recorder.events)
             machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
-            assert daemon.witness._heard == []
+            assert daemon.recorder._uevents == []
 
 
 @pytest.mark.hotplug

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.errors import Location, Problem
 from genericdp.files.rulefiles import RuleFile
 from genericdp.simulator import Container, Kubelet, Pod
 from genericdp.status import client
-from genericdp.status.control import SOCKET
+from genericdp.status.protocol import SOCKET
 from genericdp.systemd import Notify
-from genericdp.udev import Deafness, Resync, Uevent
 from tests.scenes.asking import until
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.machine import (
@@ -78,7 +78,7 @@ async def test_rule_files_are_told_with_the_version_in_force(short_dir: Path) ->
             rules.files = (replace(rules.files[0], problems=(problem,), outdated=True),)
             rules.problems = (problem,)
             daemon.reload()
-            await until(lambda: daemon.witness.history.reloads.by_kind.get(("error",)))
+            await until(lambda: daemon.recorder.history.reloads.by_kind.get(("error",)))
             after = (await status_of(settings))["rules"]
     (file,) = before["files"]
     assert (file["digest"], file["outdated"], file["resources"]) == ("abc", False, [FTDI])
@@ -91,19 +91,20 @@ async def test_what_is_heard_of_udev_is_counted_once(short_dir: Path) -> None:
     settings = settings_below(short_dir)
     with a_machine() as machine:
         async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-            history = daemon.witness.history
+            history = daemon.recorder.history
             # Both tell of the same removal; while all is well, udev's counts.
             machine.tell(Uevent("remove", "/sys/a", "tty", "kernel", seqnum=1))
             machine.tell(Uevent("remove", "/sys/a", "tty", "udev", seqnum=1))
-            machine.tell(Deafness("no udev"))
-            machine.tell(Resync("no udev"))
+            silence = Silence(SilenceCause.NO_UDEV, detail="/run/udev/control")
+            machine.tell(Deafness(silence))
+            machine.tell(Resync(RescanCause.TROUBLE, silence=silence))
             for _ in range(3):  # the monitor looks again and again
                 machine.tell(Uevent("add", "/sys/b", "usb", "kernel", seqnum=2))
-            machine.tell(Resync("rescan"))
-            machine.tell(Resync("the socket for the events of udev overflowed"))
-            machine.tell(Resync("heard again after: no udev"))
-            machine.tell(Resync("a USB device was reset"))
-            machine.tell(Deafness(""))
+            machine.tell(Resync(RescanCause.DEAF))
+            machine.tell(Resync(RescanCause.OVERFLOW, "udev"))
+            machine.tell(Resync(RescanCause.HEARD_AGAIN, silence=silence))
+            machine.tell(Resync(RescanCause.USB_RESET))
+            machine.tell(Deafness(None))
             assert history.uevents.by_kind == {("remove", "tty"): 1, ("add", "usb"): 1}
             assert history.rescans.by_kind == {
                 ("trouble",): 1,
@@ -131,7 +132,7 @@ async def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_after_a_
             await until_allocatable(kubelet, FTDI, 1)
             run_dir.unlink()
             daemon.reload()
-            await until(lambda: daemon.witness._listeners[0].listens)
+            await until(lambda: daemon.answers._listeners[0].listens)
             assert (await status_of(settings))["well"]
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"cannot listen on 'unix:{short_dir}/run/{SOCKET}': File exists"

@@ -16,12 +16,12 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from genericdp import daemon
+from genericdp.core.hint import RescanCause, Resync
+from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
-from genericdp.udev import Resync
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.machine import DOMAIN, SHORT_PAUSES, Machine, Steps, a_machine, links_in, settings_below
 from tests.torture.truth import UNITS, Place
@@ -152,24 +152,24 @@ class TestNode:
         path = next(path for path in self.machine.devices if path.endswith(f"/ttyUSB{place.number}"))
         self.machine.unplug(self.machine.devices[path])
 
-    def hint(self, why: str) -> None:
+    def hint(self) -> None:
         """Something for the daemon to look after, without anything having happened."""
-        self.machine.tell(Resync(why))
+        self.machine.tell(Resync(RescanCause.DEAF))
 
     async def caught_up(self) -> None:
         """Return once the daemon has looked after everything that happened so far."""
         before = self.steps.count
-        self.hint("the test wants to know")
+        self.hint()
         await self.until("the daemon does not look", lambda: self.steps.count > before, kubelet=False)
 
     @contextmanager
     def kubelet_up_for_long(self) -> Iterator[None]:
         """As if the kubelet had started long ago: what it says about its pods is believed."""
-        before, daemon.KUBELET_SETTLES_S = daemon.KUBELET_SETTLES_S, 0.0
+        before, holdings.KUBELET_SETTLES_S = holdings.KUBELET_SETTLES_S, 0.0
         try:
             yield
         finally:
-            daemon.KUBELET_SETTLES_S = before
+            holdings.KUBELET_SETTLES_S = before
 
     # What others see.
 
@@ -184,7 +184,7 @@ class TestNode:
     def told(self) -> dict[str, dict[str, str]]:
         """Resource -> device -> its health, as `genericdp status` tells it."""
         assert self._daemon is not None
-        document: Any = report(self._daemon.witness.facts(None))
+        document: Any = report(self._daemon.answers.pages.facts(None))
         for resource in document["resources"]:
             assert all(device["since"] for device in resource["devices"]), document
         return {

@@ -216,7 +216,7 @@ class Daemon:
     def _take_rules(self) -> bool:
         self._notify.reloading()
         changed = self._read_rules()
-        _log.info("rules are read again", resources=len(self.rules.resources), changed=changed)
+        _log.info("rules reloaded", resources=len(self.rules.resources), changed=changed)
         self._notify.ready(self.status_line())
         return changed
 

@@ -1,4 +1,4 @@
-"""Saves the memory in time: how long a change may wait is decided by `core.inventory.memory`."""
+"""Saves the memory in time. `core.inventory.memory` decides how long a change may wait."""
 
 import asyncio
 

@@ -108,9 +108,9 @@ class Recorder:
         resource, phase, error = progress.resource, progress.phase, progress.error
         registered = phase is Phase.REGISTERED
         if registered:
-            _log.info("resource is registered", resource=resource)
+            _log.info("resource registered", resource=resource)
         elif phase is Phase.WAITING and error:
-            _log.warning("resource is not registered", resource=resource, why=error)
+            _log.warning("resource not registered", resource=resource, why=error)
         self.history.registered_as(resource, registered, error, self._now())
         self.events.tell(events.of_registration(resource, str(phase), registered=registered, error=error))
 
@@ -124,7 +124,7 @@ class Recorder:
         """The kubelet got devices for a container, or a refusal."""
         resource, ids, error = allocated.resource, allocated.ids, allocated.error
         if error:
-            _log.warning("allocation is refused", resource=resource, ids=",".join(ids), why=error)
+            _log.warning("allocation refused", resource=resource, ids=",".join(ids), why=error)
         else:
             _log.info("allocated", resource=resource, ids=",".join(ids))
         self.history.allocated(resource, allocated.refused, allocated.took_s)

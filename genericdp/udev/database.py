@@ -25,13 +25,13 @@ class Database:
     def __init__(self, run: str) -> None:
         self._run = run
         # The sys paths that udev has described, in its database or in a message.
-        self._told: set[str] = set()
+        self._described: set[str] = set()
         # For which incarnation a database entry was written: its (inode, time) was first read for that one.
         self._entries: dict[DeviceNumber, tuple[tuple[int, int], int]] = {}
 
     def forget(self, sys_path: str) -> None:
         """Forget a device that is gone."""
-        self._told.discard(sys_path)
+        self._described.discard(sys_path)
 
     def complete(
         self,
@@ -49,17 +49,17 @@ class Database:
         trust_the_past  False if udev has just declared the device removed
         """
         if found.initialized and self._is_of_another(found):
-            self._told.discard(found.sys_path)
+            self._described.discard(found.sys_path)
             return self._without_udev(_of_the_kernel(found), known if trust_the_past else None)
         if found.initialized:
-            self._told.add(found.sys_path)
+            self._described.add(found.sys_path)
             return found
         if message is not None and message.number == found.number:
-            self._told.add(found.sys_path)
+            self._described.add(found.sys_path)
             return _with(found, message)
         if trust_the_past and known is not None and self._still_holds(found, known):
             return _with(found, known)
-        self._told.discard(found.sys_path)
+        self._described.discard(found.sys_path)
         return self._without_udev(found, known if trust_the_past else None)
 
     def _without_udev(self, found: UdevDevice, known: UdevDevice | None) -> UdevDevice:
@@ -82,7 +82,7 @@ class Database:
         return False
 
     def _still_holds(self, found: UdevDevice, known: UdevDevice) -> bool:
-        return found.sys_path in self._told and _is_the_same(found, known)
+        return found.sys_path in self._described and _is_the_same(found, known)
 
     def _is_awaited(self, found: UdevDevice) -> bool:
         # udev stores nothing about a device with neither a node nor a network interface.

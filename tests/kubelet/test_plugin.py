@@ -258,7 +258,7 @@ async def test_prestart_refuses_with_the_device_and_what_to_do(short_dir: Path) 
             await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
         assert caught.value.details() == (
             "example.com/ftdi: waited 0.01 s for 'ftdi_A' (it is unplugged); "
-            "plug it in again, the container is started as soon as it is back"
+            "plug it in again: the container starts as soon as it is back"
         )
 
 

@@ -71,7 +71,7 @@ async def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(short_
                     "add",
                     touched,
                 )
-                assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
+                assert (change["message"], change["device"]) == ("device appeared", "ftdi_A50285BI")
                 assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
                 assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
                 await until_allocatable(kubelet, FTDI, 1)
@@ -204,7 +204,7 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
     assert said == [
         "begin    no daemon is asked: what the rules make of this machine; Ctrl-C ends it",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
-        f"change   genericdp.io/screen screen_{name}: device is here; nodes={console.node}",
+        f"change   genericdp.io/screen screen_{name}: device appeared; nodes={console.node}",
         f"kubelet  would hear genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
         f"uevent   remove vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device is unhealthy; why=it is unplugged",

@@ -78,7 +78,7 @@ def test_what_changed_is_told_in_the_words_of_the_log() -> None:
         }
     ]
     (event,) = of_changes(news(ONE, BOTH))
-    assert (event["message"], event["level"]) == ("device is here", "info")
+    assert (event["message"], event["level"]) == ("device appeared", "info")
 
 
 def test_a_list_is_told_with_what_is_other_than_in_the_list_before() -> None:

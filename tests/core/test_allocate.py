@@ -14,7 +14,7 @@ from genericdp.core.allocate import (
     kubevirt_env,
 )
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.resource import env_names

@@ -118,15 +118,10 @@ class _Known:
 
 
 class Claims:
-    """The claims of a fixed list of resources, remembered for each snapshot.
-
-    `drafts` is for `inventory.build`: by resource, what it made of the claims last time.
-    """
+    """The claims of a fixed list of resources, kept for each snapshot."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self.resources = tuple(resources)
-        self.drafts: dict[str, object] = {}
-        self._candidates = tuple(_Candidate.of(resource) for resource in self.resources)
+        self._candidates = tuple(_Candidate.of(resource) for resource in resources)
         self._alike: dict[_Asked, tuple[_Candidate, ...]] = {}
         self._known: dict[str, _Known] = {}
 
@@ -162,5 +157,5 @@ class Claims:
             if len(self._alike) >= _ALIKE_LIMIT:
                 self._alike.clear()
             self._alike[asked] = candidates
-        claims = (candidate.claim_on(device) for candidate in candidates)
-        return tuple(claim for claim in claims if claim is not None)
+        # A list, not a generator: this runs for every rule on every device.
+        return tuple([claim for each in candidates if (claim := each.claim_on(device)) is not None])

@@ -53,6 +53,7 @@ class Composer:
             hub=identity.port.hub,
             usb=_bus_and_device(first.place.usb),
             values=self._of_device.values(member.device for member in group.members),
+            spots=tuple([member.place.spot for member in group.members]),
         )
 
     def _node(self, member: Member, link: str) -> Node:
@@ -107,7 +108,7 @@ def _links(group: Group, identity: Identity, id_: str) -> list[str]:
     links: list[str] = []
     for member in group.members:
         place = member.place
-        link = f"{id_}@{for_path(place.said)}"
+        link = f"{id_}@{for_path(place.spot.within)}"
         if group.subject is None or place.port.exact != identity.port.exact:
             # The same place of another unit: say which unit.
             serial = place.serial if resource.identity == "serial" else None

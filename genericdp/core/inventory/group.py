@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claim, Claims, is_dangerous
 from genericdp.core.inventory.identity import Identity, identify, natural
-from genericdp.core.inventory.offer import Refusal
+from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, locate
 from genericdp.core.rules.resource import Resource
 
@@ -29,8 +29,8 @@ class Member:
     @property
     def order(self) -> tuple[object, ...]:
         """What members are sorted by: first what no re-plug changes, last the kernel's name."""
-        place = self.place
-        return (natural(place.said), place.serial or "", place.port.exact, natural(self.device.sys_path))
+        port, serial, within = self.place.spot
+        return (natural(within), serial, port, natural(self.device.sys_path))
 
 
 @dataclass(slots=True)

@@ -12,14 +12,16 @@ The rules of this file:
 """
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.absence import Absence
 from genericdp.core.inventory.identity import Ties
-from genericdp.core.inventory.offer import Device, Health, Offer, Refusal, in_order
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.inventory.place import Place, locate
 from genericdp.core.inventory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
 
@@ -72,33 +74,43 @@ def remember(
     now: float,
     held: frozenset[str] | None,
     plugged: Mapping[str, UdevDevice] = MappingProxyType({}),
+    *,
+    place: Callable[[UdevDevice], Place] = locate,
 ) -> tuple[Inventory, Memory]:
     """The inventory with its absent devices as Unhealthy, and the memory after it.
 
     now      seconds, on a clock that does not jump
     held     the ids that pods hold; None when nobody can say, and then nothing is forgotten
     plugged  all udev devices, by sys path: what is there and in no offer is not unplugged
+    place    where a udev device sits; a cache of `locate` makes this fast
     """
-    leaving = _Leaving(now, None if held is None else _with_devices(held), plugged, inventory.refusals)
-    before = _by_resource(memory.devices)
+    gone = _by_resource(memory.devices)
+    present = {
+        name: {
+            device.id: _renewed(name, device, gone.get(name, {}).pop(device.id, None))
+            for device in offer.devices
+        }
+        for name, offer in inventory.offers.items()
+    }
+    absent_devices = (known.device for mine in gone.values() for known in mine.values())
+    absence = Absence(absent_devices, plugged, inventory.refusals, place)
+    leaving = _Leaving(now, None if held is None else _with_devices(held), absence)
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     for name, offer in inventory.offers.items():
-        mine = before.pop(name, {})
-        present = {device.id: _renewed(name, device, mine.pop(device.id, None)) for device in offer.devices}
-        absent = leaving.absent(mine, offer.resource)
-        devices |= present | absent
-        offers[name] = _with_absent(offer, present, absent)
-    gone_links: list[str] = []
-    for mine in before.values():
+        absent = leaving.absent(gone.pop(name, {}), offer.resource)
+        devices |= present[name] | absent
+        offers[name] = _with_absent(offer, present[name], absent)
+    orphaned_links: list[str] = []
+    for mine in gone.values():
         absent = leaving.absent(mine, None)
         devices |= absent
-        gone_links += [link for known in absent.values() for link in known.device.links]
+        orphaned_links += [link for known in absent.values() for link in known.device.links]
     shared, shares = withdraw(
         offers, memory.shares, _by_resource(devices), before=memory.devices, now=now, held=held
     )
     return (
-        replace(inventory, offers=shared, withdrawn=tuple(sorted(gone_links))),
+        replace(inventory, offers=shared, orphaned_links=tuple(sorted(orphaned_links))),
         Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares),
     )
 
@@ -138,18 +150,16 @@ class _Leaving:
 
     now: float
     held: frozenset[str] | None
-    plugged: Mapping[str, UdevDevice]
-    refusals: Iterable[Refusal]
+    absence: Absence
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
         """Those of the devices that are gone which may not be forgotten yet."""
         grace = grace_s(resource)
         absent: dict[str, Remembered] = {}
         for id_, known in gone.items():
-            if known.absent_since is None:
-                absent[id_] = Remembered(known.resource, self._tombstone(known), self.now)
-            elif self.held is None or id_ in self.held or self.now - known.absent_since < grace:
-                absent[id_] = known
+            since = self.now if known.absent_since is None else known.absent_since
+            if known.absent_since is None or self._may_be_held(id_) or self.now - since < grace:
+                absent[id_] = self._tombstone(known, since)
         limit = min(ABSENT_LIMIT, max(1, ABSENT_ID_LIMIT // ((resource and resource.replicas) or 1)))
         if len(absent) <= limit:
             return absent
@@ -161,20 +171,17 @@ class _Leaving:
         dropped = frozenset(others[limit:])
         return {id_: known for id_, known in absent.items() if id_ not in dropped}
 
-    def _tombstone(self, known: Remembered) -> Device:
+    def _may_be_held(self, id_: str) -> bool:
+        return self.held is None or id_ in self.held
+
+    def _tombstone(self, known: Remembered, since: float) -> Remembered:
+        reason = self.absence.reason(known.resource, known.device)
+        if known.absent_since is not None and known.device.reason == reason:
+            return known
         # Another device may be at its sys paths by now; the rest of its nodes Allocate still asks about.
         nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
-        return replace(known.device, health=Health.UNHEALTHY, reason=self._reason(known), nodes=nodes)
-
-    def _reason(self, known: Remembered) -> str:
-        there = [node for node in known.device.nodes if node.sys_path in self.plugged]
-        if not there:
-            return "it is unplugged"
-        if not all(self.plugged[node.sys_path].initialized for node in there):
-            return "udev has not finished with it"
-        paths = {node.path for node in there}
-        refused = (each for each in self.refusals if each.resource == known.resource and each.node in paths)
-        return next((each.reason for each in refused), "the rules no longer take it")
+        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes)
+        return Remembered(known.resource, device, since)
 
 
 def _with_devices(held: Iterable[str]) -> frozenset[str]:

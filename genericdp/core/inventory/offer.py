@@ -1,4 +1,4 @@
-"""What a resource offers: its devices with their nodes; and what it does not, with the reason."""
+"""What a resource offers: its devices, with their device nodes and the ids that the kubelet hears."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.resource import NodeTable, Resource
 
 
@@ -52,6 +53,7 @@ class Device:
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of the USB device, for KubeVirt
     values     the udev properties that envs, mounts, annotations and CDI names name
+    spots      where its nodes sit, to recognize it while it is not offered
     """
 
     id: str
@@ -65,6 +67,7 @@ class Device:
     hub: str = ""
     usb: tuple[int, int] | None = None
     values: Mapping[str, str] = field(default_factory=dict)
+    spots: tuple[Spot, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -109,21 +112,3 @@ def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
     if all(device.numa is not None for device in ordered):
         return tuple(ordered)
     return tuple(device if device.numa is None else replace(device, numa=None) for device in ordered)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Refusal:
-    """A device node that a rule takes and that is not offered, and why."""
-
-    resource: str
-    node: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Overlap:
-    """A device node that several resources take: the first in file order has it."""
-
-    node: str
-    winner: str
-    losers: tuple[str, ...]

@@ -11,6 +11,7 @@ The rules of this file:
 import re
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
 
@@ -49,6 +50,22 @@ class Port:
     hub: str = ""
 
 
+class Spot(NamedTuple):
+    """What tells a device node from every other one, whatever the kernel and the rules call it.
+
+    Only siblings that nothing but their order tells apart share one. It holds no snapshot, so it may
+    be kept for as long as the device is remembered.
+
+    port    the exact one
+    serial  the serial number of the unit, "" when it has none
+    within  the place within the unit, in full: `if00`, `if04-cdc-wdm`, `usb`
+    """
+
+    port: str
+    serial: str
+    within: str
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a udev device sits.
@@ -56,15 +73,15 @@ class Place:
     unit    the physical thing that it belongs to
     port    where that is connected
     serial  the serial number of the unit, None when it has none
-    within  the place within the unit: "" is the unit itself, or the one node that one expects there
-    said    the same, leaving nothing out (`if00` where `within` is ""): names of members need one each
+    within  the place within the unit, short: "" is the unit itself, or the one node that one expects there
+    spot    all of it as text, with nothing left out
     """
 
     unit: UdevDevice
     port: Port
     serial: str | None
     within: str
-    said: str
+    spot: Spot
 
     @property
     def usb(self) -> UdevDevice | None:
@@ -73,10 +90,12 @@ class Place:
 
 
 def locate(device: UdevDevice) -> Place:
-    """The place of a udev device. `within` and `said` may hold what a device says about itself."""
+    """The place of a udev device. `within` and `spot` may hold what a device says about itself."""
     unit = unit_of(device)
-    within, said = _within(device, unit)
-    return Place(unit, port_of(unit), _serial_of(device, unit), within, said)
+    port = port_of(unit)
+    serial = _serial_of(device, unit)
+    within, in_full = _within(device, unit)
+    return Place(unit, port, serial, within, Spot(port.exact, serial or "", in_full))
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
@@ -102,6 +121,11 @@ def port_of(unit: UdevDevice) -> Port:
         path = _AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
     return Port(unit.sys_path, unit.sys_name)
+
+
+def sys_path_prefix(port: str) -> str:
+    """What the sys path of every udev device at a port (`Port.exact`) begins with."""
+    return port.rsplit(" ", 2)[0].partition(".auto")[0]
 
 
 def _usb_port(unit: UdevDevice) -> Port:
@@ -140,18 +164,18 @@ def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -
 
 
 def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
-    """The place within the unit, in the short form and in the one that leaves nothing out."""
+    """The place within the unit, in the short form and in full."""
     if device is unit:
         return "", "usb" if unit.subsystem == "usb" else "node"
     interface = device.usb_interface
     number = interface.attributes.get("bInterfaceNumber", "").strip() if interface is not None else ""
-    said = [f"if{number}"] if number else []
-    within = said if number != "00" else []
+    in_full = [f"if{number}"] if number else []
+    within = in_full if number != "00" else []
     if device is not interface:
         parts = _below_interface(device, unit, interface)
-        said = [*said, *parts]
+        in_full = [*in_full, *parts]
         within = [*within, *parts]
-    return "-".join(within), "-".join(said) or "node"
+    return "-".join(within), "-".join(in_full) or "node"
 
 
 def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:

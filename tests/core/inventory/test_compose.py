@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.offer import Device, Health, Refusal
+from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.place import Spot
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
@@ -62,6 +64,7 @@ def test_a_device_says_all_that_the_kubelet_and_a_container_will_ask() -> None:
         port=f"{CONTROLLER} usb 2.1",
         hub=f"{CONTROLLER} usb 2",
         usb=(1, 7),
+        spots=(Spot(f"{CONTROLLER} usb 2.1", "A5", "if00"),),
     )
 
 

@@ -8,7 +8,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.group import Group, find_property, gather, identity_of
 from genericdp.core.inventory.identity import UnidentifiedError
-from genericdp.core.inventory.offer import Refusal
+from genericdp.core.inventory.inventory import Refusal
 from tests.scenes.builders import (
     a_device,
     a_fuse,

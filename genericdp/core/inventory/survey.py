@@ -1,0 +1,30 @@
+"""One look at the node: what it has, what the rules make of it, and what is remembered.
+
+The rules of this file:
+
+* The daemon, `list`, `explain`, `suggest` and a `monitor` without a daemon all look through `survey`. So they
+  give a device the same id, the same health and the same reason.
+"""
+
+from collections.abc import Mapping
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.memory import Memory, remember
+
+
+def survey(
+    builder: Builder,
+    devices: Mapping[str, UdevDevice],
+    memory: Memory,
+    now: float,
+    held: frozenset[str] | None = None,
+) -> tuple[Inventory, Memory]:
+    """The inventory of these udev devices (sys path -> snapshot) and absent ones, and the memory after it.
+
+    now   seconds on a clock that does not jump, the same one for each survey with this memory
+    held  the ids that pods hold; None when nobody can say, and then nothing is forgotten
+    """
+    built = builder.build(devices, ties=memory.ties, known_ports=memory.known_ports)
+    return remember(built, memory, now, held, devices, place=builder.claims.place)

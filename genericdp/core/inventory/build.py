@@ -25,7 +25,7 @@ from genericdp.core.rules.template import MissingPropertyError
 #: stays below 4 MiB; the kubelet ends a stream that sends more (the default of grpc-go).
 ID_LIMIT = 20_000
 
-TOO_MANY = f"and {ID_LIMIT} ids are the most that a kubelet takes; lower 'replicas', or match less"
+TOO_MANY = f"and a resource has at most {ID_LIMIT} ids; lower 'replicas', or match fewer devices"
 
 
 class Builder:
@@ -112,7 +112,7 @@ class Builder:
         most = ID_LIMIT // (resource.replicas or 1)
         offered = in_order(composed)
         for device in offered[most:]:
-            refusals += behind[device.id].refusals(f"its resource has {most} other devices, {TOO_MANY}")
+            refusals += behind[device.id].refusals(f"its resource already has {most} devices, {TOO_MANY}")
         units = tuple(dict.fromkeys(assigned.units))
         return _Draft(
             devices=devices,

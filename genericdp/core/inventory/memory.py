@@ -1,14 +1,14 @@
-"""What is remembered of devices, so that no id is dropped while a pod may hold it.
+"""Remembers devices, so that no id is dropped while a pod may hold it.
 
 The rules of this file:
 
-* A device that is no longer there stays in the inventory as Unhealthy. It is forgotten only when
-  somebody who knows says that no pod holds it and its grace time has passed: a dropped id crashes
-  kubelet 1.36 and makes the status of its pod say Healthy.
-* Its links stay even when its resource is gone from the rules: without them CRI-O would start the
-  container of a pod that holds it as if nothing were missing.
-* Everything here outlives a reboot (`genericdp.files.state` keeps it): the answers that the kubelet saved
-  name links of devices that may not be back yet.
+* A device that has left stays in the inventory as Unhealthy. It is forgotten only when PodResources says
+  that no pod holds it and its grace time has passed: a dropped id crashes kubelet 1.36 and makes the
+  status of its pod say Healthy.
+* Its links stay even when its resource has left the rules. Without them, CRI-O would start the container
+  of a pod that holds the device as if nothing were missing.
+* Everything here outlives a reboot (`genericdp.files.state` saves it): the kubelet saves its answers, and
+  they name links of devices that may not be back yet.
 """
 
 import operator
@@ -25,25 +25,25 @@ from genericdp.core.inventory.place import Place, locate
 from genericdp.core.inventory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
 
-#: How many absent devices of one resource are remembered beside those that are surely held, and how
-#: many ids they may make with replicas; the longest absent ones go first. Only a device that invents
-#: serial numbers comes near it, and the list for the kubelet stays far below its limit of 4 MiB.
+#: How many absent devices of one resource are remembered beside those that are known to be held, and
+#: how many ids their replicas may make. Those that have been absent longest go first. Only a device
+#: that invents serial numbers comes near these limits; they keep the list for the kubelet below 4 MiB.
 ABSENT_LIMIT = 1000
 ABSENT_ID_LIMIT = 10_000
 
-#: How many ties of twins are remembered; beyond it, only those of units that are remembered, too.
+#: How many ties of twins are remembered. Beyond that, only the ties of remembered units are kept.
 TIE_LIMIT = 10_000
 
-#: How many links of one device are remembered: a device may invent names of its nodes, too.
+#: How many links of one device are remembered: a device may also invent the names of its nodes.
 LINK_LIMIT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A device that was offered: what its tombstone needs.
+    """A device that was offered, with what its tombstone needs.
 
-    device        as it was last seen; its links are those that it ever had
-    absent_since  seconds on the clock of `remember`, None while it is there
+    device        as it was last seen, with every link that it ever had
+    absent_since  seconds on the clock of `remember`, None while it is present
     """
 
     resource: str
@@ -53,7 +53,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Every device that may be held (by id), how it was shared, and the ties of twins (`identity.assign`)."""
+    """Every device that pods may hold (by id), how it was shared, and the ties of twins."""
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
     ties: Ties = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Memory:
 
     @property
     def known_ports(self) -> Ties:
-        """Where each unit was last seen; where it is now, if it is there."""
+        """The port of each unit: the one where it is now, or else where it was last seen."""
         present_last = sorted(
             self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
         )
@@ -77,11 +77,11 @@ def remember(
     *,
     place: Callable[[UdevDevice], Place] = locate,
 ) -> tuple[Inventory, Memory]:
-    """The inventory with its absent devices as Unhealthy, and the memory after it.
+    """The inventory with its absent devices as Unhealthy, and the memory afterwards.
 
     now      seconds, on a clock that does not jump
-    held     the ids that pods hold; None when nobody can say, and then nothing is forgotten
-    plugged  all udev devices, by sys path: what is there and in no offer is not unplugged
+    held     the ids that pods hold; None when this is not known, and then nothing is forgotten
+    plugged  all udev devices, by sys path: a device may be plugged in and yet not offered
     place    where a udev device sits; a cache of `locate` makes this fast
     """
     gone = _by_resource(memory.devices)
@@ -116,9 +116,9 @@ def remember(
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
-    """When the first grace of what is absent or withdrawn ends, on the clock of `remember`; None without.
+    """When the first grace of an absent device or a withdrawn id ends, on the clock of `remember`.
 
-    In the past for a device that is still held, or of which nobody can say.
+    None when there are none. In the past for those that are still held, or may be.
     """
     ends = [
         known.absent_since + grace_s(offer.resource if offer is not None else None)
@@ -131,21 +131,21 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
 
 
 def _renewed(resource: str, device: Device, known: Remembered | None) -> Remembered:
-    """A device that is there, with the links that it ever had: an optional node may be away."""
+    """A device that is present, with every link that it ever had: an optional node may be missing now."""
     if known is None:
         return Remembered(resource, device)
     more = [link for link in known.device.links if link not in device.links]
     if more:
         device = replace(device, links=(*device.links, *more[: max(0, LINK_LIMIT - len(device.links))]))
-    # What did not change stays the same object, so that comparing costs nothing.
+    # What did not change stays the same object, which makes comparing cheap.
     return known if known.device == device and known.absent_since is None else Remembered(resource, device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaving:
-    """What decides about devices that are gone.
+    """Decides what stays of devices that have left.
 
-    held  every id that pods hold and every device behind one; None when nobody can say
+    held  every id that pods hold and every device behind one; None when this is not known
     """
 
     now: float
@@ -153,7 +153,7 @@ class _Leaving:
     absence: Absence
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
-        """Those of the devices that are gone which may not be forgotten yet."""
+        """The tombstones of those devices that may not be forgotten yet."""
         grace = grace_s(resource)
         absent: dict[str, Remembered] = {}
         for id_, known in gone.items():
@@ -178,7 +178,7 @@ class _Leaving:
         reason = self.absence.reason(known.resource, known.device)
         if known.absent_since is not None and known.device.reason == reason:
             return known
-        # Another device may be at its sys paths by now; the rest of its nodes Allocate still asks about.
+        # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
         nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
         device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes)
         return Remembered(known.resource, device, since)
@@ -186,7 +186,7 @@ class _Leaving:
 
 def _with_devices(held: Iterable[str]) -> frozenset[str]:
     """The ids that pods hold and the devices behind them, with or without the number of a replica."""
-    # Which of the two it is is in no rule any more once a resource has gone: both are kept.
+    # Once the resource has left the rules, nothing says which of the two an id is: keep both.
     return frozenset(name for id_ in held for name in (id_, id_.rpartition(".")[0]))
 
 

@@ -22,12 +22,12 @@ class Node:
     """A device node of a device.
 
     path      where the kernel has it now
-    number    what it stands for
+    number    its device number
     link      the name of its stable link, below the link directory
-    table     which of the resource's node tables it goes by
+    table     the node table of the resource that applies to it
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
-    sys_path  the udev device, "" once that has gone
+    sys_path  the udev device, "" once that is gone
     """
 
     path: str
@@ -46,8 +46,8 @@ class Device:
     id         stable; replicas add `.0`, `.1`, …
     reason     why it is not Healthy, "" when it is
     nodes      in the order of the node tables; () for a device known only from before a restart
-    links      the names of its links; those of absent nodes included
-    numa       its NUMA node, None when unknown or when another device of the resource has none
+    links      the names of its links, including those of absent nodes
+    numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
@@ -78,7 +78,7 @@ class Device:
 class Offer:
     """One resource and its devices, in the order of their ids.
 
-    withdrawn  ids that its devices had before `replicas` was edited, each with its device as Unhealthy
+    withdrawn  ids that its devices had before `replicas` changed, each with its device as Unhealthy
     """
 
     resource: Resource
@@ -87,26 +87,26 @@ class Offer:
 
     @property
     def ids(self) -> dict[str, Device]:
-        """Every id that the kubelet hears, replicas told apart, with the device behind it."""
+        """Every id that the kubelet is told, one for each replica, with the device behind it."""
         count = self.resource.replicas
         made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
         return {**made, **dict(self.withdrawn)} if self.withdrawn else made
 
     def device(self, id_: str) -> Device | None:
-        """The device itself behind an id, also behind a withdrawn one; None for an unknown id."""
+        """The device behind an id, withdrawn or not; None for an unknown id."""
         found = self.ids.get(id_)
         return found and next(device for device in self.devices if device.id == found.id)
 
 
 def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:
-    """The ids that the kubelet hears for one device."""
+    """The ids that the kubelet is told for one device."""
     return (device,) if replicas is None else tuple(f"{device}.{n}" for n in range(replicas))
 
 
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """The devices in the order of their ids, with a NUMA node for all of them or for none.
+    """The devices sorted by id, with a NUMA node for all of them or for none.
 
-    A device without topology gives the kubelet no hint, which spoils the hints of the others.
+    A device without topology gives the kubelet no hint, and that spoils the hints of the others.
     """
     ordered = sorted(devices, key=lambda device: natural(device.id))
     if all(device.numa is not None for device in ordered):

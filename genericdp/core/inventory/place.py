@@ -2,10 +2,10 @@
 
 The rules of this file:
 
-* Everything comes from sysfs, nothing from the udev database, so that a node without udevd, or with
-  a wiped database, sees the same places.
-* Numbers that the kernel hands out in the order of arrival (`ttyUSB3`, bus 1, `event7`) never count.
-  What a driver or the hardware fixed does: port chains, interface numbers, addresses on a bus.
+* Everything comes from sysfs, nothing from the udev database. So a node without udevd, or with a wiped
+  database, sees the same places.
+* Numbers that the kernel assigns in the order of arrival (`ttyUSB3`, bus 1, `event7`) never count. What
+  a driver or the hardware fixes does count: port chains, interface numbers, addresses on a bus.
 """
 
 import re
@@ -18,21 +18,21 @@ from genericdp.core.device import UdevDevice
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio"})
 
-#: Attributes that tell the nodes of one interface apart: a camera's nodes, a serial adapter's ports.
+#: Attributes that tell apart the nodes of one interface: a camera's nodes, a serial adapter's ports.
 _ORDINALS = (("index", "index"), ("port_number", "port"))
 
-#: The platform device of the PC's serial ports: there, and only there, `line` is a fixed address.
+#: The platform device of the serial ports of a PC: only there is `line` a fixed address.
 LEGACY_SERIAL = "serial8250"
 _LINE = (("line", "line"),)
 
-#: A kernel name in three parts: the driver's word for it, the number of arrival, the rest.
+#: A kernel name in three parts: the driver's stem, the number by order of arrival, the rest.
 _KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
 _SOUND_CARD = re.compile(r"C\d+")
 
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 
-#: Platform devices that drivers make are numbered in the order of arrival: `xhci-hcd.1.auto`.
+#: Platform devices that drivers create are numbered in the order of arrival: `xhci-hcd.1.auto`.
 _AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
 
@@ -40,9 +40,9 @@ _AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 class Port:
     """Where a unit is connected.
 
-    exact     tells any two ports of the node apart
-    readable  need not, and is for people
-    hub       tells hubs apart; "" when it is not USB
+    exact     different for any two ports of the node
+    readable  for people; two ports may have the same
+    hub       different for any two hubs; "" when it is not USB
     """
 
     exact: str
@@ -99,8 +99,10 @@ def locate(device: UdevDevice) -> Place:
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
-    """The physical thing that a udev device belongs to: its USB device, else the nearest device on a
-    bus with addresses, else (virtual devices) the topmost ancestor.
+    """The physical thing that a udev device belongs to.
+
+    Its USB device, or else the nearest device on a bus with addresses, or else (for virtual devices)
+    the topmost ancestor.
     """
     usb = device.usb_device
     if usb is not None:
@@ -114,7 +116,7 @@ def unit_of(device: UdevDevice) -> UdevDevice:
 
 
 def port_of(unit: UdevDevice) -> Port:
-    """Where a unit (as `unit_of` gives it) is connected."""
+    """Where a unit (from `unit_of`) is connected."""
     if unit.subsystem == "usb":
         return _usb_port(unit)
     if unit.subsystem in _ADDRESSED:
@@ -129,8 +131,9 @@ def sys_path_prefix(port: str) -> str:
 
 
 def _usb_port(unit: UdevDevice) -> Port:
-    """Controller, USB generation of the root hub, chain of ports: what ID_PATH says, without bus
-    numbers (they follow the order in which controllers were found).
+    """Controller, USB generation of the root hub, chain of ports.
+
+    The same as ID_PATH but without bus numbers, which follow the order in which controllers are found.
     """
     found = _USB_PATH.fullmatch(unit.sys_path)
     controller = _AUTO_NUMBER.sub(".auto", found.group(1)) if found else unit.sys_path.rpartition("/")[0]
@@ -138,7 +141,7 @@ def _usb_port(unit: UdevDevice) -> Port:
     for hub in unit.ancestors():
         if hub.subsystem == "usb":
             root = hub
-    # Only the major version: kernels differ about the minor one of the same root hub.
+    # Only the major version: kernels disagree about the minor version of the same root hub.
     generation = root.attributes.get("version", "").strip().partition(".")[0]
     chain = unit.sys_name.partition("-")[2] or "0"
     return Port(
@@ -149,7 +152,7 @@ def _usb_port(unit: UdevDevice) -> Port:
 
 
 def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
-    """The serial number of the unit, as sysfs says; of a USB device only its own counts."""
+    """The serial number of the unit in sysfs; for a USB device, only its own counts."""
     for candidate in [unit] if unit.subsystem == "usb" else [*_below(unit, None, device), unit]:
         serial = candidate.attributes.get("serial", "").strip()
         if serial:
@@ -158,7 +161,7 @@ def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
 
 
 def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -> list[UdevDevice]:
-    """The device and those of its ancestors that are below the unit and the interface, nearest first."""
+    """The device and its ancestors up to the interface or the unit, without these, nearest first."""
     line = device.self_and_ancestors()
     return list(takewhile(lambda each: each is not unit and each is not interface, line))
 
@@ -181,7 +184,7 @@ def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
 def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:
     own = _below(unit, interface, device)
     stem = _stem(device)
-    # A tty or a camera's picture is what one expects at an interface; anything else is named.
+    # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
@@ -192,7 +195,7 @@ def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice
 
 
 def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
-    """The number that the nearest device with the attribute has (usb-serial keeps it on a parent)."""
+    """The value of the nearest device that has the attribute (usb-serial keeps it on a parent)."""
     for each in own:
         value = each.attributes.get(attribute)
         if value is not None:
@@ -202,30 +205,30 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
 
 
 def _scsi_address(chain: list[UdevDevice]) -> list[str]:
-    """The slots of a card reader are the logical units of one interface (host:channel:target:lun)."""
+    """A card reader's slots are the logical units of one interface (host:channel:target:lun)."""
     addresses = [each.sys_name.partition(":")[2] for each in chain if each.devtype == "scsi_device"]
     return [f"lun{address.replace(':', '-')}" for address in addresses[:1] if address != "0:0:0"]
 
 
 def _paired_hid(chain: list[UdevDevice]) -> list[str]:
-    """A receiver has one interface for all that is paired with it: bus:vendor:product.number."""
+    """A receiver has one interface for all paired devices (bus:vendor:product.number)."""
     if len(chain) < 2:
         return []
     return [chain[0].sys_name.partition(":")[2].rpartition(".")[0].replace(":", "-")]
 
 
 def _input_name(chain: list[UdevDevice]) -> list[str]:
-    """Several input devices may share an interface (keyboard and its media keys); names differ."""
+    """Several input devices may share an interface (a keyboard and its media keys); their names differ."""
     names = [each.attributes.get("name", "").strip() for each in chain]
     return [name for name in names if name][:1]
 
 
-#: What tells the nodes of one interface apart, from those of their ancestors that are of a subsystem.
+#: Subsystem -> what tells apart the nodes of one interface, from their ancestors in the subsystem.
 _TOLD_BY = {"scsi": _scsi_address, "hid": _paired_hid, "input": _input_name}
 
 
 def _stem(device: UdevDevice) -> str:
-    """The kernel name without the numbers that it owes to the order of arrival."""
+    """The kernel name without the numbers that follow the order of arrival."""
     name = device.sys_name
     match device.subsystem:
         case "block" if device.devtype == "partition":

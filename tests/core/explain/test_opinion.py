@@ -100,7 +100,7 @@ def test_a_device_that_is_taken_but_refused_says_why() -> None:
         a_fuse(), '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ngroup_by = "usb_device"\n'
     )
     assert explanation.device is None
-    assert explanation.refusal == "it hangs off no USB device, by which the rule groups"
+    assert explanation.refusal == "it does not belong to a USB device, and the rule groups by 'usb_device'"
 
 
 def test_a_match_without_conditions_holds() -> None:

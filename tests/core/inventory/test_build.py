@@ -236,8 +236,8 @@ def test_no_resource_offers_more_ids_than_a_kubelet_takes() -> None:
         Refusal(
             "example.com/vcs",
             f"/dev/vcs{number}",
-            "its resource has 2 other devices, and 20000 ids are the most that a kubelet takes; "
-            "lower 'replicas', or match less",
+            "its resource already has 2 devices, and a resource has at most 20000 ids; "
+            "lower 'replicas', or match fewer devices",
         )
         for number in (3, 4)
     )

@@ -152,7 +152,7 @@ def test_a_device_that_invents_vendors_does_not_fill_the_memory() -> None:
     claims = Claims(resources_of(TWO))
     for number in range(2500):
         claims.on(a_usb_serial(vendor=f"{number:04x}"))
-    assert len(claims._alike) <= 1000
+    assert len(claims._candidates_of) <= 1000
     assert [claim.resource.short_name for claim in claims.on(a_usb_serial(vendor="0403"))] == [
         "ftdi",
         "any-tty",

@@ -20,7 +20,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
 from genericdp.core.inventory.memory import Memory, next_forgetting
-from genericdp.core.inventory.survey import survey
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import watchdog
@@ -212,7 +212,7 @@ class Daemon:
     def step(self, held: frozenset[str] | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `held`: see `memory.remember`."""
         now = self._now()
-        inventory, memory = survey(self._builder, self._devices.devices, self.memory, now, held)
+        inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, held)
         inventory = without_links(inventory, self._apply_links(inventory))
         changes = diff(self.inventory, inventory)
         for each in news(self.inventory, inventory):

@@ -17,7 +17,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.survey import survey
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Problem
@@ -63,7 +63,7 @@ def machine_of(
 ) -> Machine:
     """What these rules make of these devices, with what the daemon remembers."""
     builder = Builder(resources, settings.domain)
-    inventory, after = survey(builder, devices, memory or Memory(), time.monotonic())
+    inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
     return Machine(settings, devices, resources, builder.claims, inventory, after)
 
 

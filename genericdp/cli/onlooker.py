@@ -14,7 +14,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.survey import survey
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
@@ -74,7 +74,9 @@ class Onlooker:
         self._awake.set()
 
     def _look(self) -> Inventory:
-        inventory, self._memory = survey(self._builder, self._devices.devices, self._memory, time.monotonic())
+        inventory, self._memory = take_inventory(
+            self._builder, self._devices.devices, self._memory, time.monotonic()
+        )
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, next_forgetting, remember
-from genericdp.core.inventory.survey import survey
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from genericdp.files.state import StateFile
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, boots, machines, physical_ids, rules
@@ -194,8 +194,8 @@ def test_the_saved_memory_shows_what_the_daemon_sees(history: list[tuple[Rules, 
         for rules_, moment in history:
             now += moment.later_s
             devices = booted(moment.units, moment.boot)
-            inventory, memory = survey(Builder(rules_, DOMAIN), devices, memory, now)
+            inventory, memory = take_inventory(Builder(rules_, DOMAIN), devices, memory, now)
             StateFile(directory).save(memory)
-            read, _ = survey(Builder(rules_, DOMAIN), devices, StateFile(directory).load(), 7.0)
+            read, _ = take_inventory(Builder(rules_, DOMAIN), devices, StateFile(directory).load(), 7.0)
             assert health_of(read) == health_of(inventory)
             assert read.links() == inventory.links()

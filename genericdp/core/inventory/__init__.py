@@ -44,7 +44,7 @@ built anew from the rules and the udev devices at each event; only the builder k
 out, to be fast.
 
 Read in this order: `place`, `identity`, `claims`, `group`, `offer`, `compose` (one device),
-`inventory`, `build`, `absence`, `withdrawn`, `memory`, `survey` (all of it in one call), `changes`.
+`inventory`, `build`, `absence`, `withdrawn`, `memory`, `take` (all of it in one call), `changes`.
 `saved` is the memory as text.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why

@@ -1,8 +1,8 @@
-"""One look at the node: what it has, what the rules make of it, and what is remembered.
+"""Takes the inventory: what the rules make of the udev devices, completed from memory.
 
 The rules of this file:
 
-* The daemon, `list`, `explain`, `suggest` and a `monitor` without a daemon all look through `survey`. So they
+* The daemon, `list`, `explain`, `suggest` and a `monitor` without a daemon all use `take_inventory`. So they
   give a device the same id, the same health and the same reason.
 """
 
@@ -14,7 +14,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 
 
-def survey(
+def take_inventory(
     builder: Builder,
     devices: Mapping[str, UdevDevice],
     memory: Memory,
@@ -23,8 +23,8 @@ def survey(
 ) -> tuple[Inventory, Memory]:
     """The inventory of these udev devices (sys path -> snapshot) and absent ones, and the memory after it.
 
-    now   seconds on a clock that does not jump, the same one for each survey with this memory
-    held  the ids that pods hold; None when nobody can say, and then nothing is forgotten
+    now   seconds on a clock that does not jump, the same one for as long as this memory is in use
+    held  the ids that pods hold; None when this is not known, and then nothing is forgotten
     """
     built = builder.build(devices, ties=memory.ties, known_ports=memory.known_ports)
     return remember(built, memory, now, held, devices, place=builder.claims.place)

@@ -33,7 +33,7 @@ for boot in (Boot(), Boot(3, 50, 9)):
 
 
 def test_another_hash_seed_changes_nothing() -> None:
-    said = {
+    answers = {
         subprocess.run(
             [sys.executable, "-c", SAY_EVERYTHING],
             cwd=ROOT,
@@ -44,5 +44,5 @@ def test_another_hash_seed_changes_nothing() -> None:
         ).stdout
         for seed in ("0", "1", "77")
     }
-    assert len(said) == 1
-    assert "tty_S-port-2-1" in said.pop()
+    assert len(answers) == 1
+    assert "tty_S-port-2-1" in answers.pop()

@@ -142,7 +142,7 @@ def test_what_is_kept_between_two_rebuilds_never_shows(
     ties: dict[str, str] = {}
     devices = booted(units)
     for _ in range(4):
-        # Some leave, some come back, as the same snapshots; now and then, the machine boots.
+        # Some leave, some come back as the same snapshots, and sometimes the machine boots.
         if data.draw(st.booleans()):
             present = {path: devices[path] for path in data.draw(st.permutations(sorted(devices)))}
         else:

@@ -118,7 +118,9 @@ def test_a_link_stays_as_long_as_its_device_and_points_at_a_node_only_when_that_
 
 
 @given(rules, st.lists(moments, min_size=2, max_size=8))
-def test_who_stays_keeps_its_id_whoever_comes_and_goes(rules_: Rules, history: list[Moment]) -> None:
+def test_a_device_that_stays_keeps_its_id_while_others_come_and_go(
+    rules_: Rules, history: list[Moment]
+) -> None:
     """Twins above all: nobody's arrival or departure changes, merges or swaps the ids of others."""
     node = Node(rules_, Memory())
     last: dict[tuple[str, str], str] = {}

@@ -47,7 +47,7 @@ def test_whatever_changes_a_list_or_an_answer_is_an_update(rules: str, devices: 
     assert changes
 
 
-def test_what_changes_neither_is_none() -> None:
+def test_a_rule_that_moved_within_its_file_is_not_a_change() -> None:
     # A rule that moved within its file means the same.
     before = inventory_of(FTDI, a_usb_serial(3))
     assert diff(before, inventory_of("# a comment\n" + FTDI, a_usb_serial(3))) == Changes()

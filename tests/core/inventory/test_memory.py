@@ -161,7 +161,7 @@ def test_what_is_plugged_and_not_offered_is_not_called_unplugged() -> None:
     assert states(inventory) == {"ftdi_A5": "udev has not finished with it"}
 
 
-def test_the_reason_is_always_todays() -> None:
+def test_the_reason_follows_what_is_plugged_in_now() -> None:
     """A stick that was pulled, and is plugged in again after an edit, is not unplugged any more."""
     _, memory = after((PLUGGED, 0.0, None), (UNPLUGGED, 1.0, None))
     moved = a_usb_serial(7, serial="A5")

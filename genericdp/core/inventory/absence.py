@@ -27,14 +27,14 @@ class Absence:
         place: Callable[[UdevDevice], Place] = locate,
     ) -> None:
         """`plugged` are all udev devices by sys path, `place` finds out where one sits."""
-        # Most devices are at other ports, which costs less to see than where exactly they sit.
-        ports = {spot.port for device in absent for spot in device.spots}
-        prefixes = tuple(sys_path_prefix(port) for port in ports)
+        # Most devices are at other ports. Seeing this costs less than finding out where exactly they sit.
+        prefixes = tuple({sys_path_prefix(spot.port) for device in absent for spot in device.spots})
+        nearby = [sys_path for sys_path in plugged if sys_path.startswith(prefixes)] if prefixes else []
         self._refusals = refusals
         self._nodes = {
-            place(device).spot: device
-            for sys_path, device in plugged.items()
-            if sys_path.startswith(prefixes) and device.device_node is not None
+            place(plugged[sys_path]).spot: plugged[sys_path]
+            for sys_path in nearby
+            if plugged[sys_path].device_node is not None
         }
 
     def reason(self, resource: str, device: Device) -> str:

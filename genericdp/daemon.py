@@ -15,9 +15,11 @@ from collections.abc import Callable
 
 from genericdp import log, usb
 from genericdp.core.hint import Hint, RescanCause, Resync
-from genericdp.core.inventory.build import Inventory, build, diff, without_links
-from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.memory import Memory, next_forgetting, remember, save_within_s
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.changes import diff
+from genericdp.core.inventory.inventory import Inventory, without_links
+from genericdp.core.inventory.memory import Memory, next_forgetting, save_within_s
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.status_line import status_line
@@ -71,7 +73,7 @@ class Daemon:
         self._notify = notify or Notify()
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
         self.answers = Answers(self, now=now)
-        self._claims = Claims(rules.resources)
+        self._builder = Builder(rules.resources, settings.domain)
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
@@ -158,14 +160,7 @@ class Daemon:
     def step(self, held: frozenset[str] | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `held`: see `memory.remember`."""
         now = self._now()
-        built = build(
-            self._claims,
-            self._devices.devices,
-            self.settings.domain,
-            ties=self.memory.ties,
-            known_ports=self.memory.known_ports,
-        )
-        inventory, memory = remember(built, self.memory, now, held, self._devices.devices)
+        inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, held)
         inventory = without_links(inventory, self._links.apply(inventory.links()))
         changes = diff(self.inventory, inventory)
         self.recorder.see_step(self.inventory, inventory, changes)
@@ -224,9 +219,9 @@ class Daemon:
         """Read the rule files again; True if the rules changed."""
         self.rules.reload()
         self.recorder.see_rules(self.rules)
-        changed = self._claims.resources != self.rules.resources
+        changed = self._builder.resources != self.rules.resources
         if changed:
-            self._claims = Claims(self.rules.resources)
+            self._builder = Builder(self.rules.resources, self.settings.domain)
             self._devices.want(attributes_of(self.rules.resources))
         return changed
 

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from genericdp import log
 from genericdp.core.hint import Deafness, Hint, Resync, Uevent
-from genericdp.core.inventory.build import Changes, Inventory
+from genericdp.core.inventory.changes import Changes
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status import events
 from genericdp.core.status.history import History
 from genericdp.core.status.news import news

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugins import Plugins

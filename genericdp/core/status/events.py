@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from genericdp.core.hint import Deafness, Resync, Uevent
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.status.news import News
 from genericdp.core.status.wording import why_rescan, why_silent

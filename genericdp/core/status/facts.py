@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import History
 from genericdp.core.status.holdings import Holdings

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import RescanCause
-from genericdp.core.inventory.build import Changes, Inventory
+from genericdp.core.inventory.changes import Changes
+from genericdp.core.inventory.inventory import Inventory
 
 #: How many different kinds one count distinguishes.
 KIND_LIMIT = 500

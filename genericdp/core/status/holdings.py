@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 
 #: How long a kubelet may take from its start until it knows its pods, in seconds. Before it has reached the

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
 
 #: For a new resource, at most this many reasons why devices are Unhealthy are named.

@@ -22,22 +22,18 @@ def reset(busnum: int, devnum: int) -> None:
     It comes back with the same numbers, or, if its descriptors have changed, as a new device; then this
     returns when the old one is gone. Blocks for about 100 ms. Raises GenericdpError.
     """
-    node = f"/dev/bus/usb/{busnum:03}/{devnum:03}"
+    node = _node(busnum, devnum)
     if not os.path.exists(node):
         raise GenericdpError(f"cannot reset USB device '{node}': it does not exist")
-    # Not at the top: see the rules of this file.
-    import usb.core  # noqa: PLC0415
-
     try:
         if not _reset(busnum, devnum):
             _wait_until_gone(node)
-    except usb.core.NoBackendError as error:
-        raise GenericdpError(
-            f"cannot reset USB device '{node}': libusb cannot be loaded",
-            hint="install it (Debian: libusb-1.0-0)",
-        ) from error
     except (OSError, NotImplementedError) as error:
         raise _failure(node, error) from error
+
+
+def _node(busnum: int, devnum: int) -> str:
+    return f"/dev/bus/usb/{busnum:03}/{devnum:03}"
 
 
 def _failure(node: str, error: OSError | NotImplementedError) -> GenericdpError:
@@ -53,22 +49,27 @@ def _failure(node: str, error: OSError | NotImplementedError) -> GenericdpError:
 
 
 def _reset(busnum: int, devnum: int) -> bool:
-    """Whether it is still the same device afterwards."""
-    import usb.core  # noqa: PLC0415
-    import usb.util  # noqa: PLC0415
+    """Whether it is still the same device afterwards. Raises GenericdpError without libusb, OSError."""
+    from usb import core, util  # noqa: PLC0415  (see the rules of this file)
 
-    device = usb.core.find(bus=busnum, address=devnum)
+    try:
+        device = core.find(bus=busnum, address=devnum)
+    except core.NoBackendError as error:
+        raise GenericdpError(
+            f"cannot reset USB device '{_node(busnum, devnum)}': libusb cannot be loaded",
+            hint="install it (Debian: libusb-1.0-0)",
+        ) from error
     if device is None:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
     try:
         device.reset()
-    except usb.core.USBError as error:
+    except core.USBError as error:
         # libusb_reset_device: "if re-enumeration is required, or if the device has been disconnected".
         if error.errno != errno.ENOENT:
             raise
         return False
     finally:
-        usb.util.dispose_resources(device)
+        util.dispose_resources(device)
     return True
 
 

@@ -56,7 +56,7 @@ class KubeletSocket:
                 self._event.clear()
                 found = self._look()
                 if found != self.incarnation:
-                    await self._take(await self._once_it_accepts(found) if found else None)
+                    await self._take(await self._wait_until_accepting(found) if found else None)
                 if found == self.incarnation and not self._event.is_set():
                     await self._event.wait()
         finally:
@@ -111,7 +111,7 @@ class KubeletSocket:
             return None
         return found.st_dev, found.st_ino, found.st_mtime_ns
 
-    async def _once_it_accepts(self, incarnation: Incarnation) -> Incarnation | None:
+    async def _wait_until_accepting(self, incarnation: Incarnation) -> Incarnation | None:
         """Return the incarnation once it accepts a connection; None as soon as it is gone or replaced."""
         pause = _FIRST_PAUSE_S
         while self._look() == incarnation:

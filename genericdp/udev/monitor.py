@@ -203,10 +203,10 @@ class Monitor:
             return
         if len(self._look_again) < _LOOK_AGAIN_LIMIT:
             self._look_again[uevent.sys_path] = self._loop.call_later(
-                _LOOK_AGAIN_S[times], self._look_once_more, uevent, times
+                _LOOK_AGAIN_S[times], self._repeat_look, uevent, times
             )
 
-    def _look_once_more(self, uevent: Uevent, times: int) -> None:
+    def _repeat_look(self, uevent: Uevent, times: int) -> None:
         self._tell(uevent)
         self._look_again_at(uevent, times + 1)
 

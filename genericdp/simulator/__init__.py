@@ -24,7 +24,7 @@ from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.gates import Point
 from genericdp.simulator.kubelet import Kubelet
-from genericdp.simulator.plugins.clients import Generation
+from genericdp.simulator.plugins.client_table import Generation
 from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
 from genericdp.simulator.runtimes.runtime import (
     CONTAINERD,

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from genericdp.simulator.gates import Gate, Gates, Point
-from genericdp.simulator.plugins.connected import Plugins
+from genericdp.simulator.plugins.lifecycle import Plugins
 
 
 class Faults:

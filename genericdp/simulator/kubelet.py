@@ -24,7 +24,7 @@ from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.faults import Faults, empty
 from genericdp.simulator.gates import Gates
 from genericdp.simulator.node.node_status import NodeStatusHistory
-from genericdp.simulator.plugins.clients import Generation
+from genericdp.simulator.plugins.client_table import Generation
 from genericdp.simulator.pods import ContainerStatus, Phase, Pod, PodStatus
 from genericdp.simulator.process import Configuration, Directories, Process
 from genericdp.simulator.runtimes.runtime import CONTAINERD, Runtime

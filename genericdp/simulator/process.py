@@ -17,19 +17,20 @@ from pathlib import Path
 from genericdp.kubelet.api import deviceplugin, podresources
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices import checkpoint
-from genericdp.simulator.devices.admission import Admission
+from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.gates import Gates, Point
-from genericdp.simulator.listening import ListeningServer
+from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.pod_resources import PodResourcesLister
-from genericdp.simulator.node.workload import Node, Workload
-from genericdp.simulator.plugins.clients import Generation
-from genericdp.simulator.plugins.connected import Plugins
+from genericdp.simulator.node.workload import Workload
+from genericdp.simulator.plugins.client_table import Generation
+from genericdp.simulator.plugins.lifecycle import Plugins
 from genericdp.simulator.plugins.registration import Attempt, Registrations
 from genericdp.simulator.plugins.watcher import Watcher
 from genericdp.simulator.relay import Relay
 from genericdp.simulator.runtimes.runtime import Runtime
+from genericdp.simulator.server import Server
 
 #: Where the server really is while a relay stands at kubelet.sock.
 BEHIND_RELAY = "behind-relay.sock"
@@ -101,11 +102,11 @@ class Process:
             on_list=self._listed,
             on_failure=on_failure,
         )
-        admission = Admission(self.ledger, rng=rng, free=self.free, save=self.save)
+        allocator = Allocator(self.ledger, rng=rng, free=self.free, save=self.save)
         self.workload = Workload(
             node,
             self.ledger,
-            admission,
+            allocator,
             runtime=configuration.runtime,
             policy=configuration.policy,
             numa_nodes=configuration.numa_nodes,
@@ -125,7 +126,7 @@ class Process:
             refusal=refusal,
             on_change=on_change,
         )
-        self._servers: list[ListeningServer | Relay] = []
+        self._servers: list[Server | Relay] = []
 
     async def start(self) -> None:
         """Clean up and listen."""
@@ -141,7 +142,7 @@ class Process:
         await self._configuration.gates.passes(Point.LISTEN)
         await self._serve_registration(directories)
         await self._serve(
-            ListeningServer(podresources.pod_resources_lister_handler(self.pod_resources)),
+            Server(podresources.pod_resources_lister_handler(self.pod_resources)),
             directories.pod_resources / "kubelet.sock",
             rename_from="kubelet.sock.new",
         )
@@ -170,7 +171,7 @@ class Process:
 
     async def _serve_registration(self, directories: Directories) -> None:
         path = directories.device_plugins / deviceplugin.KUBELET_SOCKET
-        server = ListeningServer(deviceplugin.registration_handler(self._registrations))
+        server = Server(deviceplugin.registration_handler(self._registrations))
         if not self._configuration.gates.holds(Point.ACCEPT):
             await self._serve(server, path)
             return
@@ -182,7 +183,7 @@ class Process:
         await server.start(hidden)
         relay.listen()
 
-    async def _serve(self, server: ListeningServer, path: Path, *, rename_from: str = "") -> None:
+    async def _serve(self, server: Server, path: Path, *, rename_from: str = "") -> None:
         self._servers.append(server)
         await server.start(path, rename_from=rename_from)
 

@@ -7,9 +7,9 @@ The rules of this file:
 
 from collections.abc import Mapping
 
-from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import SimulatorError
-from genericdp.simulator.node.workload import Node
+from genericdp.simulator.node.node import Node
 from genericdp.simulator.plugins.registration import Attempt
 from genericdp.simulator.pods import PodStatus
 from genericdp.simulator.process import Process

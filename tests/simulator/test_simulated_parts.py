@@ -17,10 +17,10 @@ from genericdp.simulator import (
     WallClock,
 )
 from genericdp.simulator.changes import Changes
-from genericdp.simulator.devices.listed import Device, ResourceDevices
+from genericdp.simulator.devices.resource import Device, ResourceDevices
 from genericdp.simulator.devices.topology import ANY, Hint, Policy, by_affinity, hints, merge
-from genericdp.simulator.node.merge import container_config
-from genericdp.simulator.plugins.clients import Client, Ended, Generation, table_of
+from genericdp.simulator.node.container_config import container_config
+from genericdp.simulator.plugins.client_table import Client, Ended, Generation, table_of
 from genericdp.simulator.runtimes.runtime import RequestedDevice, RequestedMount
 from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer

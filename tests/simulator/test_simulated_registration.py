@@ -13,7 +13,7 @@ import pytest
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Generation, Kubelet, ManualClock, Point
 from genericdp.simulator.devices.checkpoint import NAME
-from genericdp.simulator.plugins.names import registration_error
+from genericdp.simulator.plugins.validation import registration_error
 from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 

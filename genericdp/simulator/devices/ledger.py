@@ -13,7 +13,7 @@ from typing import Protocol
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.devices.checkpoint import Checkpoint, PodDevices, render
-from genericdp.simulator.devices.listed import Device, ResourceDevices
+from genericdp.simulator.devices.resource import Device, ResourceDevices
 
 #: How long a resource is counted after its plugin has gone (kubelet 1.36, `endpointStopGracePeriod`).
 GRACE_S = 300.0
@@ -55,14 +55,14 @@ class Ledger:
         self.devices: dict[str, ResourceDevices] = {}
         self.endpoints: dict[str, Endpoint] = {}
         self.allocated: dict[str, set[str]] = {}
-        self.given: dict[tuple[str, str, str], PodDevices] = {}
+        self.pod_devices: dict[tuple[str, str, str], PodDevices] = {}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, now: float) -> "Ledger":
         """After a restart: allocations are known, resources have nothing until their plugins come back."""
         ledger = cls()
         for entry in checkpoint.entries:
-            ledger.given[entry.pod_uid, entry.container, entry.resource] = entry
+            ledger.pod_devices[entry.pod_uid, entry.container, entry.resource] = entry
         ledger.recount()
         for resource in checkpoint.registered:
             ledger.of(resource).restore()
@@ -72,7 +72,7 @@ class Ledger:
     def checkpoint(self) -> str:
         """The text that a later process reads."""
         registered = {name: devices.healthy for name, devices in self.devices.items() if devices.known}
-        return render(self.given.values(), registered)
+        return render(self.pod_devices.values(), registered)
 
     def of(self, resource: str) -> ResourceDevices:
         """The devices of a resource, made if need be."""
@@ -120,21 +120,21 @@ class Ledger:
 
     def free(self, active: Collection[str]) -> None:
         """Forget what pods that are no longer active were given; there is no call to the plugin for it."""
-        gone = [key for key in self.given if key[0] not in active]
+        gone = [key for key in self.pod_devices if key[0] not in active]
         for key in gone:
-            del self.given[key]
+            del self.pod_devices[key]
         if gone:
             self.recount()
 
     def recount(self) -> None:
         """Derive `allocated` from `given`: repairs leaks."""
         self.allocated = {}
-        for entry in self.given.values():
+        for entry in self.pod_devices.values():
             self.allocated.setdefault(entry.resource, set()).update(entry.ids)
 
     def held(self, pod_uid: str, container: str, resource: str) -> frozenset[str] | None:
         """The ids that a container was given, or None."""
-        entry = self.given.get((pod_uid, container, resource))
+        entry = self.pod_devices.get((pod_uid, container, resource))
         return None if entry is None else entry.ids
 
     def give(
@@ -150,7 +150,7 @@ class Ledger:
         for id_ in ids:
             for node in self.devices[resource].numa_of(id_):
                 by_numa.setdefault(node, []).append(id_)
-        self.given[pod_uid, container, resource] = PodDevices(
+        self.pod_devices[pod_uid, container, resource] = PodDevices(
             pod_uid,
             container,
             resource,
@@ -162,13 +162,13 @@ class Ledger:
         """Everything that a container was given, by resource."""
         return {
             resource: entry
-            for (uid, name, resource), entry in self.given.items()
+            for (uid, name, resource), entry in self.pod_devices.items()
             if (uid, name) == (pod_uid, container)
         }
 
     def holder(self, id_: str) -> str | None:
         """The uid of a pod that was given this id, whatever the resource: ids had better be unique."""
-        return next((entry.pod_uid for entry in self.given.values() if id_ in entry.ids), None)
+        return next((entry.pod_uid for entry in self.pod_devices.values() if id_ in entry.ids), None)
 
     def health(self, pod_uid: str, container: str) -> dict[str, dict[str, str]]:
         """`allocatedResourcesStatus`: resource -> id -> health. A device that is not listed is "Healthy"."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, product
 
-from genericdp.simulator.devices.listed import ResourceDevices
+from genericdp.simulator.devices.resource import ResourceDevices
 from genericdp.simulator.errors import KubeletPanicError
 
 Mask = frozenset[int]

@@ -18,8 +18,8 @@ import grpc.aio
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.ledger import Ledger
-from genericdp.simulator.node.limiter import TokenBucket
-from genericdp.simulator.node.workload import Node
+from genericdp.simulator.node.node import Node
+from genericdp.simulator.node.rate_limit import TokenBucket
 from genericdp.simulator.pods import PodStatus
 
 AllocatableContext: TypeAlias = (

@@ -12,35 +12,17 @@ The rules of this file:
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from genericdp.simulator.devices.admission import Admission
+from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import ANY, Hint, Policy, hints, merge
 from genericdp.simulator.errors import DeviceError, SimulatorError
-from genericdp.simulator.node.merge import container_config
-from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
+from genericdp.simulator.node.container_config import container_config
+from genericdp.simulator.node.node import Node
+from genericdp.simulator.node.predicate import predicate_failure
+from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, PodStatus
 from genericdp.simulator.runtimes.creation import create
 from genericdp.simulator.runtimes.runtime import CreateContainerError, Runtime
-
-
-@dataclass(slots=True)
-class Node:
-    """What outlives the kubelet's process: the pods, and which sources of pods it has seen."""
-
-    pods: dict[str, PodStatus] = field(default_factory=dict)
-    admitted: int = 0
-
-    def new(self, spec: Pod) -> PodStatus:
-        """A pod that the kubelet has not seen before."""
-        self.admitted += 1
-        pod = PodStatus(spec, uid=f"uid-{self.admitted}")
-        self.pods[pod.uid] = pod
-        return pod
-
-    def active(self) -> list[PodStatus]:
-        """Pods that may still hold something."""
-        return [pod for pod in self.pods.values() if pod.active]
 
 
 class Workload:
@@ -50,7 +32,7 @@ class Workload:
         self,
         node: Node,
         ledger: Ledger,
-        admission: Admission,
+        allocator: Allocator,
         *,
         runtime: Runtime,
         policy: Policy,
@@ -58,7 +40,7 @@ class Workload:
     ) -> None:
         self._node = node
         self._ledger = ledger
-        self._admission = admission
+        self._allocator = allocator
         self._runtime = runtime
         self._policy = policy
         self._numa_nodes = numa_nodes
@@ -83,13 +65,14 @@ class Workload:
                         )
                         return False
                     bypass = not sources_ready and (pod.uid, container.name) in self._ran_at_start
-                    await self._admission.allocate(pod, container, bypass=bypass, hint=hint)
+                    await self._allocator.allocate(pod, container, bypass=bypass, hint=hint)
             except DeviceError as error:
                 pod.reject("UnexpectedAdmissionError", f"Allocate failed due to {error}, which is unexpected")
                 return False
-            lack = self._lack(pod, published)
-            if lack is not None:
-                pod.reject(*lack)
+            others = [other for other in self._node.active() if other is not pod]
+            failure = predicate_failure(pod, others, published, self._ledger.allocated)
+            if failure is not None:
+                pod.reject(*failure)
                 return False
             return True
 
@@ -136,10 +119,10 @@ class Workload:
         if status.state is ContainerState.RUNNING:
             return True
         try:
-            await self._admission.pre_start(pod, status.spec)
+            await self._allocator.pre_start(pod, status.spec)
             config = container_config(
                 status.spec,
-                self._admission.responses(pod, status.spec),
+                self._allocator.responses(pod, status.spec),
                 user_namespace=not pod.spec.host_users,
             )
         except DeviceError as error:
@@ -186,49 +169,9 @@ class Workload:
                 return []
             return hints(resource, devices, self._numa_nodes, available=held, reusable=(), request=count)
         available = devices.healthy - self._ledger.allocated.get(resource, set())
-        reusable = self._admission.reusable(pod.uid, resource)
+        reusable = self._allocator.reusable(pod.uid, resource)
         if len(available | reusable) < count:
             return []
         return hints(
             resource, devices, self._numa_nodes, available=available, reusable=reusable, request=count
         )
-
-    def _lack(self, pod: PodStatus, published: Mapping[str, int]) -> tuple[str, str] | None:
-        """The scheduler's own check, made again: reason and message when the node has not enough."""
-        used: dict[str, int] = {}
-        for other in self._node.active():
-            if other is not pod:
-                for resource, count in _requests(other.spec).items():
-                    used[resource] = used.get(resource, 0) + count
-        for resource, requested in sorted(_requests(pod.spec).items()):
-            if resource not in published:
-                continue
-            # The node is taken to have at least what has been allocated.
-            capacity = max(published[resource], len(self._ledger.allocated.get(resource, ())))
-            if requested > capacity - used.get(resource, 0):
-                message = (
-                    f"Node didn't have enough resource: {resource}, requested: {requested}, "
-                    f"used: {used.get(resource, 0)}, capacity: {capacity}"
-                )
-                return f"OutOf{resource}", message
-        return None
-
-
-def _requests(pod: Pod) -> dict[str, int]:
-    """What a pod needs at its peak: containers and sidecars together, or the greediest init container."""
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in pod.init_containers:
-        for resource, count in container.limits.items():
-            if container.restartable:
-                sidecars[resource] = sidecars.get(resource, 0) + count
-                peak[resource] = max(peak.get(resource, 0), sidecars[resource])
-            else:
-                peak[resource] = max(peak.get(resource, 0), sidecars.get(resource, 0) + count)
-    together = dict(sidecars)
-    for container in pod.containers:
-        for resource, count in container.limits.items():
-            together[resource] = together.get(resource, 0) + count
-    return {
-        resource: max(together.get(resource, 0), peak.get(resource, 0)) for resource in {*together, *peak}
-    }

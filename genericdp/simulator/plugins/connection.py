@@ -17,7 +17,7 @@ import grpc.aio
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.clock import Clock
-from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import DeviceError, go_text
 from genericdp.simulator.gates import Gates, Point
 

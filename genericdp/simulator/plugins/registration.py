@@ -17,8 +17,8 @@ import grpc.aio
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.errors import DeviceError
-from genericdp.simulator.plugins.connected import Plugins
-from genericdp.simulator.plugins.names import registration_error
+from genericdp.simulator.plugins.lifecycle import Plugins
+from genericdp.simulator.plugins.validation import registration_error
 
 
 @dataclass(slots=True, eq=False)

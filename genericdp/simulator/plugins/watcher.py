@@ -19,9 +19,9 @@ import grpc.aio
 from genericdp.kubelet.api import pluginregistration as api
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.errors import DeviceError, go_text
-from genericdp.simulator.plugins.connected import Plugins
 from genericdp.simulator.plugins.connection import DIAL_TIMEOUT_S
-from genericdp.simulator.plugins.names import is_extended_resource_name
+from genericdp.simulator.plugins.lifecycle import Plugins
+from genericdp.simulator.plugins.validation import is_extended_resource_name
 
 GET_INFO_TIMEOUT_S = 1.0
 NOTIFY_TIMEOUT_S = 5.0

@@ -17,7 +17,7 @@ import grpc.aio
 _NOWHERE = "/proc/self/fdinfo"
 
 
-class ListeningServer:
+class Server:
     """One server on one socket. `start` and `stop` once each."""
 
     def __init__(self, *handlers: grpc.GenericRpcHandler) -> None:

@@ -23,7 +23,7 @@ _Item = TypeVar("_Item", str, tuple[str, int])
 Reusable = dict[str, set[str]]
 
 
-class Admission:
+class Allocator:
     """Allocates devices for the containers of pods."""
 
     def __init__(

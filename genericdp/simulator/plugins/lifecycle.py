@@ -12,10 +12,10 @@ from typing import Any
 
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.ledger import Ledger
-from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import DeviceError
 from genericdp.simulator.gates import Gates, Point
-from genericdp.simulator.plugins.clients import Client, Ended, Generation, table_of
+from genericdp.simulator.plugins.client_table import Client, Ended, Generation, table_of
 from genericdp.simulator.plugins.connection import Connection
 
 

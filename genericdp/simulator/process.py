@@ -1,10 +1,10 @@
-"""One process of the kubelet, from its start to its end: servers, books, plugins.
+"""One process of the kubelet, from its start to its end.
 
 The rules of this file:
 
-* Whatever a restart loses lives here; what outlives it (pods, the directory, what the API server
-  was told) is handed in.
-* The order of the start is the kubelet's: checkpoint, directory, cleanup, and only then kubelet.sock.
+* What a restart loses lives here. What outlives a restart (pods, the directories, the node status) is
+  passed in.
+* It starts in the kubelet's order: checkpoint, directory, cleanup, and only then kubelet.sock.
 """
 
 import os
@@ -32,13 +32,13 @@ from genericdp.simulator.relay import Relay
 from genericdp.simulator.runtimes.runtime import Runtime
 from genericdp.simulator.server import Server
 
-#: Where the server really is while a relay stands at kubelet.sock.
+#: Where the server really listens while a relay occupies kubelet.sock.
 BEHIND_RELAY = "behind-relay.sock"
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """Where a kubelet keeps its sockets, below its root directory."""
+    """The directories for a kubelet's sockets, below its root directory."""
 
     root: Path
 
@@ -57,7 +57,7 @@ class Directories:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """How a kubelet is set up; the same for each of its processes."""
+    """What all processes of one kubelet have in common."""
 
     directories: Directories
     generation: Generation
@@ -70,7 +70,7 @@ class Configuration:
 
 
 class Process:
-    """A kubelet that runs from `start` to `stop`."""
+    """A kubelet process, which lives from `start` to `stop`."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Process:
         self._servers: list[Server | Relay] = []
 
     async def start(self) -> None:
-        """Clean up and listen."""
+        """Clean up the directories, then listen."""
         directories = self._configuration.directories
         for directory in (
             directories.device_plugins,
@@ -148,14 +148,14 @@ class Process:
         )
 
     async def stop(self) -> None:
-        """End as a killed process does: connections break, files stay, nobody is told."""
+        """End like a killed process: connections break, files stay, nobody is told."""
         for server in self._servers:
             await server.stop()
         self._servers.clear()
         await self.plugins.close()
 
     def free(self) -> None:
-        """Take back what pods held that are no longer active; not before all pods are known."""
+        """Free the devices of pods that are no longer active, once all pods are known."""
         if self.sources_ready:
             self.ledger.free({pod.uid for pod in self._node.active()})
 
@@ -189,7 +189,7 @@ class Process:
 
 
 def remove_sockets(directory: Path) -> None:
-    """`CleanupPluginDirectory`: every socket goes, also one behind a link; all else stays."""
+    """`CleanupPluginDirectory`: remove every socket and every link to one; keep everything else."""
     for name in os.listdir(directory):
         path = directory / name
         if name == checkpoint.NAME:
@@ -199,5 +199,5 @@ def remove_sockets(directory: Path) -> None:
         except OSError:
             continue
         if stat.S_ISSOCK(mode):
-            # A plugin that ends meanwhile removes its own.
+            # A plugin that ends at the same moment removes its own socket.
             path.unlink(missing_ok=True)

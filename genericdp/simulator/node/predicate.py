@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* Reasons and messages are those of kubelet 1.36 (`KL/lifecycle/predicate.go`).
+* Reasons and messages are those of kubelet 1.36 (`pkg/kubelet/lifecycle/predicate.go`).
 * A resource that the node status does not name is not checked.
 """
 

@@ -1,12 +1,12 @@
-"""The pods of the node: admitted, started, restarted, deleted, admitted again after a restart.
+"""The work of a kubelet process on its pods: it admits them and runs their containers.
 
 The rules of this file:
 
-* Admission is serial, as in the kubelet's main loop; starting containers is not, but each pod has one
-  worker, so nothing of a pod is started twice at once.
-* A failed admission is terminal for the pod. A container that cannot be created waits and is tried
-  again; here that happens when `sync` is called, there it happens by itself, with a back-off.
-* Pods and their running containers live on when the kubelet stops: the node has them, not it.
+* Admission is serial, as in the kubelet's main loop. Pods start concurrently, but each has one worker,
+  so no container is started twice at once.
+* A failed admission is final for the pod. A container that cannot be created waits and is retried: here
+  by a call of `sync`, in a real kubelet by itself, with a back-off.
+* Pods and running containers belong to the node and outlive the kubelet's process.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from genericdp.simulator.runtimes.runtime import CreateContainerError, Runtime
 
 
 class Workload:
-    """The pods of a node in the hands of one kubelet process."""
+    """Runs the pods of a node for one kubelet process."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Workload:
         }
 
     async def admit(self, pod: PodStatus, published: Mapping[str, int], *, sources_ready: bool) -> bool:
-        """Admit or reject a pod. `published` is the allocatable that the API server knows."""
+        """Admit or reject a pod. `published` is allocatable as in the last node status."""
         async with self._serial:
             try:
                 for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -77,7 +77,7 @@ class Workload:
             return True
 
     async def sync(self, pod: PodStatus) -> None:
-        """Start whatever should run and does not."""
+        """Start the containers of a pod that should be running and are not."""
         async with self._workers[pod.uid]:
             await self._sync(pod)
 
@@ -99,7 +99,7 @@ class Workload:
         self.publish_health(pod)
 
     async def restart(self, pod: PodStatus, name: str) -> ContainerStatus:
-        """The container's process has ended; create the container again, as any restart does."""
+        """End a container's process and create the container again."""
         status = pod.container(name)
         if status.created is None:
             raise SimulatorError(f"container '{name}' of pod '{pod.name}' has never run; use sync")
@@ -110,12 +110,12 @@ class Workload:
         return status
 
     def publish_health(self, pod: PodStatus) -> None:
-        """Write `allocatedResourcesStatus` into the status; init containers and sidecars have none."""
+        """Update `allocatedResourcesStatus`; init containers and sidecars have none."""
         for container in pod.spec.containers:
             pod.containers[container.name].resources = self._ledger.health(pod.uid, container.name)
 
     async def _run(self, pod: PodStatus, status: ContainerStatus) -> bool:
-        """Have the container created, unless it runs. Whether it runs now."""
+        """Create the container unless it is running. Returns whether it is running now."""
         if status.state is ContainerState.RUNNING:
             return True
         try:
@@ -146,7 +146,7 @@ class Workload:
                 status.become(ContainerState.WAITING, "PodInitializing")
 
     def _align(self, pod: PodStatus, container: Container) -> Hint | None:
-        """What the topology manager says: a hint to allocate by, or None to reject the pod."""
+        """The topology manager's hint for allocating, or None to reject the pod."""
         if self._policy is Policy.NONE:
             return ANY
         wishes = [
@@ -157,7 +157,7 @@ class Workload:
         return hint if admitted else None
 
     def _wish(self, pod: PodStatus, container: Container, resource: str, count: int) -> list[Hint] | None:
-        """`GetTopologyHints` for one resource; None when it has no opinion."""
+        """`GetTopologyHints` for one resource; None when topology does not matter to it."""
         if not self._ledger.is_device_resource(resource):
             return None
         devices = self._ledger.of(resource)

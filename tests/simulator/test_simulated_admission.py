@@ -162,7 +162,7 @@ async def test_a_plugin_that_never_answers_allocate_is_named_by_the_watchdog(sho
             await kubelet.admit(a_pod())
         assert str(caught.value) == (
             f"{RESOURCE} has not answered Allocate in 0.05 s; "
-            "a kubelet waits for ever, and no pod of the node is admitted meanwhile"
+            "a real kubelet waits forever and admits no pod meanwhile"
         )
         await plugin.stop()
 
@@ -318,7 +318,7 @@ async def test_a_device_that_leaves_the_list_during_allocate_crashes_the_kubelet
             await plugin.stop()
     assert str(caught.value) == (
         f"nil dereference in allocateContainerResources: 'a' of {RESOURCE} left the list "
-        "while Allocate was under way; a plugin has to list it as Unhealthy instead"
+        "during Allocate; a plugin must list it as Unhealthy instead"
     )
 
 

@@ -193,7 +193,7 @@ async def test_the_state_in_one_line_is_for_failing_tests(short_dir: Path) -> No
             f"capacity {{'{RESOURCE}': 1}}, allocatable {{'{RESOURCE}': 1}}, "
             f"last registrations ['{RESOURCE}: accepted'], pods ['p: Running']"
         )
-        with pytest.raises(SimulatorError, match=r"^the kubelet runs already$"):
+        with pytest.raises(SimulatorError, match=r"^the kubelet is already running$"):
             await kubelet.start()
         await plugin.stop()
 

@@ -308,7 +308,7 @@ async def test_a_crash_leaves_a_half_written_checkpoint_beside_the_good_one(shor
 
 async def test_a_kubelet_that_does_not_run_cannot_be_asked(short_dir: Path) -> None:
     kubelet = Kubelet(short_dir)
-    with pytest.raises(SimulatorError, match=r"^the kubelet does not run$"):
+    with pytest.raises(SimulatorError, match=r"^the kubelet is not running$"):
         await kubelet.admit(ONE)
     assert kubelet.pods == ()
     assert kubelet.describe() == "the kubelet is stopped"

@@ -119,7 +119,7 @@ def test_what_is_not_so_in_time_is_told_in_the_thread_that_waits(short_dir: Path
 
 def test_outside_its_block_it_says_so(short_dir: Path) -> None:
     node = BlockingKubelet(Kubelet(short_dir))
-    with pytest.raises(SimulatorError, match="the kubelet is asked outside its `with` block"):
+    with pytest.raises(SimulatorError, match=r"^the kubelet was called outside its `with` block$"):
         node.call(node.kubelet.tick)
     with node:
         pass

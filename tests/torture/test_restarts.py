@@ -1,4 +1,4 @@
-"""Two hundred kubelet restarts, each at another moment: nothing is lost, nothing piles up."""
+"""Two hundred kubelet restarts, each at another moment: nothing is lost and nothing leaks."""
 
 import asyncio
 import gc
@@ -33,10 +33,10 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "10c4" } }
 
 RESTARTS = 200
 
-#: What is compared is what is there after so many restarts and at the end.
+#: The restarts after which the first measurement is taken; the second is taken at the end.
 WARM = 40
 
-#: Where a registration can be when its kubelet goes away.
+#: How far a registration can be when its kubelet goes away.
 REGISTERING = (Point.DIAL, Point.OPTIONS, Point.ANSWER, Point.LIST)
 ALLOCATING = (Point.PREFERRED, Point.ALLOCATE, Point.ALLOCATED)
 
@@ -48,14 +48,14 @@ def a_pod(number: int) -> Pod:
 
 
 def ids_of(pod: PodStatus) -> list[str]:
-    """What its container was told."""
+    """The ids in the environment of a pod's container."""
     created = pod.container("main").created
     assert created is not None
     return created.envs["GENERICDP_EXAMPLE_COM_FTDI_IDS"].split(",")
 
 
 def footprint() -> dict[str, int]:
-    """What must not grow: descriptors, threads, and objects that somebody holds on to."""
+    """The figures that must not grow: descriptors, threads, and live objects."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -69,7 +69,7 @@ def resident_kib() -> int:
 
 
 async def restart_while_registering(kubelet: Kubelet, point: Point) -> None:
-    """The kubelet goes away when a registration has come so far, and comes back."""
+    """Restart the kubelet when a registration has reached this point."""
     with kubelet.faults.hold(point) as gate:
         await kubelet.stop()
         await kubelet.start(readmit=False)
@@ -79,7 +79,7 @@ async def restart_while_registering(kubelet: Kubelet, point: Point) -> None:
 
 
 async def restart_while_allocating(kubelet: Kubelet, point: Point, number: int) -> None:
-    """The kubelet goes away in the middle of admitting a pod."""
+    """Restart the kubelet while it admits a pod."""
     with kubelet.faults.hold(point) as gate:
         admission = asyncio.ensure_future(kubelet.admit(a_pod(number)))
         reached = asyncio.ensure_future(gate.reached())
@@ -94,7 +94,7 @@ async def restart_while_allocating(kubelet: Kubelet, point: Point, number: int) 
 
 @both_generations
 @pytest.mark.timeout_s(300)
-async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothing_piles_up(
+async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothing_leaks(
     short_dir: Path, generation: Generation
 ) -> None:
     rng = random.Random(7)  # noqa: S311  (for phases that anybody may guess)
@@ -133,7 +133,7 @@ async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothin
             after, grown = footprint(), resident_kib() - resident
             assert after["threads"] <= before["threads"]
             assert after["descriptors"] <= before["descriptors"]
-            # Every attempt is kept for the test to look at; nothing else may stay.
+            # The test keeps every attempt; nothing else may stay.
             assert after["objects"] - before["objects"] < 20 * (RESTARTS - WARM), (before, after)
             assert grown < 8192, f"{grown} KiB more after {RESTARTS - WARM} restarts"
             failed = {attempt.answer for attempt in kubelet.registrations}
@@ -142,10 +142,10 @@ async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothin
 
 @both_generations
 @pytest.mark.parametrize("point", REGISTERING)
-async def test_a_kubelet_that_goes_away_in_the_middle_of_a_registration_ends_nothing(
+async def test_a_kubelet_that_goes_away_during_a_registration_does_not_end_the_daemon(
     short_dir: Path, generation: Generation, point: Point
 ) -> None:
-    """Grpc calls a Register cancelled whose channel is closed; that was taken for our own end once."""
+    """Grpc reports a Register as cancelled when its channel closes; that must not look like our own end."""
     with a_machine() as machine:
         machine.plug(a_usb_serial(0))
         async with (
@@ -172,7 +172,7 @@ async def test_a_stream_that_ends_before_it_was_open_is_followed_by_another_regi
             for _ in range(3):
                 kubelet.faults.end_streams(FTDI)
                 await kubelet.wait_until(lambda: kubelet.streams(FTDI) == 0)
-                # As soon as the next one is there, before a byte of it is sent.
+                # As soon as the next stream opens, before a byte of it is sent.
                 await kubelet.wait_until(lambda: kubelet.streams(FTDI) == 1)
                 kubelet.faults.end_streams(FTDI)
             await until_allocatable(kubelet, FTDI, 1)
@@ -196,7 +196,7 @@ async def test_after_a_reboot_with_the_daemon_first_every_pod_runs_with_its_own_
                 held = [ids_of(pod) for pod in pods]
             await kubelet.stop()
             machine.unplug(*sticks)
-            # The kernel names them in another order this time.
+            # This time the kernel names them in another order.
             machine.plug(
                 *(
                     a_usb_serial(count - 1 - number, serial=each, port=port)
@@ -217,10 +217,10 @@ async def test_after_a_reboot_with_the_daemon_first_every_pod_runs_with_its_own_
 
 
 @both_generations
-async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_the_devices_of_before(
+async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_devices_with_the_same_ids(
     short_dir: Path, generation: Generation
 ) -> None:
-    """The kubelet ends the old pods itself, with nobody to ask; whoever replaces them finds the same ids."""
+    """The kubelet fails the old pods before the plugin registers; their replacements find the same ids."""
     settings, rules = settings_below(short_dir), FixedRules(RULES)
     with a_machine() as machine:
         machine.plug(a_usb_serial(0))
@@ -238,10 +238,10 @@ async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_the_devices_of
 
 @both_generations
 @pytest.mark.parametrize("number", [0, 9], ids=["same name", "new name"])
-async def test_a_device_that_comes_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
+async def test_a_device_that_appears_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
     short_dir: Path, generation: Generation, number: int
 ) -> None:
-    """The kubelet rejects its pod meanwhile, since what it was given is not healthy; nothing crashes."""
+    """Until then the kubelet rejects its pod, because the device is Unhealthy; nothing crashes."""
     settings, rules = settings_below(short_dir), FixedRules(RULES)
     with a_machine() as machine:
         machine.plug(a_usb_serial(0))
@@ -257,7 +257,7 @@ async def test_a_device_that_comes_long_after_a_reboot_has_its_id_and_was_listed
                 assert kubelet.allocatable[FTDI] == 0
                 await kubelet.readmit()
                 assert (old.phase, old.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
-                # It may never come; when it does, it is nobody else.
+                # When it returns, it has the same id.
                 machine.plug(a_usb_serial(number))
                 await until_allocatable(kubelet, FTDI, 1)
                 new = await kubelet.admit(a_pod(1))

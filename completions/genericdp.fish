@@ -60,7 +60,7 @@ complete --command genericdp --condition __genericdp_no_verb --arguments monitor
 complete --command genericdp --condition __genericdp_no_verb --arguments status --description 'ask the daemon: what is registered, who holds what, what is wrong'
 complete --command genericdp --condition __genericdp_no_verb --arguments simulate --description 'the daemon at an embedded kubelet: try rules without a cluster'
 complete --command genericdp --condition __genericdp_no_verb --arguments schema --description 'what may stand in the files, for editors (JSON Schema)'
-complete --command genericdp --condition __genericdp_no_verb --arguments help --description 'show help of a verb'
+complete --command genericdp --condition __genericdp_no_verb --arguments help --description 'all about a verb'
 complete --command genericdp --condition '__genericdp_verb run' --long-option rules --exclusive --arguments '(__genericdp_rules)' --description 'read these rules instead of the system\'s; may be given several times, later ones win'
 complete --command genericdp --condition '__genericdp_verb run' --long-option config --exclusive --arguments '(__genericdp_files)' --description 'the daemon\'s settings (default: /etc/genericdp/genericdp.toml)'
 complete --command genericdp --condition '__genericdp_verb run' --long-option domain --exclusive --description 'the domain of resources whose name has none, instead of the one in the settings'

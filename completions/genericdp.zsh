@@ -47,7 +47,7 @@ _genericdp() {
         'status:ask the daemon: what is registered, who holds what, what is wrong'
         'simulate:the daemon at an embedded kubelet: try rules without a cluster'
         'schema:what may stand in the files, for editors (JSON Schema)'
-        'help:show help of a verb'
+        'help:all about a verb'
     )
     _arguments -C '(- *)--help[show help]' '(- *)--version[print the version]' \
         '1: :->verb' '*:: :->rest' && ret=0

@@ -48,7 +48,7 @@ def _flags(verb: Verb) -> str:
 
 
 def _zsh() -> Mapping[str, str]:
-    shown = [f"{verb.name}:{verb.summary}" for verb in verbs()] + ["help:show help of a verb"]
+    shown = [f"{verb.name}:{verb.summary}" for verb in verbs()] + ["help:all about a verb"]
     return {
         "verbs": "\n".join(f"        {_quoted(each)}" for each in shown),
         "cases": "\n".join(
@@ -68,12 +68,12 @@ def _zsh_arguments(verb: Verb) -> str:
 
 
 def _zsh_option(verb: Verb, option: Option, flag: str) -> str:
-    help_ = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
+    description = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     if not option.value:
-        return f"{flag}[{help_}]"
+        return f"{flag}[{description}]"
     value = option.value.lower().replace(":", "\\:")
     joined = "=" if flag.startswith("--") else "+"
-    return f"{'*' * option.repeatable}{flag}{joined}[{help_}]:{value}:{_zsh_action(verb, option)}"
+    return f"{'*' * option.repeatable}{flag}{joined}[{description}]:{value}:{_zsh_action(verb, option)}"
 
 
 def _zsh_action(verb: Verb, option: Option) -> str:
@@ -90,7 +90,7 @@ def _zsh_action(verb: Verb, option: Option) -> str:
 
 def _fish() -> Mapping[str, str]:
     start = "complete --command genericdp --condition"
-    shown = [(verb.name, verb.summary) for verb in verbs()] + [("help", "show help of a verb")]
+    shown = [(verb.name, verb.summary) for verb in verbs()] + [("help", "all about a verb")]
     names = [
         f"{start} __genericdp_no_verb --arguments {name} --description {_fish_quoted(summary)}"
         for name, summary in shown

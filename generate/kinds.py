@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* Every value name needs a kind here; the generator fails without one.
+* Every name of a value has a kind here; the generator fails if one is missing.
 """
 
 from enum import StrEnum

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from genericdp.core.rules.name import PROPERTY_NAME
+
 #: Fields of ours, beside udev properties, and what each becomes.
 FIELDS: Mapping[str, str] = {
     "devname": "the name of the node below /dev",
@@ -25,7 +27,6 @@ _PATH_FIELDS = frozenset({"devname", "link"})
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]*)(?:\|(.*))?", re.DOTALL)
-_PROPERTY = re.compile(r"[A-Z][A-Z0-9_.:-]*")
 
 
 class BadTemplateError(ValueError):
@@ -58,13 +59,6 @@ class Template:
 
     text: str
     parts: tuple[str | Field, ...]
-
-    @property
-    def properties(self) -> frozenset[str]:
-        """The udev properties that it names."""
-        return frozenset(
-            part.name for part in self.parts if isinstance(part, Field) and part.name not in FIELDS
-        )
 
     def expand(self, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
         """The text with every field replaced. Raises MissingPropertyError."""
@@ -108,6 +102,6 @@ def _parse_field(text: str) -> Field:
     if found is None:
         raise BadTemplateError(f"unknown template field '{{{text}}}'", text)
     name, default = found.group(1), found.group(2)
-    if name not in FIELDS and _PROPERTY.fullmatch(name) is None:
+    if name not in FIELDS and PROPERTY_NAME.fullmatch(name) is None:
         raise BadTemplateError(f"unknown template field '{{{name}}}'", name)
     return Field(name, default)

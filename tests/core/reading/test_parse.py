@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.reading.parse import parse_rules, parse_settings
+from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.resource import (
     EVERY_NODE,
     KERNEL_NAME,
@@ -13,7 +14,6 @@ from genericdp.core.rules.resource import (
     PreStart,
     Resource,
     attributes_of,
-    why_not_a_resource_name,
 )
 from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.core.rules.template import parse as template
@@ -89,7 +89,13 @@ def test_every_key_arrives_in_its_field() -> None:
     assert [path.text for path in second.container_paths] == ["/dev/y"]
     assert (second.permissions, second.optional) == ("rm", False)
     assert second.devlinks[0].holds("/dev/serial/by-id/usb-x")
-    assert full.device_properties == {"ID_MODEL"}
+    assert [text.text for text in full.device_templates] == [
+        "{ID_MODEL|none}",
+        "{id}",
+        *("/srv/fw", "/fw", "/dev/shm", "/shm"),
+        "{id}",
+        "vendor.example/modem={id}",
+    ]
     assert attributes_of([full]) == {"dev", "bDeviceClass"}
     assert len(full.matches) == 4
 

@@ -13,8 +13,9 @@ from genericdp.cli.main import main
 from genericdp.core.reading import schema
 from genericdp.core.reading.match import USB_KEYS
 from genericdp.core.reading.parse import parse_rules, parse_settings
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.resource import KERNEL_NAME
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -26,7 +26,7 @@ def test_a_missing_property_is_named() -> None:
     with pytest.raises(MissingPropertyError) as caught:
         parse("{ID_X}").expand({}, for_value)
     assert caught.value.name == "ID_X"
-    assert parse("{ID_X}{index}{ID_Y|z}").properties == {"ID_X", "ID_Y"}
+    assert parse("{ID_X}{index}{ID_Y|z}").parts == (Field("ID_X"), Field("index"), Field("ID_Y", "z"))
 
 
 @pytest.mark.parametrize(

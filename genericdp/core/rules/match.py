@@ -33,7 +33,13 @@ class Verdict:
 
 
 class Condition(Protocol):
-    """One condition: `holds` for a udev device, and why (`judge`)."""
+    """One condition: whether it `holds` for a udev device, and why (`judge`).
+
+    attributes    the sysfs attributes that it looks at, beyond CORE_ATTRIBUTES: only those are read
+    """
+
+    @property
+    def attributes(self) -> frozenset[str]: ...
 
     def holds(self, device: UdevDevice) -> bool: ...
 
@@ -74,6 +80,10 @@ class PropertyCondition:
     name: str
     pattern: Pattern
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset()
+
     def holds(self, device: UdevDevice) -> bool:
         return self.pattern.holds(device.property(self.name))
 
@@ -89,6 +99,10 @@ class AttributeCondition:
     name: str
     pattern: Pattern
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset({self.name})
+
     def holds(self, device: UdevDevice) -> bool:
         return self.pattern.holds(device.attributes.get(self.name))
 
@@ -103,6 +117,10 @@ class TagCondition:
     """A udev tag, `"TAG"`: holds when the pattern holds for one of the tags (or for none, if so)."""
 
     pattern: Pattern
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset()
 
     def holds(self, device: UdevDevice) -> bool:
         # A negation must hold for every tag: `{ not = "x" }` means that no tag is x.
@@ -136,6 +154,10 @@ class UsbCondition:
     key: str
     pattern: Pattern
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset()
+
     def holds(self, device: UdevDevice) -> bool:
         return self.pattern.holds(usb_value(device, self.key))
 
@@ -159,6 +181,10 @@ class ParentCondition:
     """Holds when one ancestor satisfies a whole alternative of the match."""
 
     match: Match
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        return attributes_wanted((self.match,))
 
     def holds(self, device: UdevDevice) -> bool:
         ancestor = device.parent
@@ -186,13 +212,11 @@ class ParentCondition:
 
 
 def attributes_wanted(matches: Iterable[Match]) -> frozenset[str]:
-    """The sysfs attributes that these matches look at, beyond the CORE_ATTRIBUTES."""
-    names: set[str] = set()
-    for match in matches:
-        for alternative in match.alternatives:
-            for condition in alternative:
-                if isinstance(condition, AttributeCondition):
-                    names.add(condition.name)
-                elif isinstance(condition, ParentCondition):
-                    names |= attributes_wanted((condition.match,))
-    return frozenset(names)
+    """The sysfs attributes that these matches look at, beyond CORE_ATTRIBUTES."""
+    return frozenset(
+        name
+        for match in matches
+        for alternative in match.alternatives
+        for condition in alternative
+        for name in condition.attributes
+    )

@@ -11,7 +11,7 @@ import tomli
 
 from genericdp.cli.main import main
 from genericdp.core.reading import schema
-from genericdp.core.reading.match import USB_KEYS
+from genericdp.core.reading.match import MATCHERS, USB_KEYS
 from genericdp.core.reading.parse import parse_rules, parse_settings
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
 from genericdp.core.reading.settings import SETTINGS_KEYS
@@ -109,9 +109,7 @@ TABLES = {
 CONDITIONS = [
     "SUBSYSTEM",
     "ID_VENDOR_ID",
-    "TAG",
-    "usb",
-    "parent",
+    *(matcher.name for matcher in MATCHERS),
     "KERNEL",
     "ATTRS{x}",
     "ATTR{x}",

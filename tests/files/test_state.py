@@ -1,4 +1,4 @@
-"""What is remembered, on disk: written whole, read back, never in the way of a start."""
+"""The saved memory: written whole, read back, and a broken file never prevents a start."""
 
 import errno
 import json
@@ -153,7 +153,7 @@ def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why
     assert StateFile(str(tmp_path)).load() == Memory()
 
 
-def test_the_file_of_a_later_version_is_no_broken_one_and_kept_aside_all_the_same(tmp_path: Path) -> None:
+def test_the_file_of_a_later_version_is_kept_aside_too(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text('{"version": 2}')
     with pytest.raises(GenericdpError) as other:
@@ -182,7 +182,7 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
         ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is not a name\")"),
     ],
 )
-def test_an_entry_that_cannot_be_ours_is_not_believed(
+def test_an_entry_that_genericdp_cannot_have_written_is_refused(
     tmp_path: Path, wrong: dict[str, object], why: str
 ) -> None:
     state = StateFile(str(tmp_path))
@@ -208,7 +208,7 @@ def test_a_file_that_is_nested_without_end_is_broken_too(tmp_path: Path) -> None
         state.load()
 
 
-def test_a_fifo_does_not_keep_us_waiting(tmp_path: Path) -> None:
+def test_a_fifo_does_not_block(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     os.mkfifo(state.path)
     with pytest.raises(GenericdpError) as unreadable:
@@ -228,7 +228,7 @@ def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -
     assert os.listdir(tmp_path) == ["memory.json"]
 
 
-def test_what_cannot_be_read_is_no_broken_file(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_reported_as_broken(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     os.mkdir(state.path)
     with pytest.raises(GenericdpError) as unreadable:
@@ -256,7 +256,7 @@ def test_whatever_a_device_is_called_can_be_saved(tmp_path: Path) -> None:
     assert StateFile(str(tmp_path)).load() == memory
 
 
-def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None:
+def test_a_file_without_withdrawn_ids_is_read(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": "p"}, "devices": {"a": GOOD}}))
     loaded = state.load()
@@ -266,7 +266,7 @@ def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None
 
 
 def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fsync(2): the file's own says nothing about its entry in the directory."""
+    """fsync(2): the fsync of a file says nothing about its entry in the directory."""
     synced: list[int] = []
     really = os.fsync
 

@@ -4,8 +4,7 @@ The rules of this file:
 
 * A reader and its schema belong together. They are paired once, where the reader is, and every key of
   that kind uses the pair.
-* What a reader accepts, its schema accepts. The other way round is impossible: a schema does not see
-  that a glob is not closed.
+* The schema accepts whatever the reader accepts.
 """
 
 from collections.abc import Callable, Mapping

@@ -52,36 +52,36 @@ HEX_USB: Mapping[str, int] = {"vendor": 4, "product": 4, "interface": 2, "class"
 
 USB_KEYS = (*USB_ATTRIBUTES, "port")
 
-#: What `usb = { … }` may hold, for people.
+#: What the keys of `usb = { … }` mean.
 USB_DOCS: Mapping[str, str] = {
     "vendor": "the vendor's number, hex, as lsusb(8) prints it",
     "product": "the product's number, hex",
-    "serial": "the serial number, as the device says it",
+    "serial": "the serial number, as the device reports it",
     "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
     "interface": "the number of the interface that the node belongs to, hex",
     "class": "the class of that interface, hex",
 }
 
-#: udev properties that rules are mostly about: `udevadm info` shows them all.
+#: The udev properties that rules mostly use; `udevadm info` shows all of them.
 PROPERTY_DOCS: Mapping[str, str] = {
     "SUBSYSTEM": "the kernel's subsystem: tty, video4linux, usb, hidraw, gpio, …",
     "DEVNAME": "the path of the device node",
     "DEVTYPE": "the kind of device within its subsystem",
-    "DRIVER": "the kernel's driver; most often one of a parent",
-    "DEVLINKS": "udev's symlinks to the device node, all in one value",
+    "DRIVER": "the kernel's driver; usually set for a parent",
+    "DEVLINKS": "udev's symlinks to the device node, in one value",
     "ID_BUS": "the bus that it was identified on: usb, pci, ata, …",
     "ID_VENDOR_ID": "the vendor's number, hex",
     "ID_MODEL_ID": "the model's number, hex",
-    "ID_VENDOR": "the vendor's name, as the device says it",
-    "ID_MODEL": "the model's name, as the device says it",
-    "ID_SERIAL": "vendor, model and serial number in one",
+    "ID_VENDOR": "the vendor's name, as the device reports it",
+    "ID_MODEL": "the model's name, as the device reports it",
+    "ID_SERIAL": "vendor, model and serial number in one value",
     "ID_SERIAL_SHORT": "the serial number alone",
     "ID_PATH": "where it is plugged in",
     "ID_USB_DRIVER": "the driver of the USB interface",
     "ID_USB_INTERFACE_NUM": "the number of the USB interface, hex",
 }
 
-#: What udev's own rules call a thing, and how it is written here.
+#: Words of udev's own rules, and what to write here instead.
 UDEV_WORDS: Mapping[str, str] = {
     "KERNEL": 'the kernel name is in DEVNAME: DEVNAME = "/dev/ttyUSB*"',
     "KERNELS": "write parent = { … } for what a parent must be",
@@ -94,7 +94,7 @@ UDEV_WORDS: Mapping[str, str] = {
 
 
 def _match(at: At) -> Match:
-    """A match: a table of conditions, or a list of tables any of which is enough."""
+    """A match: a table of conditions, or a list of tables of which one must hold."""
     if isinstance(at.value, list):
         if not at.value:
             raise Mistake(at, f"'{at.key}' must not be an empty list", "it could never match")
@@ -107,7 +107,7 @@ def _alternative(at: At) -> Alternative:
     if not isinstance(at.value, dict):
         raise Mistake(at, f"'{at.key}' must be a table of conditions, not {kind_of(at.value)}")
     if not at.value:
-        raise Mistake(at, f"'{at.key}' must not be empty", "it would take every device node of the machine")
+        raise Mistake(at, f"'{at.key}' must not be empty", "it would match every device node of the machine")
     conditions: list[Condition] = []
     for key in at.value:
         conditions += at.child(key).attempt(_condition) or ()
@@ -122,7 +122,7 @@ def _condition(at: At) -> tuple[Condition, ...]:
     if attribute is not None:
         name = attribute.group(1)
         if name.startswith("/") or ".." in name.split("/"):
-            raise Mistake(at, f"'{key}' is no attribute of the device itself", on_key=True)
+            raise Mistake(at, f"'{key}' is not an attribute of the device itself", on_key=True)
         return (AttributeCondition(name, wanted(at, HEX_ATTRIBUTES.get(name, 0))),)
     hint = _hint_for(key)
     if hint or PROPERTY_NAME.fullmatch(key) is None:
@@ -131,7 +131,7 @@ def _condition(at: At) -> tuple[Condition, ...]:
 
 
 def _hint_for(key: str) -> str:
-    """What to write for a key that is spelt as udev's rules do, or wrongly; "" for a fine one."""
+    """What to write for a key that is misspelt or a word of udev's own rules; "" for a good key."""
     if key in UDEV_WORDS:
         return UDEV_WORDS[key]
     if found := _UDEV_PARENT_ATTRIBUTE.fullmatch(key):
@@ -173,13 +173,13 @@ def _parent(at: At) -> tuple[ParentCondition, ...]:
 
 MATCH = Kind(_match, definition("match"))
 
-#: The keys of a match that are words of our own. Every other key is an `ATTR{name}` or a udev property.
+#: The keys of a match that are neither an `ATTR{name}` nor the name of a udev property.
 MATCHERS = (
     Key("TAG", Kind(_tag, definition("value")), "one of its udev tags"),
     Key(
         "usb",
         Kind(_usb, definition("usb")),
-        "the USB device and interface that it hangs off, from sysfs: works without a udev database",
+        "the USB device and interface of the node, from sysfs; works without a udev database",
     ),
     Key("parent", Kind(_parent, MATCH.schema), "holds when one ancestor satisfies the whole table"),
 )
@@ -190,7 +190,7 @@ _READERS: Mapping[str, Callable[[At], tuple[Condition, ...]]] = {
 
 _CONDITIONS = f'conditions are udev properties in capitals, "ATTR{{name}}", {listing(_READERS)}'
 
-#: The keys of a match, for people, beside the names of udev properties.
+#: What the keys of a match mean, except for the names of udev properties.
 CONDITION_DOCS: Mapping[str, str] = {
     "ATTR{name}": "a sysfs attribute of the device itself",
     **{matcher.name: matcher.doc for matcher in MATCHERS},

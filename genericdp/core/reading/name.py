@@ -24,7 +24,7 @@ def full_name(at: At, domain: str) -> str:
     full = name if "/" in name else f"{domain}/{name}"
     why = why_not_a_resource_name(full)
     if why:
-        raise Mistake(at, f"'{name}' is no resource name: {why}")
+        raise Mistake(at, f"'{name}' is not a valid resource name: {why}")
     return full
 
 

@@ -17,7 +17,7 @@ from genericdp.errors import Location, Problem
 def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
     """The resources of a rule file and all problems in it, in the order of the lines.
 
-    A file with a problem of severity "error" is not to be used, whatever resources it gave.
+    A file with a problem of severity "error" must not be used, whatever resources are returned.
     """
     try:
         return _parse_rules(file, text, domain)
@@ -35,15 +35,15 @@ def _parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...
         if key == "resource":
             resources = child.attempt(lambda at: _resources(at, domain)) or ()
         else:
-            hint = nearest(key, ["resource"]) or "a rule file holds [[resource]] tables"
+            hint = nearest(key, ["resource"]) or "a rule file contains [[resource]] tables"
             if key in {setting.name for setting in SETTINGS_KEYS}:
-                hint = "it is a setting, for genericdp.toml: 'genericdp check --config FILE' checks those"
+                hint = "it is a setting: it belongs in genericdp.toml, which 'check --config FILE' checks"
             document.source.note(Mistake(child, f"unknown key '{key}'", hint, on_key=True))
     return resources, _in_order(document.source)
 
 
 def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]:
-    """The settings of a `genericdp.toml` and all problems in it; the defaults when there are any."""
+    """The settings of a `genericdp.toml` and all problems in it; with a problem, the defaults."""
     try:
         return _parse_settings(file, text)
     except RecursionError:
@@ -55,10 +55,10 @@ def _parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]
     if document is None:
         return Settings(), problems
     if "resource" in document.value:
-        hint = "rules are in files of their own, in /etc/genericdp/rules.d"
+        hint = "rules belong in files of their own, in /etc/genericdp/rules.d"
         rules = document.child("resource")
         rules = next(iter(rules.children()), rules) if isinstance(rules.value, list) else rules
-        document.source.note(Mistake(rules, "[[resource]] is no setting", hint, on_key=True))
+        document.source.note(Mistake(rules, "[[resource]] is not a setting", hint, on_key=True))
         document = At(document.source, (), {**document.value})
         del document.value["resource"]
     read = settings(document)
@@ -77,7 +77,9 @@ def _too_deep(file: str) -> Problem:
 def distinct(
     files: Sequence[tuple[str, Sequence[Resource]]],
 ) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
-    """The resources of (text, resources) in file order without those that an earlier one excludes."""
+    """The resources of all files, given as (text, resources) in file order, without those that clash with
+    an earlier one; a problem for each clash.
+    """
     names: dict[str, Resource] = {}
     envs: dict[str, Resource] = {}
     problems: list[Problem] = []
@@ -95,21 +97,21 @@ def distinct(
 def _clash(
     resource: Resource, text: str, names: Mapping[str, Resource], envs: Mapping[str, Resource]
 ) -> Problem | None:
-    """What an earlier resource has taken: the name, or the env in which containers find the devices."""
+    """What an earlier resource already uses: the name, or the env in which containers find the devices."""
     line = line_of(text, resource.location.line)
     if (earlier := names.get(resource.name)) is not None:
         message = f"the resource '{resource.name}' is already defined"
-        hint = f"the first one is at {earlier.location}; rename one of them or join their matches"
+        hint = f"it is first defined at {earlier.location}; rename one of them or merge their matches"
         return Problem(resource.location, message, hint, line)
     for env in env_names(resource.name):
         if (earlier := envs.get(env)) is not None:
-            message = f"its env in containers, {env}, is also that of '{earlier.name}'"
-            hint = f"the other one is at {earlier.location}; rename one of them"
+            message = f"its environment variable {env} is also that of '{earlier.name}'"
+            hint = f"the other resource is at {earlier.location}; rename one of them"
             return Problem(resource.location, message, hint, line)
     return None
 
 
 def _resources(at: At, domain: str) -> tuple[Resource, ...]:
     if isinstance(at.value, dict):
-        raise Mistake(at, "'resource' is a list of tables", "write [[resource]]", on_key=True)
+        raise Mistake(at, "'resource' must be a list of tables", "write [[resource]]", on_key=True)
     return read_list(at, lambda each: resource(each, domain))

@@ -14,16 +14,16 @@ _HEX = re.compile(r"[0-9a-f*?\[\]!-]*")
 
 #: What a value may be instead of a string.
 FORM_DOCS: Mapping[str, str] = {
-    "not": "everything else, also for what is not there",
+    "not": "any other value, or no value at all",
     "regex": "a regular expression that must match the whole value",
-    "exists": "with true any value, with false none",
+    "exists": "`true`: any value; `false`: no value",
 }
 
 
 def wanted(at: At, hex_digits: int = 0) -> Pattern:
     """What a condition wants: a glob, a list of alternatives, `{ not | regex | exists = … }`.
 
-    hex_digits > 0: the value is a hex id of so many digits, whose case, 0x and zeros do not matter.
+    With hex_digits > 0 the value is a hex id of so many digits; case, 0x and leading zeros do not matter.
     """
     match at.value:
         case str():
@@ -53,7 +53,7 @@ def _hex_glob(at: At, digits: int) -> Pattern:
     for part in parts:
         if not part or _HEX.fullmatch(part) is None:
             raise Mistake(
-                at, f"'{at.value}' is no hex id", f"a hex id has up to {digits} of the digits 0-9 and a-f"
+                at, f"'{at.value}' is not a hex id", f"a hex id has up to {digits} digits, 0-9 and a-f"
             )
         if len(part) > digits and not set(part) & set("*?["):
             raise Mistake(at, f"'{at.value}' has more than {digits} hex digits")
@@ -70,7 +70,7 @@ def _wanted_table(at: At, hex_digits: int) -> Pattern:
         hint = nearest(unknown, forms) or f"the forms are {listing(forms)}"
         raise Mistake(at.child(unknown), f"unknown form '{unknown}'", hint, on_key=True)
     if len(at.value) != 1:
-        raise Mistake(at, f"'{at.key}' wants one of {listing(forms)}, not {len(at.value)} of them")
+        raise Mistake(at, f"'{at.key}' takes one of {listing(forms, 'or')}, not {len(at.value)} of them")
     ((form, _),) = at.value.items()
     child = at.child(form)
     match form:
@@ -93,7 +93,7 @@ def _devlinks(at: At) -> tuple[Pattern, ...]:
     for each in at.value if isinstance(at.value, list) else [at.value]:
         if isinstance(each, str) and not each.startswith("/dev/"):
             raise Mistake(
-                at, f"'{each}' is no devlink", "devlinks begin with /dev/, for example /dev/serial/by-id/*"
+                at, f"'{each}' is not a devlink", "devlinks begin with /dev/, for example /dev/serial/by-id/*"
             )
     return read_list(at, _devlink) if isinstance(at.value, list) else (_devlink(at),)
 

@@ -1,6 +1,6 @@
-"""Reading a `[[resource]]` with the tables in it, every key of which is declared here.
+"""Reading a `[[resource]]` with the tables in it.
 
-The parser, its hints, the schema and the manual follow from these declarations.
+Every key is declared here. The parser, its hints, the schema and the manual follow from the declarations.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ def _group_by(at: At) -> str:
     word = text(at)
     if word in GROUP_BY or PROPERTY_NAME.fullmatch(word):
         return word
-    hint = nearest(word, GROUP_BY) or "it is 'node', 'usb_device', 'parent' or the name of a udev property"
+    hint = nearest(word, GROUP_BY) or "write 'node', 'usb_device', 'parent' or the name of a udev property"
     raise Mistake(at, f"cannot group by '{word}'", hint)
 
 
@@ -66,10 +66,10 @@ def _identity(at: At) -> str | tuple[str, ...]:
         return read_non_empty_list(at, PROPERTY.read)
     word = text(at)
     if word not in IDENTITY:
-        hint = nearest(word, IDENTITY) or 'it is "serial", "port" or a list of udev properties'
+        hint = nearest(word, IDENTITY) or 'write "serial", "port" or a list of udev properties'
         if PROPERTY_NAME.fullmatch(word):
             hint = f'write ["{word}"]'
-        raise Mistake(at, f"'{word}' is no identity", hint)
+        raise Mistake(at, f"'{word}' is not an identity", hint)
     return word
 
 
@@ -86,7 +86,7 @@ def _permissions(at: At) -> str:
     wrong = [letter for letter in letters if letter not in "rwm"]
     if wrong:
         raise Mistake(
-            at, f"'{wrong[0]}' is no permission", "'r' read, 'w' write, 'm' mknod, for example \"rw\""
+            at, f"'{wrong[0]}' is not a permission", "'r' read, 'w' write, 'm' mknod, for example \"rw\""
         )
     return "".join(letter for letter in "rwm" if letter in letters)
 
@@ -95,9 +95,9 @@ _PERMISSIONS = Kind(_permissions, {"type": "string", "pattern": "^[rwm]+$"})
 
 MOUNT_KEYS = keys_of(
     Mount,
-    Key("host_path", MOUNT_SOURCE, "what of the host the container gets"),
-    Key("container_path", PATH, "where the container finds it"),
-    Key("read_only", BOOLEAN, "whether it may only read there"),
+    Key("host_path", MOUNT_SOURCE, "the directory or file on the host"),
+    Key("container_path", PATH, "its path in the container"),
+    Key("read_only", BOOLEAN, "whether the mount is read-only"),
 )
 
 
@@ -113,10 +113,10 @@ PRESTART_KEYS = keys_of(
     Key(
         "wait",
         duration(0.1, LONGEST_PRESTART_S),
-        "how long a container's start waits for its device",
+        "how long to wait for the device",
         field="wait_s",
     ),
-    Key("usb_reset", BOOLEAN, "whether the USB device is reset before the start"),
+    Key("usb_reset", BOOLEAN, "whether to reset the USB device"),
 )
 
 
@@ -127,31 +127,34 @@ def _prestart(at: At) -> PreStart | None:
 
 _PRESTART = Kind(_prestart, definition("prestart"))
 
-#: Keys that a resource may give for all its node tables, and a node table for itself.
+#: Keys that a resource sets for all its node tables, and a node table for itself.
 _SHARED_KEYS = keys_of(
     NodeTable,
     Key(
         "container_path",
         one_or_more(PATH),
-        "the name of the node in the container; of a list, each",
+        "the path of the node in the container, or several paths",
         field="container_paths",
     ),
-    Key("permissions", _PERMISSIONS, "what the container may do with the node: 'r', 'w', 'm'"),
-    Key("devlinks", DEVLINKS, "devlinks of the node that are names in the container too"),
+    Key("permissions", _PERMISSIONS, "what the container may do with the node: any of 'r', 'w' and 'm'"),
+    Key("devlinks", DEVLINKS, "which of the node's devlinks the container gets as well"),
     Key("optional", BOOLEAN, "whether the device is Healthy without the node"),
 )
 
-NODE_KEYS = (*keys_of(NodeTable, Key("match", MATCH, "which of the resource's nodes")), *_SHARED_KEYS)
+NODE_KEYS = (
+    *keys_of(NodeTable, Key("match", MATCH, "which nodes of the device the table is about")),
+    *_SHARED_KEYS,
+)
 
 
 def _node(at: At) -> Mapping[str, Any] | None:
-    """What is written; the rest comes from the resource."""
+    """What the table sets; the resource sets the rest."""
     return read_table(at, NODE_KEYS, "[[resource.node]]")
 
 
 def _nodes(at: At) -> tuple[Mapping[str, Any], ...]:
     if isinstance(at.value, dict):
-        raise Mistake(at, "'node' is a list of tables", "write [[resource.node]]", on_key=True)
+        raise Mistake(at, "'node' must be a list of tables", "write [[resource.node]]", on_key=True)
     return read_list(at, _node)
 
 
@@ -161,31 +164,36 @@ RESOURCE_KEYS = (
     *keys_of(
         Resource,
         Key("name", RESOURCE_NAME, 'the resource that pods request, "ftdi" or "vendor.example/ftdi"'),
-        Key("description", TEXT, "what it is, for people"),
-        Key("match", MATCH, "which device nodes belong to it"),
-        Key("group_by", _GROUPING, "which of them make one device"),
+        Key("description", TEXT, "a description for people"),
+        Key("match", MATCH, "which device nodes belong to the resource"),
+        Key("group_by", _GROUPING, "which nodes form one device"),
         Key("identity", _IDENTITY, "what the id of a device depends on"),
     ),
     *_SHARED_KEYS,
     *keys_of(
         Resource,
-        Key("node", _NODES, "which nodes of a device go into the container, and as what", field="nodes"),
+        Key(
+            "node",
+            _NODES,
+            "which nodes of a device go into the container, and under which paths",
+            field="nodes",
+        ),
         Key("replicas", whole_number(1, MOST_REPLICAS), "how many containers may share a device"),
         Key("env", ENV, "environment variables for the container"),
-        Key("mounts", _MOUNTS, "directories and files of the host for the container"),
+        Key("mounts", _MOUNTS, "directories and files of the host to mount in the container"),
         Key("annotations", ANNOTATIONS, "annotations for the container"),
         Key("cdi", one_or_more(CDI_NAME), "CDI devices for the container"),
-        Key("prefer", member_of(Prefer), "which of the free devices a container had better get"),
+        Key("prefer", member_of(Prefer), "how to choose among the free devices"),
         Key(
             "unplug_grace",
             duration(0.0, LONGEST_GRACE_S),
-            "how long an unplugged device stays listed as Unhealthy, at the least",
+            "how long an unplugged device stays listed as Unhealthy",
             field="unplug_grace_s",
         ),
-        Key("prestart", _PRESTART, "what happens before each start of a container"),
-        Key("health", MATCH, "what every node of a Healthy device matches"),
-        Key("kubevirt", BOOLEAN, "whether KubeVirt's USB_RESOURCE_… is set"),
-        Key("allow_dangerous", BOOLEAN, "whether disks, memory and the like may be handed out"),
+        Key("prestart", _PRESTART, "what to do before each start of a container"),
+        Key("health", MATCH, "a match that every node of a Healthy device satisfies"),
+        Key("kubevirt", BOOLEAN, "whether to set KubeVirt's USB_RESOURCE_… variables"),
+        Key("allow_dangerous", BOOLEAN, "required to hand out disks, memory and similar devices"),
     ),
 )
 
@@ -207,7 +215,7 @@ def resource(at: At, domain: str) -> Resource | None:
 
 
 def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
-    """Two tables that put their nodes under one fixed name: surely not meant."""
+    """Two tables that put their nodes at one fixed path: a mistake."""
     seen: set[str] = set()
     for index, table in enumerate(nodes):
         for path in table.container_paths:
@@ -218,7 +226,7 @@ def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
                     where = at.child("node").child(index).child("container_path")
                 raise Mistake(
                     where,
-                    f"another node of the resource is '{path.text}' already",
+                    f"another node of the resource is already at '{path.text}'",
                     "give each [[resource.node]] a 'container_path' of its own",
                 )
             seen.add(path.text)

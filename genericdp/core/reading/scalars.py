@@ -27,7 +27,7 @@ DEFINITIONS: Mapping[str, Schema] = {
 
 
 def text(at: At) -> str:
-    """A string that says something."""
+    """A string that is not empty."""
     if not isinstance(at.value, str):
         hint = f'write "{at.value}"' if is_number(at.value) else ""
         raise Mistake(at, f"'{at.key}' must be a string, not {kind_of(at.value)}", hint)
@@ -70,7 +70,7 @@ def duration(shortest_s: float, longest_s: float) -> Kind[float]:
             raise Mistake(at, f"'{at.key}' must be a duration such as \"10s\", not {kind_of(at.value)}", hint)
         found = _DURATION.fullmatch(at.value)
         if found is None:
-            raise Mistake(at, f"'{at.value}' is no duration", 'write "500ms", "10s", "5m", "1h" or "7d"')
+            raise Mistake(at, f"'{at.value}' is not a duration", 'write "500ms", "10s", "5m", "1h" or "7d"')
         seconds = float(found.group(1)) * _SECONDS[found.group(2)]
         if not shortest_s <= seconds <= longest_s:
             raise Mistake(at, f"'{at.key}' must be from {shortest_s:g}s to {longest_s:g}s, not {at.value}")
@@ -85,7 +85,7 @@ def one_of(*words: str) -> Kind[str]:
     def read(at: At) -> str:
         word = text(at)
         if word not in words:
-            message = f"'{at.key}' is {listing(words, 'or')}, not '{word}'"
+            message = f"'{at.key}' must be {listing(words, 'or')}, not '{word}'"
             raise Mistake(at, message, nearest(word, words))
         return word
 
@@ -104,7 +104,7 @@ def absolute_path(at: At) -> str:
     if not path.startswith("/"):
         raise Mistake(at, f"'{at.key}' must be an absolute path, not '{path}'", "begin it with '/'")
     if ".." in path.split("/"):
-        raise Mistake(at, f"'{at.key}' must not go up with '..'")
+        raise Mistake(at, f"'{at.key}' must not contain '..'")
     return path.rstrip("/") or "/"
 
 
@@ -115,7 +115,7 @@ def property_name(at: At) -> str:
     """The name of a udev property."""
     name = text(at)
     if PROPERTY_NAME.fullmatch(name) is None:
-        raise Mistake(at, f"'{name}' is no name of a udev property", in_capitals(name))
+        raise Mistake(at, f"'{name}' is not the name of a udev property", in_capitals(name))
     return name
 
 
@@ -123,12 +123,12 @@ PROPERTY = Kind(property_name, definition("property"))
 
 
 def in_capitals(name: str, shown: str = "{}") -> str:
-    """The hint for what would be the name of a udev property in capitals; "" for anything else."""
+    """The hint for the name of a udev property that is not in capitals; "" for anything else."""
     if PROPERTY_NAME.fullmatch(name.upper()) is None:
         return ""
     return f"udev properties are in capitals: '{shown.format(name.upper())}'"
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number of TOML: for hints about missing quotes."""
+    """Whether it is a TOML number: for hints about missing quotes."""
     return isinstance(value, int | float) and not isinstance(value, bool)

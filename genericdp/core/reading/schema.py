@@ -1,13 +1,12 @@
-"""The keys of rule files and settings as JSON Schema, for editors that complete and check as one types.
+"""Rule files and settings as JSON Schema, for editors that complete and check while one types.
 
 The rules of this file:
 
-* It only collects: which keys there are, and what may be written, is declared beside the readers, as
-  a `Kind` each.
-* What the parser takes, the schema takes. The other way round it cannot be: a schema does not see
-  that a glob is not closed or that two nodes have one name.
-* Only what draft 4 and draft 7 have in common is used, no `$ref` has a neighbour, and no pattern
-  looks ahead: editors know one or the other.
+* It only collects what is declared beside the readers: the keys of each table, and what may be written.
+* The schema accepts whatever the parser accepts. The reverse is impossible: a schema cannot see that a
+  glob is not closed or that two nodes have one name.
+* It uses only what draft 4 and draft 7 have in common, because editors know one or the other. No `$ref`
+  has a neighbour, and no pattern looks ahead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -90,7 +89,7 @@ def table(keys: Iterable[Key]) -> Schema:
 
 
 def as_written(default: Any) -> str | bool | int | None:
-    """A default as an operator would write it; None for what is simply not there."""
+    """A default as an operator would write it; None for a default that cannot be written."""
     match default:
         case bool():
             return default
@@ -128,7 +127,7 @@ def _conditions() -> Schema:
     return {
         "type": "object",
         "minProperties": 1,
-        # Not as properties that nothing satisfies: editors would offer those.
+        # As properties that nothing satisfies, editors would offer them.
         "not": {"anyOf": [{"required": [word]} for word in UDEV_WORDS]},
         "properties": {
             **known,
@@ -158,7 +157,7 @@ def _wanted(name: str, hex_ids: Mapping[str, int]) -> Schema:
 
 
 def _value(name: str, text: Schema) -> Schema:
-    """A value that a condition wants: the text, a list of what is enough, or one of the forms."""
+    """What a condition wants of a value: a string, a list of alternatives, or one of the forms."""
     forms = {
         "not": definition(name),
         "regex": {"type": "string", "minLength": 1},

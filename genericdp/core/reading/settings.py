@@ -1,4 +1,4 @@
-"""Reading the settings of `genericdp.toml`, every key of which is declared here."""
+"""Reading the settings of `genericdp.toml`. Every key is declared here."""
 
 import re
 
@@ -16,25 +16,25 @@ _LISTENING_ADDRESS = re.compile(
 
 
 def _listening_address(at: At) -> str:
-    """Where somebody may listen: "unix:/path", "127.0.0.1:9101", "[::1]:9101"; "" for nowhere."""
+    """An address to listen on: "unix:/path", "127.0.0.1:9101", "[::1]:9101"; "" for none."""
     if not isinstance(at.value, str):
-        return text(at)  # which says what is wrong
+        return text(at)  # raises the mistake
     address = at.value
     if _LISTENING_ADDRESS.fullmatch(address) is None or not (
         not address or address.startswith("unix:") or _is_ip_address(address)
     ):
         raise Mistake(
             at,
-            f"'{address}' is no address to listen on",
+            f"'{address}' is not an address to listen on",
             "write unix:/run/genericdp/metrics.sock, 127.0.0.1:9101 or [::1]:9101; names are not looked up",
         )
     if len(address) > len("unix:") + SOCKET_PATH_LIMIT:
-        raise Mistake(at, f"the path of a unix socket has {SOCKET_PATH_LIMIT} characters at the most")
+        raise Mistake(at, f"the path of a unix socket has at most {SOCKET_PATH_LIMIT} characters")
     return address
 
 
 def _is_ip_address(address: str) -> bool:
-    from ipaddress import ip_address  # noqa: PLC0415  (few have metrics, and the daemon is to stay small)
+    from ipaddress import ip_address  # noqa: PLC0415  (few nodes serve metrics, and the daemon stays small)
 
     host, _, port = address.rpartition(":")
     try:
@@ -45,7 +45,7 @@ def _is_ip_address(address: str) -> bool:
 
 
 def _own_directory(at: At) -> str:
-    """An absolute path that is no directory of the whole system: what we do in it would do harm there."""
+    """An absolute path below a top-level directory: in /dev itself, the daemon would change links of udev."""
     path = absolute_path(at)
     if path.count("/") == 1:
         hint = "a directory below it, for example '/dev/genericdp'"
@@ -58,27 +58,34 @@ _DIRECTORY = Kind(_own_directory, ABSOLUTE_PATH.schema)
 
 SETTINGS_KEYS = keys_of(
     Settings,
-    Key("domain", DOMAIN, "the domain of resources whose name has none"),
+    Key("domain", DOMAIN, "the domain of resource names without a domain"),
     Key("kubelet_dir", ABSOLUTE_PATH, "the kubelet's device plugin directory"),
     Key("pod_resources_socket", ABSOLUTE_PATH, "the kubelet's PodResources socket"),
     Key("link_dir", _DIRECTORY, "where the stable links are"),
-    Key("state_dir", ABSOLUTE_PATH, "what outlives a reboot"),
+    Key("state_dir", ABSOLUTE_PATH, "what survives a reboot"),
     Key("run_dir", ABSOLUTE_PATH, "where `genericdp status` and `genericdp monitor` find the daemon"),
     Key(
         "metrics",
         _ADDRESS,
-        'where metrics can be asked for over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or a '
-        'port of an IP address, "127.0.0.1:9101"; "" for nowhere',
+        'where to serve metrics over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or an IP '
+        'address and port, "127.0.0.1:9101"; "" for nowhere',
     ),
     Key(
         "coalesce",
         duration(0.0, 10.0),
-        "at most one list per resource is sent in this time",
+        "the minimum time between two device lists of a resource",
         field="coalesce_s",
     ),
-    Key("rescan", duration(1.0, 3600.0), "how often to look where udev cannot be heard", field="rescan_s"),
-    Key("log_format", member_of(LogFormat), "how log lines look"),
-    Key("log_level", one_of("debug", "info", "warning", "error"), "what is logged"),
+    Key(
+        "rescan",
+        duration(1.0, 3600.0),
+        "how often to look at all devices where no udev events arrive",
+        field="rescan_s",
+    ),
+    Key("log_format", member_of(LogFormat), "the format of log lines"),
+    Key(
+        "log_level", one_of("debug", "info", "warning", "error"), "the least severe messages that are logged"
+    ),
 )
 
 

@@ -3,8 +3,8 @@
 The rules of this file:
 
 * Reading a value either gives something in which nothing can be wrong or raises `Mistake`.
-* Whoever reads a table or a list catches the mistakes of its parts, so that all of them are found
-  in one run, and a misspelt key is not also a missing one.
+* The reader of a table or a list catches the mistakes of its parts, so that one run finds all of them,
+  and a misspelt key is not also a missing one.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from genericdp.errors import Location, Problem
 T = TypeVar("T")
 
 
-class Mistake(Exception):  # noqa: N818  (it is the operator's word, not an error of ours)
+class Mistake(Exception):  # noqa: N818  (the mistake is the operator's, not a defect)
     """Something wrong with a value, or with its key (`on_key`)."""
 
     def __init__(self, at: "At", message: str, hint: str = "", *, on_key: bool = False) -> None:
@@ -30,7 +30,7 @@ class Mistake(Exception):  # noqa: N818  (it is the operator's word, not an erro
 
 @dataclass(slots=True)
 class Source:
-    """One file's text, where things stand in it, and the problems found so far."""
+    """The text of one file, the places of what is in it, and the problems found so far."""
 
     file: str
     text: str
@@ -38,7 +38,7 @@ class Source:
     problems: list[Problem] = field(default_factory=list)
 
     def location(self, path: Path, *, on_key: bool = False) -> Location:
-        """Where a value (or its key) stands; for what is not written, where its table begins."""
+        """Where a value (or its key) is; for something that is not written, where its table begins."""
         first, second = self.positions.values, self.positions.keys
         if on_key:
             first, second = second, first
@@ -57,14 +57,14 @@ class Source:
 
 
 def line_of(text: str, number: int) -> str:
-    """A line of a text, counted from 1, without its end; "" when there is none."""
+    """A line of a text, counted from 1, without its end; "" for a line that does not exist."""
     lines = text.split("\n")
     return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A value of a file and where it is."""
+    """A value in a file, with its place."""
 
     source: Source
     path: Path
@@ -83,7 +83,7 @@ class At:
         return next((part for part in reversed(self.path) if isinstance(part, str)), "")
 
     def attempt(self, read: Callable[["At"], T]) -> T | None:
-        """What `read` makes of it, or None after noting the mistake."""
+        """What `read` returns, or None after noting its mistake."""
         try:
             return read(self)
         except Mistake as mistake:

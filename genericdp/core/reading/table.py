@@ -56,9 +56,9 @@ def _bound(key: Key, of: str, fields: dict[str, dataclasses.Field[Any]]) -> Key:
 
 
 def read_table(at: At, keys: Iterable[Key], what: str) -> dict[str, Any] | None:
-    """What is written in a table, by field; None after noting that something is wrong with it.
+    """What is written in a table, by field; None after noting mistakes in it.
 
-    Raises Mistake when it is no table.
+    Raises Mistake for anything but a table.
     """
     if not isinstance(at.value, dict):
         raise Mistake(at, f"'{at.key}' must be a table, not {kind_of(at.value)}")

@@ -38,12 +38,12 @@ def template(at: At) -> Template:
     except BadTemplateError as error:
         hint = nearest(error.field, FIELDS)
         if error.field and not hint:
-            hint = in_capitals(error.field, "{{{}}}") or f"fields are {listing(FIELDS)} and udev properties"
+            hint = in_capitals(error.field, "{{{}}}") or f"the fields are udev properties, {listing(FIELDS)}"
         raise Mistake(at, str(error), hint) from None
 
 
 def path_template(at: At) -> Template:
-    """An absolute path with `{fields}`, which no value of a field can lead astray."""
+    """An absolute path with `{fields}`. No value of a field can make it leave its directory."""
     parsed = template(at)
     first = parsed.parts[0]
     if isinstance(first, Field):
@@ -52,17 +52,17 @@ def path_template(at: At) -> Template:
             raise Mistake(at, f"'{at.key}' must be an absolute path, not '{parsed.text}'", hint)
     elif not first.startswith("/"):
         below = parsed.text.removeprefix("./").removeprefix("dev/")
-        # Only of a device node we know where it belongs.
+        # Only a device node surely belongs below /dev.
         elsewhere = "mounts" in at.path or ".." in below.split("/")
         hint = "begin it with '/'" if elsewhere else f'write "/dev/{below}"'
         raise Mistake(at, f"'{at.key}' must be an absolute path, not '{parsed.text}'", hint)
     components = _shape(parsed).split("/")[1:]
     if ".." in components or "." in components:
-        raise Mistake(at, f"'{at.key}' must not hold '.' or '..' as a directory")
+        raise Mistake(at, f"'{at.key}' must not contain '.' or '..' as a directory")
     if "" in components:
-        raise Mistake(at, f"'{parsed.text}' has an empty component", "it must not end in '/' or hold '//'")
+        raise Mistake(at, f"'{parsed.text}' has an empty component", "it must not end in '/' or contain '//'")
     if components in (["dev"], ["proc"], ["sys"]):
-        raise Mistake(at, f"'{parsed.text}' is a directory of every container", "name a file below it")
+        raise Mistake(at, f"'{parsed.text}' is a directory in every container", "name a file below it")
     return parsed
 
 
@@ -70,14 +70,14 @@ PATH = Kind(path_template, _PATH_SCHEMA)
 
 
 def _mount_source(at: At) -> Template:
-    """What a mount takes from the host. A mounted device node could not be opened by the container."""
+    """What a mount takes from the host. The container could not open a mounted device node."""
     parsed = path_template(at)
     parts = _shape(parsed).split("/")
     if parts[1] == "dev" and parts[2:3] not in (["shm"], ["hugepages"], ["mqueue"]):
         raise Mistake(
             at,
-            "a mount gives no right to open a device node",
-            "what 'match' takes needs no mount; of /dev, only shm, hugepages and mqueue can be mounted",
+            "a mount does not let the container open a device node",
+            "nodes that 'match' selects need no mount; of /dev only shm, hugepages and mqueue can be mounted",
         )
     return parsed
 
@@ -89,7 +89,7 @@ def _cdi_name(at: At) -> Template:
     """A CDI device name, `vendor/class=name`, with fields."""
     parsed = template(at)
     if _CDI.fullmatch(_shape(parsed)) is None:
-        raise Mistake(at, f"'{parsed.text}' is no CDI device name", 'write "vendor.example/class=name"')
+        raise Mistake(at, f"'{parsed.text}' is not a CDI device name", 'write "vendor.example/class=name"')
     return parsed
 
 
@@ -97,14 +97,14 @@ CDI_NAME = Kind(_cdi_name, _TEMPLATE_SCHEMA)
 
 
 def _shape(parsed: Template) -> str:
-    """The template with a harmless word for each field."""
+    """The template with a plain word in place of each field."""
     return "".join(
         part if isinstance(part, str) else ("/dev/x" if part.name == "link" else "x") for part in parsed.parts
     )
 
 
 def _by_name(name: re.Pattern[str], what: str, hint: str) -> Kind[tuple[tuple[str, Template], ...]]:
-    """A table of templates whose keys are names of this form."""
+    """A table of templates by names of this form."""
 
     def read(at: At) -> tuple[tuple[str, Template], ...]:
         if not isinstance(at.value, dict):
@@ -113,7 +113,7 @@ def _by_name(name: re.Pattern[str], what: str, hint: str) -> Kind[tuple[tuple[st
         for each in at.value:
             child = at.child(each)
             if name.fullmatch(each) is None:
-                at.source.note(Mistake(child, f"'{each}' is no name of an {what}", hint, on_key=True))
+                at.source.note(Mistake(child, f"'{each}' is not a valid {what} name", hint, on_key=True))
             elif (value := child.attempt(template)) is not None:
                 pairs.append((each, value))
         return tuple(pairs)

@@ -1,10 +1,10 @@
-"""From the text of a file to a TOML document, or to the problem why it is not TOML.
+"""From the text of a file to a TOML document, or to the reason why it is not TOML.
 
 The rules of this file:
 
-* tomli decides what is TOML. What it lets through beyond the standard is refused here.
-* A value without quotes is what most often breaks a line, so that is looked for first: the words of
-  tomli about it ("unclosed inline table") lead astray.
+* tomli decides what is TOML. What it accepts beyond the standard is refused here.
+* The most frequent mistake is a value without quotes, so that is looked for first: what tomli says
+  about it ("unclosed inline table") is misleading.
 """
 
 import re
@@ -18,7 +18,7 @@ from genericdp.errors import Location, Problem
 
 _POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TOO_LARGE = "not TOML: a whole number has up to 64 bits"
-#: What int() does not read (sys.int_info.default_max_str_digits).
+#: More digits than int() reads (sys.int_info.default_max_str_digits).
 _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 _UNQUOTED = re.compile(
     r"(?:=\s*\[?|,)\s*(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][\w.*-]*|[A-Za-z_][\w.*-]*)\s*(?:[,\]}#]|$)"
@@ -27,12 +27,12 @@ _TOML_WORDS = ("true", "false", "inf", "nan")
 
 
 def parse_toml(file: str, text: str) -> tuple[At | None, tuple[Problem, ...]]:
-    """The document of a TOML text, or the one problem why it is none."""
+    """The document of a TOML text, or None with the reasons why it is not TOML."""
     try:
         document = tomli.loads(text)
     except tomli.TOMLDecodeError as error:
         return None, (_syntax_problem(file, text, str(error)),)
-    except ValueError:  # Python reads no decimal number of so many digits
+    except ValueError:  # int() refuses a decimal number of so many digits
         return None, (_number_problem(file, text),)
     at = At(Source(file, text, find(text)), (), document)
     for number in _beyond_64_bits(at):
@@ -41,7 +41,7 @@ def parse_toml(file: str, text: str) -> tuple[At | None, tuple[Problem, ...]]:
 
 
 def _beyond_64_bits(at: At) -> Iterator[At]:
-    """The numbers that are none of TOML's, though tomli reads them."""
+    """The numbers that tomli reads although TOML does not allow them."""
     if isinstance(at.value, int) and not -(1 << 63) <= at.value < 1 << 63:
         yield at
     elif isinstance(at.value, dict | list):
@@ -57,7 +57,7 @@ def _number_problem(file: str, text: str) -> Problem:
 
 
 def _syntax_problem(file: str, text: str, message: str) -> Problem:
-    # tomli 2.0 has the position in its text alone, so the text it is for every version.
+    # tomli 2.0 gives the position only in its message, so every version is read that way.
     found = _POSITION.search(message)
     lines = text.split("\n")
     if found and found.group(1):
@@ -66,8 +66,6 @@ def _syntax_problem(file: str, text: str, message: str) -> Problem:
         line = max((number for number, each in enumerate(lines, 1) if each.strip()), default=1)
         column = len(lines[line - 1].rstrip()) + 1
     source = line_of(text, line)
-    # What most often makes a line no TOML is an id without quotes; the reader's own words about it
-    # ("unclosed inline table") lead astray.
     for unquoted in _UNQUOTED.finditer(source):
         word = unquoted.group("word")
         if word not in _TOML_WORDS:

@@ -1,8 +1,8 @@
-"""The names that a rule may give, and what follows from the name of a resource.
+"""The names in rules: resources, their domains and envs, udev properties.
 
 The rules of this file:
 
-* What the kubelet refuses is refused here, with the reason.
+* A name that the kubelet would refuse is refused here, with the reason.
 """
 
 import re
@@ -20,35 +20,35 @@ _NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
 def env_names(resource: str) -> tuple[str, str]:
     """The env in which a container finds the paths of its devices, and the one with their ids.
 
-    `GENERICDP_` and the full resource name in capitals, other characters as `_`. Of two resources with
-    the same env in one container a kubelet takes either (1.36 goes through a map).
+    `GENERICDP_` and the full resource name in capitals, other characters as `_`. When two resources give a
+    container the same env, the kubelet uses either value (1.36 iterates over a map).
     """
     paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
     return paths, f"{paths}_IDS"
 
 
 def why_not_a_resource_name(name: str) -> str:
-    """What the kubelet would say against a full resource name, or "" when it accepts it.
+    """Why the kubelet would refuse a full resource name; "" when it accepts the name.
 
     The rules are IsExtendedResourceName of kubelet 1.36 (`pkg/apis/core/v1/helper`): a domain of
     at most 244 characters, a name part of at most 63, nothing of kubernetes.io, no `requests.`.
     """
     domain, slash, short = name.partition("/")
     if not slash or "/" in short:
-        return "a resource name is domain/name, with one slash"
+        return "a resource name has the form domain/name, with one slash"
     if "kubernetes.io/" in name:
         return "domains that end in 'kubernetes.io' belong to Kubernetes"
     if name.startswith("requests."):
         return "a resource name must not start with 'requests.'"
     if len(domain) > 244:
-        return f"the domain has {len(domain)} characters, 244 are allowed"
+        return f"the domain has {len(domain)} characters; at most 244 are allowed"
     if not all(DNS_LABEL.fullmatch(label) for label in domain.split(".")):
-        return f"'{domain}' is no domain: lower-case letters, digits and '-', labels joined by '.'"
+        return f"'{domain}' is not a domain: use lower-case letters, digits and '-', labels joined by '.'"
     if len(short) > 63:
-        return f"the name part has {len(short)} characters, 63 are allowed"
+        return f"the name part has {len(short)} characters; at most 63 are allowed"
     if QUALIFIED_NAME.fullmatch(short) is None:
         return (
-            f"'{short}' is no name: letters, digits, '-', '_' and '.', "
-            "beginning and ending with a letter or digit"
+            f"'{short}' is not a name: use letters, digits, '-', '_' and '.', "
+            "with a letter or digit at both ends"
         )
     return ""

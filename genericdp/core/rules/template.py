@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* A template is parsed once, with the rule file; expanding it can only miss a property.
-* Every value passes through the cleaner of the place it goes to (`hostile`), so that no device can
+* A template is parsed with the rule file. Expanding it can fail only for a missing property.
+* Every value passes through the cleaner of the place where it goes (`hostile`), so that no device can
   leave a directory or break a line, whatever it calls itself.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from genericdp.core.rules.name import PROPERTY_NAME
 
-#: Fields of ours, beside udev properties, and what each becomes.
+#: The fields besides udev properties, and what each becomes.
 FIELDS: Mapping[str, str] = {
     "devname": "the name of the node below /dev",
     "index": "0, 1, … over the devices of one container",
@@ -22,7 +22,7 @@ FIELDS: Mapping[str, str] = {
     "gid": "the number of the group that owns the node",
 }
 
-#: Ours, made of trusted or already cleaned parts; these may hold slashes.
+#: Fields made of trusted or already cleaned parts; these may contain slashes.
 _PATH_FIELDS = frozenset({"devname", "link"})
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -30,7 +30,7 @@ _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]*)(?:\|(.*))?", re.DOTALL)
 
 
 class BadTemplateError(ValueError):
-    """The text is no template. `field` is the unknown field's name, or "" when braces are at fault."""
+    """The text is not a template. `field` is the name of the unknown field, or "" for a lonely brace."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class MissingPropertyError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A `{name}` or `{name|default}`; default None means that the property must be there."""
+    """A `{name}` or `{name|default}`; with the default None, the property is required."""
 
     name: str
     default: str | None = None
@@ -75,7 +75,7 @@ def _field_text(field: Field, values: Mapping[str, str], clean: Callable[[str], 
 
 
 def parse(text: str) -> Template:
-    """A template from its text. `{{` and `}}` stand for braces. Raises BadTemplateError."""
+    """A template from its text. `{{` and `}}` are literal braces. Raises BadTemplateError."""
     parts: list[str | Field] = []
     literal, at = "", 0
     for token in _TOKEN.finditer(text):
@@ -85,7 +85,7 @@ def parse(text: str) -> Template:
         if word in ("{{", "}}"):
             literal += word[0]
         elif token.group(1) is None:
-            raise BadTemplateError(f"'{word}' stands alone; write '{word}{word}' for the character")
+            raise BadTemplateError(f"unmatched '{word}'; write '{word}{word}' for the character")
         else:
             if literal:
                 parts.append(literal)

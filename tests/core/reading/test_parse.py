@@ -1,4 +1,4 @@
-"""Rule files without a mistake, and what they mean. Those with one are a corpus: test_corpus.py."""
+"""What rule files without a mistake mean. Those with a mistake are a corpus: test_corpus.py."""
 
 import pytest
 from hypothesis import given
@@ -182,8 +182,8 @@ def test_rules_in_the_settings_are_one_mistake_beside_the_others() -> None:
         ),
         (
             "genericdp.toml:2:1",
-            "[[resource]] is no setting",
-            "rules are in files of their own, in /etc/genericdp/rules.d",
+            "[[resource]] is not a setting",
+            "rules belong in files of their own, in /etc/genericdp/rules.d",
         ),
     ]
 
@@ -191,7 +191,7 @@ def test_rules_in_the_settings_are_one_mistake_beside_the_others() -> None:
 @pytest.mark.parametrize("text", ["[[resource]]", "resource = []", "[resource]", "resource = 1"])
 def test_no_kind_of_resource_is_a_setting(text: str) -> None:
     _, problems = parse_settings("genericdp.toml", text)
-    assert [each.message for each in problems] == ["[[resource]] is no setting"]
+    assert [each.message for each in problems] == ["[[resource]] is not a setting"]
 
 
 def test_settings_are_read() -> None:
@@ -221,27 +221,27 @@ log_level = "debug"
         (
             'domain = "Edge"',
             (
-                "'Edge' cannot be the domain of resources: 'Edge' is no domain: "
-                "lower-case letters, digits and '-', labels joined by '.'"
+                "'Edge' cannot be the domain of resources: 'Edge' is not a domain: "
+                "use lower-case letters, digits and '-', labels joined by '.'"
             ),
         ),
         ('kubelet_dir = "var/lib"', "'kubelet_dir' must be an absolute path, not 'var/lib'"),
         ('link_dir = "/dev/"', "'link_dir' must be a directory of its own, not '/dev'"),
         ('link_dir = "/"', "'link_dir' must be a directory of its own, not '/'"),
-        ('link_dir = "/dev/../x"', "'link_dir' must not go up with '..'"),
-        ('log_level = "loud"', "'log_level' is 'debug', 'info', 'warning' or 'error', not 'loud'"),
+        ('link_dir = "/dev/../x"', "'link_dir' must not contain '..'"),
+        ('log_level = "loud"', "'log_level' must be 'debug', 'info', 'warning' or 'error', not 'loud'"),
         ('log_levle = "info"', "unknown key 'log_levle' in the settings"),
         ("domain =", "not TOML: invalid value"),
         ("metrics = 9101", "'metrics' must be a string, not the number 9101"),
-        ('metrics = "localhost:9101"', "'localhost:9101' is no address to listen on"),
-        ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is no address to listen on"),
-        ('metrics = "127.0.0.1:65536"', "'127.0.0.1:65536' is no address to listen on"),
-        ('metrics = "127.0.0.256:9101"', "'127.0.0.256:9101' is no address to listen on"),
-        ('metrics = "[::1:]:9101"', "'[::1:]:9101' is no address to listen on"),
-        ('metrics = "unix:m.sock"', "'unix:m.sock' is no address to listen on"),
+        ('metrics = "localhost:9101"', "'localhost:9101' is not an address to listen on"),
+        ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is not an address to listen on"),
+        ('metrics = "127.0.0.1:65536"', "'127.0.0.1:65536' is not an address to listen on"),
+        ('metrics = "127.0.0.256:9101"', "'127.0.0.256:9101' is not an address to listen on"),
+        ('metrics = "[::1:]:9101"', "'[::1:]:9101' is not an address to listen on"),
+        ('metrics = "unix:m.sock"', "'unix:m.sock' is not an address to listen on"),
         (
             f'metrics = "unix:/{"m" * 107}"',
-            "the path of a unix socket has 107 characters at the most",
+            "the path of a unix socket has at most 107 characters",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The schemas for editors: what the parser takes they take; what they cannot see is listed here."""
+"""The schemas accept whatever the parser accepts; the mistakes that they cannot see are listed here."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Where a mistake is shown when what it is about does not stand in the file."""
+"""Where a mistake is shown when it is about something that is not in the file."""
 
 from genericdp.core.reading.toml import parse_toml
 

@@ -74,10 +74,11 @@ def test_a_good_rule_file_satisfies_the_schema(file: Path) -> None:
     assert mistakes(file) == []
 
 
-def test_the_good_rule_files_have_every_key() -> None:
+def test_the_good_rule_files_have_every_key_and_matcher() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in GOOD)
     tables = (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS)
     names = {key.name for table in tables for key in table} | {*USB_KEYS}
+    names |= {matcher.name for matcher in MATCHERS}
     assert {name for name in names if f"{name} =" not in text} - {"node"} == set()
 
 

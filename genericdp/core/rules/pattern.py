@@ -161,13 +161,17 @@ def _glob_alternative(text: str) -> tuple[str | None, str]:
 def _class_source(members: str) -> str:
     negated = members[:1] in ("!", "^")
     members = members[1:] if negated else members
-    escaped = re.sub(r"([\\\]\[^&~|])", r"\\\1", members)
-    source = f"[{'^' if negated else ''}{escaped}]"
-    try:
-        re.compile(source)
-    except re.error:
-        raise BadPatternError(f"bad glob: '[{members}]' is not a set of characters") from None
-    return source
+    source, index = "", 0
+    while index < len(members):
+        first = last = members[index]
+        if members[index + 1 : index + 2] == "-" and index + 2 < len(members):
+            last = members[index + 2]
+            index += 2
+        if first > last:
+            raise BadPatternError(f"bad glob: '[{members}]' is not a set of characters")
+        source += re.escape(first) if first == last else f"{re.escape(first)}-{re.escape(last)}"
+        index += 1
+    return f"[{'^' if negated else ''}{source}]"
 
 
 def hex_id(value: str, digits: int) -> str:

@@ -30,6 +30,9 @@ def fnmatch(glob: str, value: str) -> bool:
         (r"a\|b", ["a|b"], ["a", "b"]),
         (r"a\*", ["a*"], ["ab"]),
         ("[]a]", ["]", "a"], ["b"]),
+        ("[+--]", ["+", ",", "-"], ["*", "."]),
+        ("[a-b-d]", ["a", "b", "-", "d"], ["c"]),
+        ("[a&&~~||b]", ["a", "&", "~", "|", "b"], ["c"]),
         ("*", [""], [None]),
     ],
 )
@@ -54,6 +57,7 @@ def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
     [
         ("a[b", "bad glob: '[' without ']'"),
         ("a\\", "bad glob: nothing follows the backslash"),
+        ("[?--]", "bad glob: '[?--]' is not a set of characters"),
         ("[z-a]", "bad glob: '[z-a]' is not a set of characters"),
     ],
 )

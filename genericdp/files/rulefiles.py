@@ -1,4 +1,4 @@
-"""Rule files on disk: which of them count, and which version of each is in force.
+"""Rule files on disk, each with the version that is in force.
 
 The rules of this file:
 

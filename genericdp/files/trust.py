@@ -1,4 +1,4 @@
-"""Reading a file that only its owner can change: whoever can write a rule can hand out any device.
+"""Reading a file that only its owner can change: a user who can write a rule can hand out any device.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""The memory as JSON: what the daemon saves, and what it believes of what it finds.
+"""The saved form of the memory, as JSON.
 
 The rules of this file:
 

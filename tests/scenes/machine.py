@@ -20,7 +20,7 @@ from pathlib import Path
 
 from genericdp import usb
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from genericdp.core.reading.schema import as_written
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.table import Key
 
 #: Definitions of the schema that are tables.
 _TABLES = ("node", "mount", "prestart")

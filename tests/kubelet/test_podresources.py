@@ -13,10 +13,8 @@ from genericdp.kubelet import podresources
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-
-FTDI = "example.com/ftdi"
-RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene
 
 
 class Lister:
@@ -51,19 +49,14 @@ async def a_server(path: Path, *handlers: grpc.GenericRpcHandler) -> AsyncIterat
 
 
 async def test_a_held_device_is_told_with_pod_and_container(short_dir: Path) -> None:
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with (
-            Kubelet(short_dir) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
-        ):
-            await until_allocatable(kubelet, FTDI, 1)
-            path = str(kubelet.pod_resources_socket)
-            assert await podresources.ask(path) == {}
-            pod = await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})], namespace="lab"))
-            assert await podresources.ask(path) == {(FTDI, "ftdi_A50285BI"): (Holder("lab", "app", "main"),)}
-            kubelet.finish(pod)
-            assert await podresources.ask(path) == {}
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        path = str(scene.kubelet.pod_resources_socket)
+        assert await podresources.ask(path) == {}
+        pod = await scene.kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})], namespace="lab"))
+        assert await podresources.ask(path) == {(FTDI, "ftdi_A50285BI"): (Holder("lab", "app", "main"),)}
+        scene.kubelet.finish(pod)
+        assert await podresources.ask(path) == {}
 
 
 async def test_a_socket_that_is_not_there_says_nothing_and_one_that_comes_late_does(short_dir: Path) -> None:

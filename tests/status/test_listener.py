@@ -13,7 +13,8 @@ import pytest
 
 from genericdp.errors import GenericdpError
 from genericdp.status.listener import LINE_LIMIT, Answer, Listener, send
-from tests.scenes.asking import answer_to, connected, until
+from tests.scenes.asking import answer_to, connected
+from tests.scenes.waiting import until
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,9 +3,8 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,61 +21,43 @@ from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.socket import KubeletSocket
 from genericdp.simulator import Generation, Kubelet, ManualClock
+from genericdp.simulator.changes import Changes
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import (
-    SHORT_PAUSES,
-    FixedRules,
-    a_daemon,
-    a_machine,
-    links_in,
-    settings_below,
-    until_allocatable,
-)
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.scene import a_scene, both_generations, until_allocatable
+from tests.scenes.service import SHORT_PAUSES, links_in, settings_below
+from tests.scenes.waiting import until
 
-FTDI, OTHER = "example.com/ftdi", "example.com/other"
-RULES = """
-[[resource]]
-name = "ftdi"
-match = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }
-"""
-TWO = RULES + RULES.replace("ftdi", "other").replace("0403", "10c4")
+OTHER = "example.com/other"
+TWO = FTDI_RULE + FTDI_RULE.replace("ftdi", "other").replace("0403", "10c4")
 
 #: A method called with bytes, and answering with bytes.
 Call: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
-
-both_generations = pytest.mark.parametrize("generation", list(Generation), ids=lambda each: each.name.lower())
 
 
 # Not there, or not yet
 
 
 async def test_a_directory_that_comes_level_by_level_and_late_is_found(short_dir: Path) -> None:
-    settings = replace(settings_below(short_dir), kubelet_dir=f"{short_dir}/var/kubelet/device-plugins")
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with a_daemon(machine, FixedRules(RULES), settings):
-            for level in ("var", "var/kubelet"):
-                (short_dir / level).mkdir()
-                await asyncio.sleep(0)
-            async with Kubelet(short_dir / "var/kubelet") as kubelet:
-                await until_allocatable(kubelet, FTDI, 1)
+    settings = settings_below(short_dir, kubelet_dir=f"{short_dir}/var/kubelet/device-plugins")
+    async with a_scene(short_dir, a_usb_serial(0), settings=settings, kubelet_runs=False):
+        for level in ("var", "var/kubelet"):
+            (short_dir / level).mkdir()
+            await asyncio.sleep(0)
+        async with Kubelet(short_dir / "var/kubelet") as kubelet:
+            await until_allocatable(kubelet, 1)
 
 
 @both_generations
 async def test_a_directory_that_is_deleted_under_everybody_is_found_again_with_the_next_kubelet(
     short_dir: Path, generation: Generation
 ) -> None:
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with (
-            Kubelet(short_dir, generation=generation) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
-        ):
-            for _ in range(5):
-                await until_allocatable(kubelet, FTDI, 1)
-                kubelet.faults.remove_directory()
-                await kubelet.restart()
-            await until_allocatable(kubelet, FTDI, 1)
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        for _ in range(5):
+            await scene.until_allocatable(1)
+            scene.kubelet.faults.remove_directory()
+            await scene.kubelet.restart()
+        await scene.until_allocatable(1)
 
 
 async def test_a_kubelet_replaced_between_two_looks_is_another_kubelet(short_dir: Path) -> None:
@@ -107,7 +88,7 @@ class HangingKubelet:
     def __init__(self, directory: Path, hanging: str) -> None:
         self.endpoints: dict[str, list[str]] = {}
         self.heard: set[str] = set()
-        self.changed = asyncio.Event()
+        self.changes = Changes()
         self._directory = directory
         self._hanging = hanging
         self._tasks: set[asyncio.Task[None]] = set()
@@ -119,7 +100,7 @@ class HangingKubelet:
     ) -> api.Empty:
         del context
         self.endpoints.setdefault(request.resource_name, []).append(request.endpoint)
-        self.changed.set()
+        self.changes.notify()
         if request.resource_name == self._hanging:
             await asyncio.Event().wait()
         task = asyncio.ensure_future(self._listen(request.resource_name, request.endpoint))
@@ -131,12 +112,7 @@ class HangingKubelet:
             with suppress(grpc.aio.AioRpcError):
                 async for _ in api.DevicePluginStub(channel).ListAndWatch(api.Empty()):
                     self.heard.add(resource)
-                    self.changed.set()
-
-    async def until(self, predicate: Callable[[], bool]) -> None:
-        while not predicate():
-            await self.changed.wait()
-            self.changed.clear()
+                    self.changes.notify()
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
@@ -158,39 +134,39 @@ async def test_one_registration_that_hangs_holds_up_no_other_and_is_tried_again_
 ) -> None:
     monkeypatch.setattr(registering, "REGISTER_TIMEOUT_S", 0.05)
 
-    settings = settings_below(short_dir)
-    os.mkdir(settings.kubelet_dir)
-    hanging = HangingKubelet(Path(settings.kubelet_dir), FTDI)
-    with a_machine() as machine:
-        async with (
-            hanging.serving(),
-            a_daemon(machine, FixedRules(TWO), settings, pauses=SHORT_PAUSES) as daemon,
-        ):
-            await hanging.until(lambda: OTHER in hanging.heard)
-            await hanging.until(lambda: len(hanging.endpoints[FTDI]) >= 3)
-            assert len(set(hanging.endpoints[FTDI])) == len(hanging.endpoints[FTDI])
-            assert len(hanging.endpoints[OTHER]) == 1
-            assert daemon.plugins.registrations[FTDI].progress.error == "Deadline Exceeded"
+    directory = short_dir / "device-plugins"
+    directory.mkdir()
+    hanging = HangingKubelet(directory, FTDI)
+    async with (
+        hanging.serving(),
+        a_scene(short_dir, rules=TWO, kubelet_runs=False, pauses=SHORT_PAUSES) as scene,
+    ):
+        await until(lambda: OTHER in hanging.heard, hanging.changes)
+        await until(lambda: len(hanging.endpoints[FTDI]) >= 3, hanging.changes)
+        assert len(set(hanging.endpoints[FTDI])) == len(hanging.endpoints[FTDI])
+        assert len(hanging.endpoints[OTHER]) == 1
+        assert scene.daemon.plugins.registrations[FTDI].progress.error == "Deadline Exceeded"
 
 
 @both_generations
 async def test_a_kubelet_that_refuses_a_hundred_times_is_asked_until_it_accepts_and_nothing_piles_up(
     short_dir: Path, generation: Generation
 ) -> None:
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with Kubelet(short_dir, generation=generation) as kubelet:
-            kubelet.faults.refuse_registrations("not today")
-            async with a_daemon(machine, FixedRules(RULES), settings_below(short_dir), pauses=SHORT_PAUSES):
-                await kubelet.wait_until(lambda: len(kubelet.registrations) >= 10)
-                before = len(os.listdir("/proc/self/fd"))
-                await kubelet.wait_until(lambda: len(kubelet.registrations) >= 100, timeout_s=60)
-                assert len(os.listdir("/proc/self/fd")) <= before + 4
-                assert len(list(sockets(short_dir))) <= 1
-                kubelet.faults.refuse_registrations(None)
-                await until_allocatable(kubelet, FTDI, 1)
-                endpoints = [attempt.endpoint for attempt in kubelet.registrations]
-                assert len(set(endpoints)) == len(endpoints)
+    async with a_scene(
+        short_dir, a_usb_serial(0), daemon_runs=False, generation=generation, pauses=SHORT_PAUSES
+    ) as scene:
+        kubelet = scene.kubelet
+        kubelet.faults.refuse_registrations("not today")
+        await scene.service.start()
+        await kubelet.wait_until(lambda: len(kubelet.registrations) >= 10)
+        before = len(os.listdir("/proc/self/fd"))
+        await kubelet.wait_until(lambda: len(kubelet.registrations) >= 100, timeout_s=60)
+        assert len(os.listdir("/proc/self/fd")) <= before + 4
+        assert len(list(sockets(short_dir))) <= 1
+        kubelet.faults.refuse_registrations(None)
+        await scene.until_allocatable(1)
+        endpoints = [attempt.endpoint for attempt in kubelet.registrations]
+        assert len(set(endpoints)) == len(endpoints)
 
 
 def sockets(root: Path) -> list[str]:
@@ -204,45 +180,36 @@ def sockets(root: Path) -> list[str]:
 async def test_a_socket_of_ours_that_somebody_deletes_disturbs_nothing_and_is_replaced_when_it_is_needed(
     short_dir: Path, generation: Generation
 ) -> None:
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with (
-            Kubelet(short_dir, generation=generation) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
-        ):
-            await until_allocatable(kubelet, FTDI, 1)
-            (name,) = sockets(short_dir)
-            os.unlink(short_dir / "device-plugins" / name)
-            machine.plug(a_usb_serial(1, serial="B", port="3"))
-            await until_allocatable(kubelet, FTDI, 2)
-            assert len(kubelet.registrations) == 1
-            kubelet.faults.end_streams(FTDI)
-            await kubelet.wait_until(lambda: kubelet.allocatable[FTDI] == 0)
-            await until_allocatable(kubelet, FTDI, 2)
-            assert sockets(short_dir) not in ([], [name])
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        await scene.until_allocatable(1)
+        (name,) = sockets(short_dir)
+        os.unlink(short_dir / "device-plugins" / name)
+        scene.plug(a_usb_serial(1, serial="B", port="3"))
+        await scene.until_allocatable(2)
+        assert len(scene.kubelet.registrations) == 1
+        scene.kubelet.faults.end_streams(FTDI)
+        await scene.kubelet.wait_until(lambda: scene.kubelet.allocatable[FTDI] == 0)
+        await scene.until_allocatable(2)
+        assert sockets(short_dir) not in ([], [name])
 
 
 def test_a_directory_that_we_may_not_write_to_is_tried_until_we_may(short_dir: Path) -> None:
     short_dir.chmod(0o755)
 
     async def main() -> None:
-        settings = settings_below(short_dir)
-        with a_machine() as machine:
-            async with Kubelet(short_dir) as kubelet:
-                directory, user = settings.kubelet_dir, os.geteuid()
-                os.chmod(directory, 0o755)  # noqa: S103  (who may only look is what this is about)
-                os.chmod(f"{directory}/kubelet.sock", 0o777)  # noqa: S103
-                async with a_daemon(machine, FixedRules(""), settings, pauses=SHORT_PAUSES) as daemon:
-                    daemon.rules.resources = FixedRules(RULES).resources
-                    os.seteuid(65534)
-                    try:
-                        daemon.reload()
-                        await an_error(daemon.plugins)
-                    finally:
-                        os.seteuid(user)
-                    error = await an_error(daemon.plugins)
-                    assert error.startswith(f"cannot make the socket '{directory}/gdp-")
-                    await until_allocatable(kubelet, FTDI, 0)
+        async with a_scene(short_dir, rules="", pauses=SHORT_PAUSES) as scene:
+            directory, user = scene.settings.kubelet_dir, os.geteuid()
+            os.chmod(directory, 0o755)  # noqa: S103  (who may only look is what this is about)
+            os.chmod(f"{directory}/kubelet.sock", 0o777)  # noqa: S103
+            os.seteuid(65534)
+            try:
+                scene.edit_rules(FTDI_RULE)
+                await an_error(scene.daemon.plugins)
+            finally:
+                os.seteuid(user)
+            error = await an_error(scene.daemon.plugins)
+            assert error.startswith(f"cannot make the socket '{directory}/gdp-")
+            await scene.until_allocatable(0)
 
     # grpc keeps two pollers more after the first bind that failed, and no more after the thousandth.
     asyncio.run(asyncio.wait_for(main(), 60))
@@ -250,9 +217,12 @@ def test_a_directory_that_we_may_not_write_to_is_tried_until_we_may(short_dir: P
 
 async def an_error(plugins: Plugins) -> str:
     """What keeps the resource from being registered, as soon as something does."""
-    while FTDI not in plugins.registrations or not plugins.registrations[FTDI].progress.error:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-    return plugins.registrations[FTDI].progress.error
+
+    def error() -> str:
+        return plugins.registrations[FTDI].progress.error if FTDI in plugins.registrations else ""
+
+    await until(error)
+    return error()
 
 
 async def test_a_path_too_long_for_a_socket_is_said_with_the_limit(short_dir: Path) -> None:
@@ -260,12 +230,10 @@ async def test_a_path_too_long_for_a_socket_is_said_with_the_limit(short_dir: Pa
     directory = short_dir / ("d" * (91 - len(str(short_dir))))
     directory.mkdir()
     (short_dir / "device-plugins").symlink_to(directory)
-    settings = replace(settings_below(short_dir), kubelet_dir=str(directory))
-    with a_machine() as machine:
-        async with Kubelet(short_dir) as kubelet:
-            assert kubelet.running
-            async with a_daemon(machine, FixedRules(RULES), settings, pauses=SHORT_PAUSES) as daemon:
-                assert "has more than 107 bytes" in await an_error(daemon.plugins)
+    settings = settings_below(short_dir, kubelet_dir=str(directory))
+    async with a_scene(short_dir, settings=settings, pauses=SHORT_PAUSES) as scene:
+        assert scene.kubelet.running
+        assert "has more than 107 bytes" in await an_error(scene.daemon.plugins)
 
 
 # Reading slowly
@@ -314,19 +282,17 @@ async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_none_of_tho
 async def test_after_more_than_the_kubelets_grace_the_resource_comes_back(
     short_dir: Path, generation: Generation
 ) -> None:
-    clock, settings, rules = ManualClock(), settings_below(short_dir), FixedRules(RULES)
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with Kubelet(short_dir, generation=generation, clock=clock) as kubelet:
-            async with a_daemon(machine, rules, settings):
-                await until_allocatable(kubelet, FTDI, 1)
-            await kubelet.wait_until(lambda: kubelet.allocatable[FTDI] == 0)
-            clock.advance(301)
-            kubelet.tick()
-            assert kubelet.node_status.now.capacity == {FTDI: 0}
-            async with a_daemon(machine, rules, settings):
-                await until_allocatable(kubelet, FTDI, 1)
-                assert kubelet.node_status.now.capacity == {FTDI: 1}
+    clock = ManualClock()
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation, clock=clock) as scene:
+        await scene.until_allocatable(1)
+        await scene.service.stop()
+        await scene.kubelet.wait_until(lambda: scene.kubelet.allocatable[FTDI] == 0)
+        clock.advance(301)
+        scene.kubelet.tick()
+        assert scene.kubelet.node_status.now.capacity == {FTDI: 0}
+        await scene.service.start()
+        await scene.until_allocatable(1)
+        assert scene.kubelet.node_status.now.capacity == {FTDI: 1}
 
 
 # Other dialects
@@ -365,19 +331,13 @@ async def test_a_hub_of_thirty_that_goes_and_comes_back_in_another_order_costs_t
     before = [a_usb_serial(number, serial=each, port=port) for number, (each, port) in enumerate(names)]
     after = [a_usb_serial(29 - number, serial=each, port=port) for number, (each, port) in enumerate(names)]
 
-    settings = settings_below(short_dir)
-    with a_machine() as machine:
-        machine.plug(*before)
-        async with (
-            Kubelet(short_dir, generation=generation) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings),
-        ):
-            await until_allocatable(kubelet, FTDI, 30)
-            ids = set(kubelet.devices(FTDI))
-            machine.unplug(*before)
-            await until_allocatable(kubelet, FTDI, 0)
-            machine.plug(*after)
-            await until_allocatable(kubelet, FTDI, 30)
-            assert set(kubelet.devices(FTDI)) == ids
-            assert kubelet.messages(FTDI) == 3
-            assert links_in(settings)["ftdi_S0"] == machine.node(after[0])
+    async with a_scene(short_dir, *before, generation=generation) as scene:
+        await scene.until_allocatable(30)
+        ids = set(scene.kubelet.devices(FTDI))
+        scene.unplug(*before)
+        await scene.until_allocatable(0)
+        scene.plug(*after)
+        await scene.until_allocatable(30)
+        assert set(scene.kubelet.devices(FTDI)) == ids
+        assert scene.kubelet.messages(FTDI) == 3
+        assert links_in(scene.settings)["ftdi_S0"] == scene.udev.node(after[0])

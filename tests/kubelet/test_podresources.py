@@ -1,8 +1,6 @@
 """Who holds what: asked of a kubelet that is late, old, busy, silent or very full."""
 
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc.aio
@@ -12,6 +10,7 @@ from genericdp.core.status.holder import Holder
 from genericdp.kubelet import podresources
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
+from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import a_scene
@@ -36,18 +35,6 @@ class Lister:
         raise NotImplementedError
 
 
-@asynccontextmanager
-async def a_server(path: Path, *handlers: grpc.GenericRpcHandler) -> AsyncIterator[None]:
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers(handlers)
-    server.add_insecure_port(f"unix:{path}")
-    await server.start()
-    try:
-        yield
-    finally:
-        await server.stop(grace=None)
-
-
 async def test_a_held_device_is_told_with_pod_and_container(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
@@ -63,12 +50,12 @@ async def test_a_socket_that_is_not_there_says_nothing_and_one_that_comes_late_d
     path = short_dir / "kubelet.sock"
     assert await podresources.ask(str(path)) is None
     handler = api.pod_resources_lister_handler(Lister(api.ListPodResourcesResponse()))  # type: ignore[arg-type]
-    async with a_server(path, handler):
+    async with a_grpc_server(path, handler):
         assert await podresources.ask(str(path)) == {}
 
 
 async def test_a_kubelet_without_the_api_says_nothing(short_dir: Path) -> None:
-    async with a_server(short_dir / "kubelet.sock"):
+    async with a_grpc_server(short_dir / "kubelet.sock"):
         assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
 
 
@@ -117,7 +104,7 @@ async def test_an_answer_of_a_very_full_node_is_read(short_dir: Path) -> None:
     assert len(answer.SerializeToString()) > 4 << 20
 
     handler = api.pod_resources_lister_handler(Lister(answer))  # type: ignore[arg-type]
-    async with a_server(short_dir / "kubelet.sock", handler):
+    async with a_grpc_server(short_dir / "kubelet.sock", handler):
         told = await podresources.ask(str(short_dir / "kubelet.sock"))
         assert told is not None
         assert len(told) == 30_000

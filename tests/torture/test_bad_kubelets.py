@@ -22,6 +22,7 @@ from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.socket import KubeletSocket
 from genericdp.simulator import Generation, Kubelet, ManualClock
 from genericdp.simulator.changes import Changes
+from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene, both_generations, until_allocatable
@@ -116,14 +117,10 @@ class HangingKubelet:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        server = grpc.aio.server()
-        server.add_generic_rpc_handlers((api.registration_handler(self),))
-        server.add_insecure_port(f"unix:{self._directory}/kubelet.sock")
-        await server.start()
         try:
-            yield
+            async with a_grpc_server(self._directory / "kubelet.sock", api.registration_handler(self)):
+                yield
         finally:
-            await server.stop(grace=None)
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -245,15 +242,21 @@ def a_long_list(round_: int) -> Offer:
     return Offer(resource, tuple(Device(f"{round_:08}_{number:050}") for number in range(1500)))
 
 
+@asynccontextmanager
+async def a_plugin(directory: Path) -> AsyncIterator[tuple[Plugin, grpc.aio.Channel]]:
+    """A plugin on a socket, with nothing behind it, and a channel to it."""
+    plugin, path = Plugin(a_long_list(0), link_dir="/dev/genericdp", coalesce_s=0.0), directory / "p.sock"
+    async with (
+        a_grpc_server(path, api.device_plugin_handler(plugin)),
+        grpc.aio.insecure_channel(f"unix:{path}") as channel,
+    ):
+        yield plugin, channel
+
+
 async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_none_of_those_between(
     short_dir: Path,
 ) -> None:
-    plugin = Plugin(a_long_list(0), link_dir="/dev/genericdp", coalesce_s=0.0)
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((api.device_plugin_handler(plugin),))
-    server.add_insecure_port(f"unix:{short_dir}/p.sock")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"unix:{short_dir}/p.sock") as channel:
+    async with a_plugin(short_dir) as (plugin, channel):
         stream = api.DevicePluginStub(channel).ListAndWatch(api.Empty())
         assert (await stream.read()) is not grpc.aio.EOF
         for round_ in range(1, 201):
@@ -272,7 +275,6 @@ async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_none_of_tho
             newest = answer.devices[0].ID
         assert plugin.messages <= sent + 1
         stream.cancel()
-    await server.stop(grace=None)
 
 
 # Long away
@@ -303,12 +305,7 @@ async def test_fields_that_a_newer_kubelet_sends_are_tolerated_and_those_that_an
 ) -> None:
     unknown = b"\xba\x06\x03new"  # field 103, a string
 
-    plugin = Plugin(a_long_list(0), link_dir="/dev/genericdp", coalesce_s=0.0)
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((api.device_plugin_handler(plugin),))
-    server.add_insecure_port(f"unix:{short_dir}/p.sock")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"unix:{short_dir}/p.sock") as channel:
+    async with a_plugin(short_dir) as (_, channel):
         for name, request in (
             ("GetDevicePluginOptions", b""),
             ("Allocate", b""),
@@ -317,7 +314,6 @@ async def test_fields_that_a_newer_kubelet_sends_are_tolerated_and_those_that_an
         ):
             call: Call = channel.unary_unary(f"/v1beta1.DevicePlugin/{name}")
             assert await call(request + unknown) == await call(request)
-    await server.stop(grace=None)
 
 
 # A hub

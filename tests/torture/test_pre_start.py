@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from genericdp.core.device import UdevDevice
 from genericdp.simulator import CRIO, ContainerState, ContainerStatus, Generation, PodStatus, Runtime
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
@@ -23,8 +24,12 @@ WITH_WAIT = FTDI_RULE + 'prestart = { wait = "20s" }\n'
 WITH_RESET = FTDI_RULE + 'prestart = { wait = "20s", usb_reset = true }\n'
 
 
-async def a_restart_that_waits(scene: Scene, pod: PodStatus) -> "asyncio.Future[ContainerStatus]":
-    """The container restarts, and its plugin has been asked and waits for the device."""
+async def a_restart_that_waits(
+    scene: Scene, pod: PodStatus, stick: UdevDevice
+) -> "asyncio.Future[ContainerStatus]":
+    """The device leaves and the container restarts; its plugin has been asked and waits for the device."""
+    scene.unplug(stick)
+    await scene.until_allocatable(0)
     restarting = asyncio.ensure_future(scene.kubelet.restart_container(pod, "main"))
     await until(lambda: scene.daemon.plugins.plugins[FTDI].starting == 1)
     return restarting
@@ -35,9 +40,7 @@ async def test_a_restart_waits_for_the_three_seconds_that_the_device_is_away(sho
     async with a_scene(short_dir, a_usb_serial(0), rules=WITH_WAIT, runtime=CRIO) as scene:
         await scene.until_allocatable(1)
         pod, time = await scene.admit(), LoopTime()
-        scene.unplug(a_usb_serial(0))
-        await scene.until_allocatable(0)
-        restarting = await a_restart_that_waits(scene, pod)
+        restarting = await a_restart_that_waits(scene, pod, a_usb_serial(0))
         time.advance(3)
         await asyncio.sleep(0)
         assert not restarting.done()
@@ -53,9 +56,7 @@ async def test_a_device_that_is_away_for_longer_is_named_with_what_to_do_and_the
     async with a_scene(short_dir, a_usb_serial(0), rules=WITH_WAIT, runtime=CRIO) as scene:
         await scene.until_allocatable(1)
         pod, time = await scene.admit(), LoopTime()
-        scene.unplug(a_usb_serial(0))
-        await scene.until_allocatable(0)
-        restarting = await a_restart_that_waits(scene, pod)
+        restarting = await a_restart_that_waits(scene, pod, a_usb_serial(0))
         # Within the 30 s that the kubelet gives: its own error would say nothing.
         time.advance(20.1)
         status = await restarting
@@ -77,9 +78,7 @@ async def test_another_unit_under_the_same_name_is_not_taken_for_the_one_that_is
     async with a_scene(short_dir, a_usb_serial(0, serial="A"), rules=WITH_WAIT, runtime=CRIO) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
-        scene.unplug(a_usb_serial(0, serial="A"))
-        await scene.until_allocatable(0)
-        restarting = await a_restart_that_waits(scene, pod)
+        restarting = await a_restart_that_waits(scene, pod, a_usb_serial(0, serial="A"))
         scene.plug(a_usb_serial(0, serial="B"))
         await scene.until_allocatable(1, capacity=2)
         assert not restarting.done()
@@ -91,9 +90,7 @@ async def test_a_rule_that_goes_while_a_container_waits_ends_the_wait_with_an_er
     async with a_scene(short_dir, a_usb_serial(0), rules=WITH_WAIT, runtime=CRIO) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
-        scene.unplug(a_usb_serial(0))
-        await scene.until_allocatable(0)
-        restarting = await a_restart_that_waits(scene, pod)
+        restarting = await a_restart_that_waits(scene, pod, a_usb_serial(0))
         scene.edit_rules("")
         status = await restarting
         assert status.state is ContainerState.WAITING

@@ -110,13 +110,13 @@ class Node:
 
     # The kubelet.
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def wait_until(self, condition: Callable[[], object]) -> None:
         """Return as soon as it holds at the kubelet; asked after each change there."""
         await self.kubelet.wait_until(condition, timeout_s=PATIENCE_S)
 
     async def until_offered(self, resource: str, allocatable: int) -> None:
         """Return as soon as so many devices of a resource can be allocated."""
-        await self.until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
+        await self.wait_until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
 
     def registrations(self, resource: str) -> int:
         """How often a resource was registered, and was told so."""
@@ -126,7 +126,7 @@ class Node:
 
     async def until_registered_again(self, resource: str, before: int) -> None:
         """Return when there is a registration more than `before`, and it holds."""
-        await self.until(
+        await self.wait_until(
             lambda: self.registrations(resource) > before and self.kubelet.streams(resource) == 1
         )
 
@@ -181,7 +181,7 @@ class Node:
         if await self.show("ActiveState") != "active":
             await self.run("systemctl", "start", UNIT)
         wanted = {FUSE, SCREEN, TAP}
-        await self.until(
+        await self.wait_until(
             lambda: (
                 self.kubelet.allocatable.get(FUSE) == 100
                 and wanted <= self.kubelet.capacity.keys()

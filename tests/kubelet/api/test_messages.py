@@ -3,8 +3,8 @@
 
 import os
 import subprocess
-import tempfile
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType

@@ -11,34 +11,20 @@ import pytest
 
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import Kubelet
-from tests.scenes.rules import DOMAIN
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
 from tests.udev import gadgets
 from tests.udev.hotplug import Console, macvtap, udevd
 from tests.udev.testbed import Testbed
 
-RULES = """
-[[resource]]
-name = "dongle"
-match = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }
-
-[[resource]]
-name = "modem"
-match = { usb = { vendor = "2c7c", product = ["0125", "0121"] } }
-group_by = "usb_device"
-[[resource.node]]
-match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
-container_path = "/dev/modem-at"
-[[resource.node]]
-match = { SUBSYSTEM = "usbmisc" }
-container_path = "/dev/modem-qmi"
-optional = true
-
+CAMERA_RULE = """
 [[resource]]
 name = "camera"
 match = { SUBSYSTEM = "video4linux", "ATTR{index}" = "0" }
 """
+TWO_MODELS = MODEM_RULE.replace('"2c7c"', '"2c7c", product = ["0125", "0121"]') + "optional = true\n"
+RULES = FTDI_RULE + TWO_MODELS + CAMERA_RULE
 CONSOLES = """
 [[resource]]
 name = "screen"
@@ -74,11 +60,11 @@ def test_plugs_and_unplugs_reach_the_kubelet(short_dir: Path, bed: Testbed) -> N
         async with a_node(short_dir, RULES) as (kubelet, _):
             dongle, modem, webcam = gadgets.serial_dongle(), gadgets.modem(first_tty=1), gadgets.webcam()
             bed.plug(dongle, modem, webcam)
-            for name in ("dongle", "modem", "camera"):
+            for name in ("ftdi", "modem", "camera"):
                 await until_allocatable(kubelet, 1, f"{DOMAIN}/{name}")
-            ids = {name: set(kubelet.devices(f"{DOMAIN}/{name}")) for name in ("dongle", "modem", "camera")}
+            ids = {name: set(kubelet.devices(f"{DOMAIN}/{name}")) for name in ("ftdi", "modem", "camera")}
             bed.unplug(dongle, modem, webcam)
-            for name in ("dongle", "modem", "camera"):
+            for name in ("ftdi", "modem", "camera"):
                 await until_allocatable(kubelet, 0, f"{DOMAIN}/{name}")
                 assert set(kubelet.devices(f"{DOMAIN}/{name}")) == ids[name]
 
@@ -92,17 +78,17 @@ def test_two_identical_dongles_are_two_devices(short_dir: Path, bed: Testbed) ->
         async with a_node(short_dir, RULES) as (kubelet, _):
             first, second = gadgets.twins()
             bed.plug(first)
-            await until_allocatable(kubelet, 1, f"{DOMAIN}/dongle")
-            (plain,) = kubelet.devices(f"{DOMAIN}/dongle")
+            await until_allocatable(kubelet, 1)
+            (plain,) = kubelet.devices(FTDI)
             bed.plug(second)
-            await until_allocatable(kubelet, 2, f"{DOMAIN}/dongle")
-            both = set(kubelet.devices(f"{DOMAIN}/dongle"))
+            await until_allocatable(kubelet, 2)
+            both = set(kubelet.devices(FTDI))
             assert plain in both
             bed.unplug(first)
-            await until_allocatable(kubelet, 1, f"{DOMAIN}/dongle")
+            await until_allocatable(kubelet, 1)
             bed.plug(first)
-            await until_allocatable(kubelet, 2, f"{DOMAIN}/dongle")
-            assert set(kubelet.devices(f"{DOMAIN}/dongle")) == both
+            await until_allocatable(kubelet, 2)
+            assert set(kubelet.devices(FTDI)) == both
 
     under_umockdev(main())
 

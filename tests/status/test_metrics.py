@@ -14,8 +14,9 @@ from tests.scenes.scrape import read
 from tests.scenes.service import settings_below
 
 
-def with_metrics(root: Path) -> Settings:
-    return settings_below(root, metrics=f"unix:{root}/run/metrics.sock")
+@pytest.fixture
+def settings(short_dir: Path) -> Settings:
+    return settings_below(short_dir, metrics=f"unix:{short_dir}/run/metrics.sock")
 
 
 async def get(settings: Settings, path: str) -> tuple[str, str]:
@@ -32,8 +33,9 @@ async def scrape(settings: Settings) -> dict[str, list[tuple[dict[str, str], flo
     return read(text)
 
 
-async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(short_dir: Path) -> None:
-    settings = with_metrics(short_dir)
+async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(
+    short_dir: Path, settings: Settings
+) -> None:
     async with a_scene(short_dir, a_usb_serial(0), settings=settings) as scene:
         await scene.until_allocatable(1)
         await scene.admit()
@@ -52,8 +54,7 @@ async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(short_di
         assert await get(settings, "/healthz") == ("200", "ok\n")
 
 
-async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path) -> None:
-    settings = with_metrics(short_dir)
+async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path, settings: Settings) -> None:
     async with a_scene(short_dir, settings=settings, kubelet_runs=False):
         why = f"there is no kubelet at '{settings.kubelet_dir}'\n"
         assert await get(settings, "/readyz") == ("503", why)
@@ -61,8 +62,7 @@ async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path) ->
         assert (await scrape(settings))["genericdp_kubelet_up"] == [({}, 0.0)]
 
 
-async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path) -> None:
-    settings = with_metrics(short_dir)
+async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path, settings: Settings) -> None:
     clock = [0.0]
     async with a_scene(short_dir, settings=settings, now=lambda: clock[0]) as scene:
         await scene.until_allocatable(0)
@@ -78,7 +78,7 @@ async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path) -> N
 
 
 async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+    short_dir: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -88,7 +88,6 @@ async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
 
     monkeypatch.setattr("genericdp.status.witness.podresources.ask", ask)
 
-    settings = with_metrics(short_dir)
     clock = [0.0]
     async with a_scene(short_dir, settings=settings, kubelet_runs=False, now=lambda: clock[0]):
         await asyncio.gather(*(scrape(settings) for _ in range(5)))

@@ -1,11 +1,11 @@
-"""A whole node in one event loop: made-up devices, the daemon on rule files, the simulated kubelet.
+"""A whole node in one event loop: artificial devices, the daemon on rule files, a simulated kubelet.
 
 The rules of this file:
 
-* What is done is done as on a real node: a rule file is written, a process ends with or without a
-  last word, a machine restarts with an empty /dev.
-* What is seen is what others see: the kubelet's lists and node status, the links on disk, the device
-  numbers inside a container. The daemon is asked nothing but what an operator asks: how it is.
+* Events happen as on a real node: a rule file is written, a process ends or is killed, a machine
+  restarts with an empty /dev.
+* Tests observe what others see: the kubelet's lists and node status, the links on disk, the device
+  numbers inside a container. The daemon itself is only asked for its status.
 """
 
 import socket
@@ -25,12 +25,12 @@ from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
 from tests.scenes.udev import a_fake_udev
 from tests.torture.truth import UNITS, Place
 
-#: How long anything may take that a node does within milliseconds.
+#: The timeout for anything that a node normally does within milliseconds.
 PATIENCE_S = 60.0
 
 
 class TestNode:
-    """The node. `udev` is what is plugged, `kubelet` what the cluster sees of it."""
+    """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees."""
 
     __test__ = False
 
@@ -45,7 +45,7 @@ class TestNode:
 
     @property
     def up(self) -> bool:
-        """Whether there is a daemon."""
+        """Whether the daemon is running."""
         return self.service.runs
 
     async def open(self, rules: str) -> None:
@@ -59,7 +59,7 @@ class TestNode:
         await self.start_daemon()
 
     async def close(self) -> None:
-        """End everything. Raises what the kubelet died of."""
+        """End everything. Raises the kubelet's panic, if there was one."""
         await self.service.stop()
         if self.kubelet.running:
             await self.kubelet.stop()
@@ -75,14 +75,14 @@ class TestNode:
         await self.service.start()
 
     async def kill_daemon(self) -> None:
-        """SIGKILL: nothing more is written, and its sockets stay behind."""
+        """SIGKILL: nothing more is written, and the sockets stay behind."""
         if self.up:
             left = self._left_behind()
             await self.service.stop()
             left()
 
     def _left_behind(self) -> Callable[[], None]:
-        """What a process leaves that ends without a word: makes it so afterwards."""
+        """Record what a killed process would leave behind; the result restores it."""
         memory = Path(self.settings.state_dir, "memory.json")
         saved = memory.read_bytes() if memory.exists() else None
         sockets = list(self.kubelet.directory.glob("gdp-*.sock"))
@@ -97,7 +97,7 @@ class TestNode:
         return leave
 
     def write_rules(self, text: str) -> None:
-        """An operator saves the rule file; without text, deletes it."""
+        """Save the rule file as an operator does; without text, delete it."""
         path = self._rules_dir / "50-rules.toml"
         if text:
             new = self._rules_dir / ".50-rules.toml.new"
@@ -127,18 +127,18 @@ class TestNode:
         self.udev.unplug(self.udev.devices[path])
 
     def hint(self, why: str) -> None:
-        """Something for the daemon to look after, without anything having happened."""
+        """Make the daemon rescan although nothing has happened."""
         self.udev.tell(Resync(why))
 
     async def caught_up(self) -> None:
-        """Return once the daemon has looked after everything that happened so far."""
+        """Return once the daemon has handled everything that happened so far."""
         before = self.service.steps
         self.hint("the test wants to know")
-        await self.wait_until("the daemon does not look", lambda: self.service.steps > before, self.service)
+        await self.wait_until("the daemon did not rescan", lambda: self.service.steps > before, self.service)
 
     @contextmanager
     def kubelet_up_for_long(self) -> Iterator[None]:
-        """As if the kubelet had started long ago: what it says about its pods is believed."""
+        """As if the kubelet had started long ago, so that the daemon believes its list of pods."""
         before, daemon.KUBELET_SETTLES_S = daemon.KUBELET_SETTLES_S, 0.0
         try:
             yield
@@ -148,7 +148,7 @@ class TestNode:
     # What others see.
 
     def links(self) -> dict[str, int | None]:
-        """Link -> the number of the ttyUSB that it leads to; None for one that leads nowhere."""
+        """Link -> the number of the ttyUSB that it points to; None for a link to itself."""
         prefix = f"{self.udev.dev}/ttyUSB"
         return {
             name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
@@ -156,7 +156,7 @@ class TestNode:
         }
 
     def told(self) -> dict[str, dict[str, str]]:
-        """Resource -> device -> its health, as `genericdp status` tells it."""
+        """Resource -> device -> its health, as `genericdp status` reports it."""
         document: Any = report(self.service.daemon.witness.facts(None))
         for resource in document["resources"]:
             assert all(device["since"] for device in resource["devices"]), document
@@ -166,7 +166,10 @@ class TestNode:
         }
 
     async def wait_until(self, what: str, condition: Callable[[], object], of: Kubelet | Service) -> None:
-        """Return once it is so; it is asked after each change of the kubelet or each step of the daemon."""
+        """Return once `condition()` is true, checked after each step of the daemon or change of the kubelet.
+
+        AssertionError with `what` and the state of the node when it takes too long.
+        """
         try:
             await of.wait_until(condition, timeout_s=PATIENCE_S)
         except TimeoutError:
@@ -185,19 +188,19 @@ class TestNode:
             ) from None
 
     def listed(self, resource: str) -> Mapping[str, str]:
-        """The ids and their health, as the kubelet has it."""
+        """The devices of a resource in the kubelet: id -> health."""
         return {id_: device.health for id_, device in self.kubelet.devices(resource).items()}
 
 
 def numbers_in(created: CreatedContainer | None) -> list[int]:
-    """The numbers of the ttyUSBs that a container was created with."""
+    """The minor numbers of a container's device nodes, which are all ttyUSBs."""
     assert created is not None
     assert all(node.major == 188 for node in created.nodes)
     return [node.minor for node in created.nodes]
 
 
 def ids_in(created: CreatedContainer | None, resources: Iterable[str]) -> list[str]:
-    """The ids that a container was told."""
+    """The ids in a container's environment."""
     assert created is not None
     names = (resource.upper().replace(".", "_").replace("/", "_").replace("-", "_") for resource in resources)
     found = (created.envs.get(f"GENERICDP_{name}_IDS") for name in names)

@@ -1,4 +1,4 @@
-"""What is asked for at a bad moment, twice, in numbers, or by an id of yesterday."""
+"""Allocations at a bad moment, repeated, in large numbers, or by an outdated id."""
 
 import asyncio
 from pathlib import Path
@@ -17,14 +17,14 @@ ONE_PATH = FTDI_RULE.replace("/dev/serial{index}", "/dev/modem")
 
 
 class Context:
-    """A call that did not come over a socket; it may not fail."""
+    """The context of a call without a socket; aborting it fails the test."""
 
     async def abort(self, code: object, details: str) -> None:
         raise AssertionError(f"{code}: {details}")
 
 
 async def answers(scene: Scene, *requests: list[str]) -> list[api.ContainerAllocateResponse]:
-    """What the plugin says to one Allocate with these container requests."""
+    """The plugin's answers to one Allocate with these container requests."""
     asked = [api.ContainerAllocateRequest(devices_ids=ids) for ids in requests]
     plugin = scene.daemon.plugins.plugins[FTDI]
     answer = await plugin.Allocate(api.AllocateRequest(container_requests=asked), Context())  # type: ignore[arg-type]
@@ -44,14 +44,14 @@ async def test_each_container_request_has_its_answer_in_order(short_dir: Path) -
         assert paths(second) == [("/dev/serial0", "ftdi_A")]
 
 
-async def test_an_id_that_is_asked_for_twice_is_given_once(short_dir: Path) -> None:
+async def test_an_id_requested_twice_is_allocated_once(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
         (twice,) = await answers(scene, ["ftdi_A", "ftdi_A"])
         (once,) = await answers(scene, ["ftdi_A"])
         assert twice == once
 
 
-async def test_the_same_question_has_the_same_answer_after_a_move_and_after_a_restart(
+async def test_the_same_request_gets_the_same_answer_after_a_replug_and_after_a_restart(
     short_dir: Path,
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
@@ -70,7 +70,7 @@ async def test_the_same_question_has_the_same_answer_after_a_move_and_after_a_re
 async def test_an_init_container_and_the_app_after_it_get_the_same_device(
     short_dir: Path, runtime: Runtime
 ) -> None:
-    """The kubelet lends it to both, and asks Allocate once for each."""
+    """The kubelet assigns it to both, and calls Allocate once for each."""
     async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
         await scene.until_allocatable(1)
         pod = await scene.kubelet.admit(
@@ -86,7 +86,7 @@ async def test_an_init_container_and_the_app_after_it_get_the_same_device(
 
 
 @both_runtimes
-async def test_two_devices_with_one_container_path_are_both_there_under_names_that_the_container_is_told(
+async def test_two_devices_with_one_container_path_get_distinct_paths_that_the_container_is_told(
     short_dir: Path, runtime: Runtime
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
@@ -100,7 +100,7 @@ async def test_two_devices_with_one_container_path_are_both_there_under_names_th
         assert {node.minor for node in created.nodes} == {0, 1}
 
 
-async def test_a_rule_that_goes_while_the_kubelet_allocates_fails_the_pod_with_words_and_crashes_nobody(
+async def test_a_rule_removed_during_allocate_fails_the_pod_with_a_message_and_does_not_crash_the_kubelet(
     short_dir: Path,
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
@@ -114,13 +114,13 @@ async def test_a_rule_that_goes_while_the_kubelet_allocates_fails_the_pod_with_w
             pod = await admitting
         assert pod.phase is Phase.FAILED
         assert pod.reason == "UnexpectedAdmissionError"
-        # The rule comes back, and with it the device; nothing has leaked.
+        # The rule returns, and with it the device; nothing has leaked.
         scene.edit_rules(FTDI_RULE)
         await scene.until_allocatable(1, capacity=1)
         assert minors_in((await scene.admit(name="second")).container("main")) == [0]
 
 
-async def test_a_rule_that_now_takes_another_device_does_not_give_that_to_who_was_admitted_before(
+async def test_a_rule_edited_to_take_another_device_does_not_give_it_to_a_pod_admitted_before(
     short_dir: Path,
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
@@ -170,13 +170,13 @@ async def test_pods_are_admitted_with_their_own_device_while_others_flap_without
         raging.cancel()
         await asyncio.wait((raging,))
         scene.plug(*(each for each in flapping if each.sys_path not in scene.udev.devices))
-        # Each admission had to wait for some of them, and none for all.
+        # Each admission waited for some of the events, and none for all of them.
         assert events > 100
         await scene.until_allocatable(4, "example.com/flapping")
         assert scene.kubelet.messages(FTDI) == 1
 
 
-# In numbers
+# In large numbers
 
 
 def many(count: int) -> list[UdevDevice]:
@@ -233,5 +233,5 @@ async def test_a_device_shared_a_thousand_times_and_a_hundred_of_its_shares_in_o
         created = (await scene.admit(count, bulk)).container("main").created
         assert created is not None
         assert len(created.envs["GENERICDP_EXAMPLE_COM_BULK_IDS"].split(",")) == count
-        # However many shares of it, a node is in the container once.
+        # The container has the node once, however many shares it holds.
         assert 1 <= len(created.nodes) <= 2

@@ -1,4 +1,4 @@
-"""Kubelets that hang, refuse, stop reading, speak another dialect, or are not there yet."""
+"""Kubelets that hang, refuse, stop reading, send unknown fields, or do not exist yet."""
 
 import asyncio
 import os
@@ -32,14 +32,14 @@ from tests.scenes.waiting import until
 OTHER = "example.com/other"
 TWO = FTDI_RULE + FTDI_RULE.replace("ftdi", "other").replace("0403", "10c4")
 
-#: A method called with bytes, and answering with bytes.
+#: A method whose request and answer are bytes.
 Call: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
-# Not there, or not yet
+# Absent, or not there yet
 
 
-async def test_a_directory_that_comes_level_by_level_and_late_is_found(short_dir: Path) -> None:
+async def test_a_directory_that_is_created_late_and_level_by_level_is_found(short_dir: Path) -> None:
     settings = settings_below(short_dir, kubelet_dir=f"{short_dir}/var/kubelet/device-plugins")
     async with a_scene(short_dir, a_usb_serial(0), settings=settings, kubelet_runs=False):
         for level in ("var", "var/kubelet"):
@@ -50,7 +50,7 @@ async def test_a_directory_that_comes_level_by_level_and_late_is_found(short_dir
 
 
 @both_generations
-async def test_a_directory_that_is_deleted_under_everybody_is_found_again_with_the_next_kubelet(
+async def test_a_directory_that_is_deleted_and_created_again_is_found_with_its_next_kubelet(
     short_dir: Path, generation: Generation
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
@@ -61,8 +61,8 @@ async def test_a_directory_that_is_deleted_under_everybody_is_found_again_with_t
         await scene.until_allocatable(1)
 
 
-async def test_a_kubelet_replaced_between_two_looks_is_another_kubelet(short_dir: Path) -> None:
-    """Killed and started again before anybody could see that there was none."""
+async def test_a_kubelet_replaced_between_two_checks_counts_as_another_kubelet(short_dir: Path) -> None:
+    """It was killed and started again before the daemon could notice its absence."""
     path = str(short_dir / "kubelet.sock")
     kubelet = KubeletSocket(str(short_dir))
     following = asyncio.ensure_future(kubelet.follow())
@@ -126,7 +126,7 @@ class HangingKubelet:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def test_one_registration_that_hangs_holds_up_no_other_and_is_tried_again_under_a_fresh_name(
+async def test_a_registration_that_hangs_does_not_delay_others_and_is_retried_under_a_fresh_name(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registering, "REGISTER_TIMEOUT_S", 0.05)
@@ -146,7 +146,7 @@ async def test_one_registration_that_hangs_holds_up_no_other_and_is_tried_again_
 
 
 @both_generations
-async def test_a_kubelet_that_refuses_a_hundred_times_is_asked_until_it_accepts_and_nothing_piles_up(
+async def test_registration_is_retried_until_the_kubelet_accepts_and_a_hundred_refusals_leak_nothing(
     short_dir: Path, generation: Generation
 ) -> None:
     async with a_scene(
@@ -170,11 +170,11 @@ def sockets(root: Path) -> list[str]:
     return [name for name in os.listdir(root / "device-plugins") if name.startswith("gdp-")]
 
 
-# Our own socket
+# The plugin's own socket
 
 
 @both_generations
-async def test_a_socket_of_ours_that_somebody_deletes_disturbs_nothing_and_is_replaced_when_it_is_needed(
+async def test_deleting_a_plugin_socket_disturbs_nothing_and_it_is_replaced_when_it_is_needed(
     short_dir: Path, generation: Generation
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
@@ -190,7 +190,7 @@ async def test_a_socket_of_ours_that_somebody_deletes_disturbs_nothing_and_is_re
         assert sockets(short_dir) not in ([], [name])
 
 
-def test_a_directory_that_we_may_not_write_to_is_tried_until_we_may(short_dir: Path) -> None:
+def test_a_directory_without_write_permission_is_retried_until_it_is_writable(short_dir: Path) -> None:
     short_dir.chmod(0o755)
 
     async def main() -> None:
@@ -208,12 +208,12 @@ def test_a_directory_that_we_may_not_write_to_is_tried_until_we_may(short_dir: P
             assert error.startswith(f"cannot make the socket '{directory}/gdp-")
             await scene.until_allocatable(0)
 
-    # grpc keeps two pollers more after the first bind that failed, and no more after the thousandth.
+    # grpc keeps two more pollers after the first failed bind, and no more even after the thousandth.
     asyncio.run(asyncio.wait_for(main(), 60))
 
 
 async def an_error(plugins: Plugins) -> str:
-    """What keeps the resource from being registered, as soon as something does."""
+    """The first error of the resource's registration."""
 
     def error() -> str:
         return plugins.registrations[FTDI].progress.error if FTDI in plugins.registrations else ""
@@ -222,8 +222,8 @@ async def an_error(plugins: Plugins) -> str:
     return error()
 
 
-async def test_a_path_too_long_for_a_socket_is_said_with_the_limit(short_dir: Path) -> None:
-    # Short enough for kubelet.sock, too long for our own socket beside it.
+async def test_the_error_about_a_socket_path_that_is_too_long_names_the_limit(short_dir: Path) -> None:
+    # Short enough for kubelet.sock, too long for the plugin's own socket beside it.
     directory = short_dir / ("d" * (91 - len(str(short_dir))))
     directory.mkdir()
     (short_dir / "device-plugins").symlink_to(directory)
@@ -237,7 +237,7 @@ async def test_a_path_too_long_for_a_socket_is_said_with_the_limit(short_dir: Pa
 
 
 def a_long_list(round_: int) -> Offer:
-    """More than what the flow control of HTTP/2 lets through unread: a hundred kilobytes."""
+    """An offer of a hundred kilobytes, more than HTTP/2 flow control lets through unread."""
     resource = Resource(name=FTDI, match=Match())
     return Offer(resource, tuple(Device(f"{round_:08}_{number:050}") for number in range(1500)))
 
@@ -253,7 +253,7 @@ async def a_plugin(directory: Path) -> AsyncIterator[tuple[Plugin, grpc.aio.Chan
         yield plugin, channel
 
 
-async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_none_of_those_between(
+async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_skips_those_in_between(
     short_dir: Path,
 ) -> None:
     async with a_plugin(short_dir) as (plugin, channel):
@@ -263,7 +263,7 @@ async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_none_of_tho
             plugin.update(a_long_list(round_))
             await asyncio.sleep(0)
         sent = plugin.messages
-        assert sent < 100, "the flow control does not hold"
+        assert sent < 100, "flow control does not apply"
         for round_ in range(201, 401):
             plugin.update(a_long_list(round_))
             await asyncio.sleep(0)
@@ -277,11 +277,11 @@ async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_none_of_tho
         stream.cancel()
 
 
-# Long away
+# Absent for a long time
 
 
 @both_generations
-async def test_after_more_than_the_kubelets_grace_the_resource_comes_back(
+async def test_the_resource_returns_after_more_than_the_kubelets_grace(
     short_dir: Path, generation: Generation
 ) -> None:
     clock = ManualClock()
@@ -297,10 +297,10 @@ async def test_after_more_than_the_kubelets_grace_the_resource_comes_back(
         assert scene.kubelet.node_status.now.capacity == {FTDI: 1}
 
 
-# Other dialects
+# Other versions of the API
 
 
-async def test_fields_that_a_newer_kubelet_sends_are_tolerated_and_those_that_an_older_one_lacks_too(
+async def test_unknown_fields_of_a_newer_kubelet_and_missing_fields_of_an_older_one_are_tolerated(
     short_dir: Path,
 ) -> None:
     unknown = b"\xba\x06\x03new"  # field 103, a string
@@ -320,7 +320,7 @@ async def test_fields_that_a_newer_kubelet_sends_are_tolerated_and_those_that_an
 
 
 @both_generations
-async def test_a_hub_of_thirty_that_goes_and_comes_back_in_another_order_costs_two_messages_and_no_id(
+async def test_replugging_a_hub_of_thirty_devices_in_another_order_costs_two_messages_and_keeps_all_ids(
     short_dir: Path, generation: Generation
 ) -> None:
     names = [(f"S{number}", f"1.{number + 1}") for number in range(30)]

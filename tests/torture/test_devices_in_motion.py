@@ -1,4 +1,4 @@
-"""Devices that leave, come back elsewhere, change their nature, and are taken for one another by nobody."""
+"""Devices that leave, return elsewhere or change their descriptors, and are never confused."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ identity = "port"
 container_path = "/dev/bus/usb/tpu"
 """
 
-#: A modem that is a CD-ROM until it is told to be a modem.
+#: A modem that is a CD-ROM until it is switched to modem mode.
 STICK = """
 [[resource]]
 name = "modem"
@@ -58,12 +58,12 @@ async def test_a_replug_within_the_coalescing_time_ends_in_the_right_state_with_
         scene.plug(a_usb_serial(again))
         await asyncio.sleep(0)
         assert links_in(scene.settings)["ftdi_A50285BI"] == scene.udev.node(a_usb_serial(again))
-        # The kubelet has heard nothing else: there was never a list without the device.
+        # The kubelet never received a list without the device.
         assert scene.kubelet.messages(FTDI) == 1
         assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [again]
 
 
-async def test_of_many_changes_in_the_coalescing_time_the_kubelet_hears_the_last(short_dir: Path) -> None:
+async def test_of_many_changes_in_the_coalescing_time_the_kubelet_gets_only_the_last(short_dir: Path) -> None:
     async with a_scene(
         short_dir, a_usb_serial(0), settings=settings_below(short_dir, coalesce_s=2.0)
     ) as scene:
@@ -80,7 +80,7 @@ async def test_of_many_changes_in_the_coalescing_time_the_kubelet_hears_the_last
         assert scene.kubelet.messages(FTDI) <= 3
 
 
-async def test_at_another_port_a_serial_number_keeps_its_id_and_a_port_is_another_one(
+async def test_at_another_port_a_device_keeps_its_id_by_serial_number_and_gets_a_new_one_by_port(
     short_dir: Path,
 ) -> None:
     by_serial, by_port = short_dir / "serial", short_dir / "port"
@@ -96,16 +96,16 @@ async def test_at_another_port_a_serial_number_keeps_its_id_and_a_port_is_anothe
         before = set(scene.kubelet.devices(FTDI))
         scene.unplug(a_usb_serial(0, port="1"))
         scene.plug(a_usb_serial(1, port="4"))
-        # The port that was left is remembered, for a pod may hold it.
+        # The old port is remembered, because a pod may hold it.
         await scene.until_allocatable(1, capacity=2)
         assert set(scene.kubelet.devices(FTDI)) > before
 
 
 @both_runtimes
-async def test_a_unit_at_the_port_of_another_is_what_a_rule_by_port_asks_for(
+async def test_with_identity_by_port_a_replacement_unit_takes_over_the_id(
     short_dir: Path, runtime: Runtime
 ) -> None:
-    """A dead dongle is replaced by a new one in the same socket: no edit, no other id."""
+    """A dead dongle is replaced by a new one in the same port: no edit, the same id."""
     old, new = a_usb_serial(0, serial="OLD"), a_usb_serial(3, serial="NEW")
     async with a_scene(short_dir, old, rules=BY_PORT, runtime=runtime) as scene:
         await scene.until_allocatable(1)
@@ -149,7 +149,7 @@ async def test_after_a_swap_of_names_each_container_gets_its_own_unit_or_none(
 
 
 @both_runtimes
-async def test_what_was_refused_while_the_daemon_was_down_starts_when_it_is_up_again(
+async def test_a_container_refused_while_the_daemon_was_down_starts_when_it_is_up_again(
     short_dir: Path, runtime: Runtime
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(0, serial="B", port="2")
@@ -172,10 +172,10 @@ async def test_what_was_refused_while_the_daemon_was_down_starts_when_it_is_up_a
         assert minors_in(pod.container("main")) == [1]
 
 
-async def test_a_stick_that_returns_under_another_name_because_an_app_still_holds_the_old_one(
+async def test_a_stick_returns_under_another_name_because_an_app_still_holds_the_old_one(
     short_dir: Path,
 ) -> None:
-    """The kernel keeps ttyUSB0 for who has it open; the stick is ttyUSB1 now, and so for who restarts."""
+    """The kernel keeps ttyUSB0 while it is open; a restarted container gets the stick's new name."""
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
@@ -188,7 +188,7 @@ async def test_a_stick_that_returns_under_another_name_because_an_app_still_hold
             assert (minors_in(status), ids_told(status)) == ([number], ["ftdi_A50285BI"])
 
 
-async def test_a_third_unit_of_the_same_serial_number_changes_nobodys_id(short_dir: Path) -> None:
+async def test_a_third_unit_with_the_same_serial_number_changes_no_id(short_dir: Path) -> None:
     twins = [a_usb_serial(n, serial="SAME", port=str(n + 1)) for n in range(2)]
     async with a_scene(short_dir, *twins) as scene:
         await scene.until_allocatable(2)
@@ -212,7 +212,7 @@ def coral(product: str, devnum: int) -> UdevDevice:
 
 
 @both_runtimes
-async def test_a_device_that_loads_its_firmware_is_one_device_under_two_pairs_of_numbers(
+async def test_a_device_that_loads_its_firmware_stays_one_device_under_two_usb_ids(
     short_dir: Path, runtime: Runtime
 ) -> None:
     tpu = "example.com/tpu"
@@ -240,7 +240,7 @@ async def test_a_modem_is_unhealthy_until_it_has_switched_its_mode_and_keeps_its
         await scene.until_allocatable(1, modem)
         pod = await scene.admit(resource=modem)
         (id_,) = scene.kubelet.devices(modem)
-        # It was reset and has forgotten what it is.
+        # It was reset and is a CD-ROM again.
         scene.unplug(*switched)
         scene.plug(cdrom)
         await scene.until_allocatable(0, modem, capacity=1)
@@ -258,8 +258,8 @@ async def test_a_modem_is_unhealthy_until_it_has_switched_its_mode_and_keeps_its
 # Composite devices
 
 
-async def test_a_member_that_comes_late_makes_the_device_healthy_only_then(short_dir: Path) -> None:
-    """A sound card's pcm comes after its control; a container must not start with half of it."""
+async def test_a_device_is_healthy_only_when_its_last_member_has_come(short_dir: Path) -> None:
+    """A sound card's pcm node comes after its control node; no container may start with only one of them."""
     rules = """
 [[resource]]
 name = "sound"

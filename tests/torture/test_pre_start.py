@@ -1,4 +1,4 @@
-"""PreStartContainer: a container starts with the device that it was given, or waits for it."""
+"""PreStartContainer: a container starts with the device that it was allocated, or waits for it."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ WITH_RESET = FTDI_RULE + 'prestart = { wait = "20s", usb_reset = true }\n'
 async def a_restart_that_waits(
     scene: Scene, pod: PodStatus, stick: UdevDevice
 ) -> "asyncio.Future[ContainerStatus]":
-    """The device leaves and the container restarts; its plugin has been asked and waits for the device."""
+    """Unplug the device and restart the container; returns once its plugin waits for the device."""
     scene.unplug(stick)
     await scene.until_allocatable(0)
     restarting = asyncio.ensure_future(scene.kubelet.restart_container(pod, "main"))
@@ -36,7 +36,7 @@ async def a_restart_that_waits(
 
 
 async def test_a_restart_waits_for_the_three_seconds_that_the_device_is_away(short_dir: Path) -> None:
-    # CRI-O would start it without the device, and say nothing.
+    # CRI-O would silently start it without the device.
     async with a_scene(short_dir, a_usb_serial(0), rules=WITH_WAIT, runtime=CRIO) as scene:
         await scene.until_allocatable(1)
         pod, time = await scene.admit(), LoopTime()
@@ -57,7 +57,7 @@ async def test_a_device_that_is_away_for_longer_is_named_with_what_to_do_and_the
         await scene.until_allocatable(1)
         pod, time = await scene.admit(), LoopTime()
         restarting = await a_restart_that_waits(scene, pod, a_usb_serial(0))
-        # Within the 30 s that the kubelet gives: its own error would say nothing.
+        # Within the kubelet's 30 s: its own error would not name the device.
         time.advance(20.1)
         status = await restarting
         assert status.state is ContainerState.WAITING
@@ -72,7 +72,7 @@ async def test_a_device_that_is_away_for_longer_is_named_with_what_to_do_and_the
         assert minors_in(pod.container("main")) == [5]
 
 
-async def test_another_unit_under_the_same_name_is_not_taken_for_the_one_that_is_waited_for(
+async def test_another_unit_under_the_same_name_does_not_end_the_wait(
     short_dir: Path,
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A"), rules=WITH_WAIT, runtime=CRIO) as scene:
@@ -86,7 +86,7 @@ async def test_another_unit_under_the_same_name_is_not_taken_for_the_one_that_is
         assert minors_in(await restarting) == [1]
 
 
-async def test_a_rule_that_goes_while_a_container_waits_ends_the_wait_with_an_error(short_dir: Path) -> None:
+async def test_removing_the_rule_while_a_container_waits_ends_the_wait_with_an_error(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0), rules=WITH_WAIT, runtime=CRIO) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
@@ -99,10 +99,10 @@ async def test_a_rule_that_goes_while_a_container_waits_ends_the_wait_with_an_er
 
 @both_runtimes
 @both_generations
-async def test_with_it_a_whole_swap_while_the_daemon_is_down_gives_the_own_unit_or_a_refusal(
+async def test_with_prestart_a_swap_while_the_daemon_was_down_gives_the_containers_own_unit_or_a_refusal(
     short_dir: Path, generation: Generation, runtime: Runtime
 ) -> None:
-    """A leaves, B takes its name, A returns under another: nobody re-points the link of A meanwhile."""
+    """A leaves, B takes its name, A returns under another; without the daemon A's link still points to B."""
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(0, serial="B", port="2")
 
     async with a_scene(short_dir, a, rules=WITH_WAIT, generation=generation, runtime=runtime) as scene:
@@ -126,7 +126,7 @@ async def test_with_it_a_whole_swap_while_the_daemon_is_down_gives_the_own_unit_
 # The reset of a USB device
 
 
-async def test_after_a_reset_a_container_gets_the_node_that_the_device_has_then_before_udev_has_told(
+async def test_after_a_reset_a_container_gets_the_devices_new_node_even_before_udevs_event(
     short_dir: Path,
 ) -> None:
     resets: list[str] = []
@@ -145,7 +145,7 @@ async def test_after_a_reset_a_container_gets_the_node_that_the_device_has_then_
 
 
 async def test_a_device_that_is_away_after_its_reset_is_waited_for(short_dir: Path) -> None:
-    """A bootloader that takes its time, and comes back as an application with other numbers."""
+    """A slow bootloader returns as an application with another USB id."""
 
     def reset(udev: FakeUdev, busnum: int, devnum: int) -> None:
         del busnum, devnum

@@ -1,4 +1,4 @@
-"""Two hundred kubelet restarts, each at another moment: nothing is lost, nothing piles up."""
+"""Two hundred kubelet restarts, each at another moment: nothing is lost and nothing leaks."""
 
 import asyncio
 import gc
@@ -20,16 +20,16 @@ OTHER_RULE = FTDI_RULE.replace("ftdi", "other").replace("0403", "10c4")
 
 RESTARTS = 200
 
-#: What is compared is what is there after so many restarts and at the end.
+#: The restarts after which the first measurement is taken; the second is taken at the end.
 WARM = 40
 
-#: Where a registration can be when its kubelet goes away.
+#: How far a registration can be when its kubelet goes away.
 REGISTERING = (Point.DIAL, Point.OPTIONS, Point.ANSWER, Point.LIST)
 ALLOCATING = (Point.PREFERRED, Point.ALLOCATE, Point.ALLOCATED)
 
 
 def footprint() -> dict[str, int]:
-    """What must not grow: descriptors, threads, and objects that somebody holds on to."""
+    """The figures that must not grow: descriptors, threads, and live objects."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -43,7 +43,7 @@ def resident_kib() -> int:
 
 
 async def restart_while_registering(kubelet: Kubelet, point: Point) -> None:
-    """The kubelet goes away when a registration has come so far, and comes back."""
+    """Restart the kubelet when a registration has reached this point."""
     with kubelet.faults.hold(point) as gate:
         await kubelet.stop()
         await kubelet.start(readmit=False)
@@ -53,7 +53,7 @@ async def restart_while_registering(kubelet: Kubelet, point: Point) -> None:
 
 
 async def restart_while_allocating(scene: Scene, point: Point) -> None:
-    """The kubelet goes away in the middle of admitting a pod."""
+    """Restart the kubelet while it admits a pod."""
     kubelet = scene.kubelet
     with kubelet.faults.hold(point) as gate:
         admission = asyncio.ensure_future(scene.admit())
@@ -69,7 +69,7 @@ async def restart_while_allocating(scene: Scene, point: Point) -> None:
 
 @both_generations
 @pytest.mark.timeout_s(300)
-async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothing_piles_up(
+async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothing_leaks(
     short_dir: Path, generation: Generation
 ) -> None:
     rng = random.Random(7)  # noqa: S311  (for phases that anybody may guess)
@@ -106,7 +106,7 @@ async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothin
         after, grown = footprint(), resident_kib() - resident
         assert after["threads"] <= before["threads"]
         assert after["descriptors"] <= before["descriptors"]
-        # Every attempt is kept for the test to look at; nothing else may stay.
+        # The test keeps every attempt; nothing else may stay.
         assert after["objects"] - before["objects"] < 20 * (RESTARTS - WARM), (before, after)
         assert grown < 8192, f"{grown} KiB more after {RESTARTS - WARM} restarts"
         failed = {attempt.answer for attempt in scene.kubelet.registrations}
@@ -115,10 +115,10 @@ async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothin
 
 @both_generations
 @pytest.mark.parametrize("point", REGISTERING)
-async def test_a_kubelet_that_goes_away_in_the_middle_of_a_registration_ends_nothing(
+async def test_a_kubelet_that_goes_away_during_a_registration_does_not_end_the_daemon(
     short_dir: Path, generation: Generation, point: Point
 ) -> None:
-    """Grpc calls a Register cancelled whose channel is closed; that was taken for our own end once."""
+    """Grpc reports a Register as cancelled when its channel closes; that must not look like our own end."""
     async with a_scene(short_dir, a_usb_serial(0), generation=generation, pauses=SHORT_PAUSES) as scene:
         for _ in range(5):
             await restart_while_registering(scene.kubelet, point)
@@ -135,7 +135,7 @@ async def test_a_stream_that_ends_before_it_was_open_is_followed_by_another_regi
         for _ in range(3):
             scene.kubelet.faults.end_streams(FTDI)
             await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
-            # As soon as the next one is there, before a byte of it is sent.
+            # As soon as the next stream opens, before a byte of it is sent.
             await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 1)
             scene.kubelet.faults.end_streams(FTDI)
         await scene.until_allocatable(1)
@@ -149,7 +149,7 @@ async def test_after_a_reboot_with_the_daemon_first_every_pod_runs_with_its_own_
 
     names = [(f"S{number}", f"1.{number + 1}") for number in range(count)]
     sticks = [a_usb_serial(number, serial=each, port=port) for number, (each, port) in enumerate(names)]
-    # The kernel names them in another order after it.
+    # After the reboot the kernel names them in another order.
     renamed = [
         a_usb_serial(count - 1 - number, serial=each, port=port) for number, (each, port) in enumerate(names)
     ]
@@ -173,10 +173,10 @@ async def test_after_a_reboot_with_the_daemon_first_every_pod_runs_with_its_own_
 
 
 @both_generations
-async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_the_devices_of_before(
+async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_devices_with_the_same_ids(
     short_dir: Path, generation: Generation
 ) -> None:
-    """The kubelet ends the old pods itself, with nobody to ask; whoever replaces them finds the same ids."""
+    """The kubelet fails the old pods before the plugin registers; their replacements find the same ids."""
     async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
         await scene.until_allocatable(1)
         old = await scene.admit()
@@ -191,10 +191,10 @@ async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_the_devices_of
 
 @both_generations
 @pytest.mark.parametrize("number", [0, 9], ids=["same name", "new name"])
-async def test_a_device_that_comes_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
+async def test_a_device_that_appears_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
     short_dir: Path, generation: Generation, number: int
 ) -> None:
-    """The kubelet rejects its pod meanwhile, since what it was given is not healthy; nothing crashes."""
+    """Until then the kubelet rejects its pod, because the device is Unhealthy; nothing crashes."""
     async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
         await scene.until_allocatable(1)
         old = await scene.admit()
@@ -207,7 +207,7 @@ async def test_a_device_that_comes_long_after_a_reboot_has_its_id_and_was_listed
         assert scene.kubelet.allocatable[FTDI] == 0
         await scene.kubelet.readmit()
         assert (old.phase, old.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
-        # It may never come; when it does, it is nobody else.
+        # When it returns, it has the same id.
         scene.plug(a_usb_serial(number))
         await scene.until_allocatable(1)
         new = await scene.admit(name="new")

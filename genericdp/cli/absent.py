@@ -12,7 +12,8 @@ from genericdp.core.explain.near_misses import NearMiss, near_misses, wants
 from genericdp.core.explain.query import Sought
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.offer import Device, Refusal
+from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.resource import Resource
 
 _USB_PORT = re.compile(r"(\S+) usb\d* (\S+)")
@@ -40,10 +41,10 @@ class Absent:
 
 def of_sought(sought: Sought, nodes: Sequence[UdevDevice], machine: Machine) -> Absent:
     """What is looked for by what it is, and not there."""
-    resources = [each for each in machine.claims.resources if sought.is_asked_for_by(each)]
+    resources = [each for each in machine.resources if sought.is_asked_for_by(each)]
     known = sought.remembered(machine.memory, machine.settings.domain)
     names = {each.resource for each in known} - {each.name for each in resources}
-    resources += [each for each in machine.claims.resources if each.name in names]
+    resources += [each for each in machine.resources if each.name in names]
     return Absent(
         f"no {sought} is plugged in",
         similar=tuple(sought.similar(nodes)),
@@ -57,7 +58,7 @@ def of_device(device: Device, machine: Machine) -> Absent:
     name = machine.memory.devices[device.id].resource
     return Absent(
         f"{device.id} is not there: {device.reason or 'it is unplugged'}",
-        waiting=_waiting([each for each in machine.claims.resources if each.name == name], machine),
+        waiting=_waiting([each for each in machine.resources if each.name == name], machine),
         remembered=((name, device),),
     )
 

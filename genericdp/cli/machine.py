@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory, build
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.memory import Memory
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Problem
@@ -27,7 +29,8 @@ class Machine:
     """One look at the machine.
 
     devices    every udev device by its sys path
-    claims     the rules, ready to be asked about one of the devices
+    resources  the rules, in file order
+    claims     which of them takes which device
     inventory  what the daemon would offer; unplugged devices that it remembers included
     memory     what it remembers, those of resources that are gone from the rules included
     problems   what is wrong with the rule files
@@ -36,6 +39,7 @@ class Machine:
 
     settings: Settings
     devices: Mapping[str, UdevDevice]
+    resources: tuple[Resource, ...]
     claims: Claims
     inventory: Inventory
     memory: Memory = field(default_factory=Memory)
@@ -58,12 +62,9 @@ def machine_of(
     memory: Memory | None = None,
 ) -> Machine:
     """What these rules make of these devices, with what the daemon remembers."""
-    known = memory or Memory()
-    claims = Claims(resources)
-    built = build(claims, devices, settings.domain, ties=known.ties, known_ports=known.known_ports)
-    # Nothing is forgotten by looking: nobody is asked who holds what.
-    inventory, after = remember(built, known, time.time(), held=None)
-    return Machine(settings, devices, claims, inventory, after)
+    builder = Builder(resources, settings.domain)
+    inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
+    return Machine(settings, devices, resources, builder.claims, inventory, after)
 
 
 def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine:

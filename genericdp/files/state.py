@@ -18,6 +18,7 @@ from typing import Any
 
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 
@@ -119,6 +120,7 @@ def _render(memory: Memory) -> dict[str, Any]:
                 "hub": known.device.hub,
                 "numa": known.device.numa,
                 "links": sorted(known.device.links),
+                "spots": [list(spot) for spot in known.device.spots],
             }
             for id_, known in memory.devices.items()
         },
@@ -158,6 +160,7 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
         unit=_text(entry["unit"]),
         port=_text(entry["port"]),
         hub=_text(entry["hub"]),
+        spots=tuple(Spot(*map(_text, spot)) for spot in entry.get("spots", ())),
     )
     return Remembered(_name(entry["resource"]), device)
 

@@ -9,6 +9,7 @@ import pytest
 
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
@@ -20,7 +21,15 @@ MEMORY = Memory(
     devices={
         "ftdi_A5": Remembered(
             "example.com/ftdi",
-            Device("ftdi_A5", links=("ftdi_A5",), numa=1, unit="ftdi_A5", port=PORT, hub=f"{PORT[:-2]}"),
+            Device(
+                "ftdi_A5",
+                links=("ftdi_A5",),
+                numa=1,
+                unit="ftdi_A5",
+                port=PORT,
+                hub=f"{PORT[:-2]}",
+                spots=(Spot(PORT, "A5\udcff", "if00"),),
+            ),
         ),
         "modem_7": Remembered(
             "example.com/modem",
@@ -55,6 +64,7 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
                 unit=known.device.unit,
                 port=known.device.port,
                 hub=known.device.hub,
+                spots=known.device.spots,
             ),
             # Its grace begins anew.
             absent_since=None,
@@ -179,6 +189,8 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
         ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is no name\")"),
         ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is no link name\")"),
         ({"links": [7]}, "TypeError('7 is no text')"),
+        ({"spots": [["p", "s", 7]]}, "TypeError('7 is no text')"),
+        ({"spots": [7]}, "TypeError(\"'int' object is not iterable\")"),
         ({"resource": None}, "TypeError('None is no text')"),
         ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is no name\")"),
     ],
@@ -191,6 +203,12 @@ def test_an_entry_that_cannot_be_ours_is_not_believed(
     with pytest.raises(GenericdpError) as broken:
         state.load()
     assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
+
+
+def test_a_file_from_before_spots_were_saved_is_read(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {"a": GOOD}}))
+    assert state.load().devices["a"].device.spots == ()
 
 
 def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ import grpc
 import grpc.aio
 import pytest
 
+from genericdp.core.allocate import Allocation, DeviceSpec, MountSpec
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
+from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset, answer_of
 from tests.scenes.answering import a_grpc_server
 
 NAME = "example.com/ftdi"
@@ -172,6 +173,22 @@ async def test_allocate_answers_with_the_link_as_host_path(short_dir: Path) -> N
         )
         assert await stub.Allocate(ask_for("ftdi_A")) == answer
         assert allocated == [Allocated(NAME, ("ftdi_A",))] * 2
+
+
+def test_every_field_of_an_answer_is_filled_from_an_allocation() -> None:
+    answer = answer_of(
+        Allocation(
+            devices=(DeviceSpec("/dev/a", "/dev/genericdp/a", "rw"),),
+            mounts=(MountSpec("/cal", "/srv/cal", read_only=True),),
+            envs={"A": "a"},
+            annotations={"note": "b"},
+            cdi_devices=("vendor.example/x=all",),
+        )
+    )
+    messages = (answer, answer.devices[0], answer.mounts[0], answer.cdi_devices[0])
+    for message in messages:
+        filled = {field.name for field, _ in message.ListFields()}
+        assert filled == {field.name for field in message.DESCRIPTOR.fields}
 
 
 async def test_an_unknown_id_is_an_error_that_names_it(short_dir: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_starter_file_offers_whatever_it_does_not_leave_out_and_no_rule_took(
     devices = talking(booted(units, boot), words)
     present, claims = Present(devices, DOMAIN), Claims(resources)
 
-    started = starter(present, claims)
+    started = starter(present, resources, claims)
 
     offers = offers_of(started.text, devices)
     offered = {node.path for offer in offers for device in offer.devices for node in device.nodes}

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from genericdp import usb
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon

@@ -21,8 +21,8 @@ from genericdp.cli.verbs.explain import described
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.opinion import explain
 from genericdp.core.explain.query import Sought
+from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.offer import Refusal
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.suggestion import Present
 from genericdp.core.suggest.suggestion import suggest as suggested

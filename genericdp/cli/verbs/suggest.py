@@ -65,12 +65,10 @@ def run(
     output = Output(sys.stdout)
     present = Present(machine.devices, machine.settings.domain)
     if device is None:
-        document = starter(present, machine.claims)
+        document = starter(present, machine.resources, machine.claims)
         show(document.text, output) if not json else output.json({"text": document.text})
         return machine.say_reservations(Output(sys.stderr))
-    suggestion = suggest(
-        subject(device, machine), present, taken=taken_by(machine.claims.resources), by_itself=node
-    )
+    suggestion = suggest(subject(device, machine), present, taken=taken_by(machine.resources), by_itself=node)
     if json:
         output.json(as_json(suggestion, machine))
     else:

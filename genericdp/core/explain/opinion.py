@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
 from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import EVERYTHING, NodeTable, Resource
@@ -70,7 +70,8 @@ class Explanation:
 def explain(subject: UdevDevice, claims: Claims, inventory: Inventory) -> Explanation:
     """What becomes of a udev device, and why."""
     takers = [claim.resource for claim in claims.on(subject)]
-    opinions = [opinion(resource, subject, takes=resource in takers) for resource in claims.resources]
+    resources = [offer.resource for offer in inventory.offers.values()]
+    opinions = [opinion(resource, subject, takes=resource in takers) for resource in resources]
     # Sorted is stable: what is equally near stays in file order.
     opinions.sort(key=lambda each: (not each.takes, each.misses - each.holding))
     for offer in inventory.offers.values():

@@ -8,8 +8,8 @@ from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_s
 
 def near(rules: str, *nodes: UdevDevice) -> list[str]:
     """The near misses of the first resource."""
-    claims = Claims(resources_of(rules))
-    misses = near_misses(claims.resources[0], nodes, claims)
+    resources = resources_of(rules)
+    misses = near_misses(resources[0], nodes, Claims(resources))
     return [f"{miss.node.device_node} {miss}" for miss in misses]
 
 
@@ -95,8 +95,8 @@ match = { SUBSYSTEM = "tty" }
 name = "last"
 match = { SUBSYSTEM = "tty" }
 """
-    both = Claims(resources_of(rules))
-    first, last = both.resources
+    first, last = resources_of(rules)
+    both = Claims((first, last))
     assert [str(each) for each in near_misses(last, [a_usb_serial(9)], both)] == [
         "matches, but goes to example.com/first"
     ]

@@ -2,16 +2,15 @@
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.opinion import Explanation, explain, holds
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
 from genericdp.core.rules.match import Verdict
 from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.rules import MODEM_RULE
 
 
 def explained(subject: UdevDevice, rules: str, *others: UdevDevice) -> Explanation:
-    claims = Claims(resources_of(rules))
-    return explain(subject, claims, build(claims, by_sys_path(subject, *others), "example.com"))
+    builder = Builder(resources_of(rules), "example.com")
+    return explain(subject, builder.claims, builder.build(by_sys_path(subject, *others)))
 
 
 TWO_TAKERS = """
@@ -88,7 +87,7 @@ def test_a_device_that_is_taken_but_refused_says_why() -> None:
         a_fuse(), '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ngroup_by = "usb_device"\n'
     )
     assert explanation.device is None
-    assert explanation.refusal == "it hangs off no USB device, by which the rule groups"
+    assert explanation.refusal == "it does not belong to a USB device, and the rule groups by 'usb_device'"
 
 
 def test_a_match_without_conditions_holds() -> None:

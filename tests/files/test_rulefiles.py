@@ -230,7 +230,7 @@ def test_a_file_may_be_named_by_itself(directories: tuple[Path, Path]) -> None:
     assert names(load(file)) == ["a"]
 
 
-async def until(files: RuleFiles, act: Callable[[], object]) -> None:
+async def heard_when(files: RuleFiles, act: Callable[[], object]) -> None:
     """Act, and return when the watch says that something happened."""
     heard = asyncio.Event()
     close = files.watch(heard.set)
@@ -243,10 +243,10 @@ async def test_an_edit_a_new_file_and_a_removal_are_heard(directories: tuple[Pat
     usr, etc = directories
     file = write(usr / "10-a.toml", a_rule("a"))
     files = load(usr, etc)
-    await until(files, lambda: write(file, a_rule("b")))
-    await until(files, lambda: write(etc / "20-b.toml", a_rule("b")))
-    await until(files, (etc / "20-b.toml").unlink)
-    await until(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
+    await heard_when(files, lambda: write(file, a_rule("b")))
+    await heard_when(files, lambda: write(etc / "20-b.toml", a_rule("b")))
+    await heard_when(files, (etc / "20-b.toml").unlink)
+    await heard_when(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
 
 
 async def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
@@ -286,8 +286,8 @@ async def test_changes_without_end_are_not_waited_for(directories: tuple[Path, P
 
 async def test_a_directory_that_appears_is_heard(tmp_path: Path) -> None:
     files = load(tmp_path / "etc" / "genericdp" / "rules.d")
-    await until(files, (tmp_path / "etc").mkdir)
-    await until(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
+    await heard_when(files, (tmp_path / "etc").mkdir)
+    await heard_when(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
 
 
 async def test_a_mounted_config_map_that_changes_is_heard(tmp_path: Path) -> None:
@@ -304,6 +304,6 @@ async def test_a_mounted_config_map_that_changes_is_heard(tmp_path: Path) -> Non
         (tmp_path / "..new").symlink_to("..2")
         (tmp_path / "..new").rename(tmp_path / "..data")
 
-    await until(files, exchange)
+    await heard_when(files, exchange)
     files.reload()
     assert names(files) == ["a2"]

@@ -110,13 +110,13 @@ class Node:
 
     # The kubelet.
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def wait_until(self, condition: Callable[[], object]) -> None:
         """Return once `condition()` is true, checked after each change of the kubelet."""
         await self.kubelet.wait_until(condition, timeout_s=PATIENCE_S)
 
     async def until_offered(self, resource: str, allocatable: int) -> None:
         """Return once `allocatable` devices of a resource are Healthy."""
-        await self.until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
+        await self.wait_until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
 
     def registrations(self, resource: str) -> int:
         """The number of successful registrations of a resource."""
@@ -126,7 +126,7 @@ class Node:
 
     async def until_registered_again(self, resource: str, before: int) -> None:
         """Return once there is a successful registration beyond `before`, with one open stream."""
-        await self.until(
+        await self.wait_until(
             lambda: self.registrations(resource) > before and self.kubelet.streams(resource) == 1
         )
 
@@ -181,7 +181,7 @@ class Node:
         if await self.show("ActiveState") != "active":
             await self.run("systemctl", "start", UNIT)
         wanted = {FUSE, SCREEN, TAP}
-        await self.until(
+        await self.wait_until(
             lambda: (
                 self.kubelet.allocatable.get(FUSE) == 100
                 and wanted <= self.kubelet.capacity.keys()

@@ -338,7 +338,7 @@ class NodeMachine(RuleBasedStateMachine):
         if self.node.up:
             await self._settle()
             self.names_when_it_went_down = {place.number: unit for unit, place in self.truth.plugged.items()}
-            await (self.node.kill_daemon() if "killed" in what else self.node.stop_daemon())
+            await (self.node.kill_daemon() if "killed" in what else self.node.service.stop())
         if what in ("restarted", "killed"):
             await self._start_daemon(settle=settle)
 
@@ -354,8 +354,8 @@ class NodeMachine(RuleBasedStateMachine):
         await self._settle()
         if self.node.up and self._reachable:
             with self.node.kubelet_up_for_long():
-                await self.node.until(
-                    "a device that no pod holds is kept", self._only_held_is_kept, kubelet=True
+                await self.node.wait_until(
+                    "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                 )
                 await self._settle()
 
@@ -384,7 +384,7 @@ class NodeMachine(RuleBasedStateMachine):
     async def _reboot(self, numbers: list[int], *, daemon_first: bool) -> None:
         await self._settle()
         expected = self._recoverable() if daemon_first else []
-        await self.node.stop_daemon()
+        await self.node.service.stop()
         if self.node.kubelet.running:
             await self.node.kubelet.stop()
         places = dict(self.truth.plugged)
@@ -518,7 +518,9 @@ class NodeMachine(RuleBasedStateMachine):
             return
         await self._until_links_are_right()
         if self._reachable:
-            await self.node.until("the kubelet's lists are wrong", self._kubelet_is_right, kubelet=True)
+            await self.node.wait_until(
+                "the kubelet's lists are wrong", self._kubelet_is_right, self.node.kubelet
+            )
             self._check_lists()
             self._check_told()
         self._check_ids()

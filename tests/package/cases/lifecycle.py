@@ -99,7 +99,7 @@ async def remove_takes_the_program_and_leaves_configuration_and_links(node: Node
     pod = await node.admit(FUSE)
     links = node.links()
     await _apt("remove", "genericdp", node=node)
-    await node.until(lambda: node.kubelet.connections(FUSE) == 0)
+    await node.wait_until(lambda: node.kubelet.connections(FUSE) == 0)
     assert {path.name for path in node.kubelet.directory.glob("*.sock")} == {
         "kubelet.sock",
         "somebody-else.sock",
@@ -157,7 +157,7 @@ async def the_rpm_works_keeps_edited_settings_and_leaves_nothing_behind(node: No
     await node.until_registered_again(FUSE, before)
     assert SETTINGS.read_text().endswith(EDITED)
     await node.run("rpm", "--erase", "genericdp")
-    await node.until(lambda: node.kubelet.connections(FUSE) == 0)
+    await node.wait_until(lambda: node.kubelet.connections(FUSE) == 0)
     assert SETTINGS.with_name("genericdp.toml.rpmsave").read_text().endswith(EDITED)
     # Files that an administrator wrote stay, as usual with RPM; so do links and memory.
     kept = (str(SETTINGS.parent), str(LINKS), str(STATE))

@@ -17,7 +17,7 @@ async def a_new_rule_file_applies_at_once_and_disturbs_no_other_resource(node: N
     node.write_rules("70-more.toml", MORE.replace("= 2", "= 5"))
     await node.until_offered("genericdp.io/more", 5)
     (RULES_D / "70-more.toml").unlink()
-    await node.until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
+    await node.wait_until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
     assert (node.registrations(FUSE), await node.pid()) == (before, pid)
     assert node.kubelet.resource_health(pod, "main") == {
         FUSE: dict.fromkeys(node.kubelet.allocated(FUSE), "Healthy")
@@ -69,7 +69,7 @@ async def a_vendors_rule_file_is_replaced_and_masked_by_name(node: Node) -> None
         await node.until_offered("genericdp.io/more", 4)
         (RULES_D / "10-vendor.toml").unlink()
         (RULES_D / "10-vendor.toml").symlink_to("/dev/null")
-        await node.until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
+        await node.wait_until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
     finally:
         await node.run("rm", vendor)
 

@@ -11,7 +11,7 @@ _genericdp_nodes() {
 
 _genericdp_rules() { _files -g '*.toml(-.)' }
 
-# _genericdp_ask KIND [COMPADD-OPTION…]: candidates of genericdp itself.
+# _genericdp_ask KIND [COMPADD-OPTION…]: candidates from `genericdp complete`.
 _genericdp_ask() {
     local kind=$1 line
     local -a candidates
@@ -49,7 +49,7 @@ _genericdp() {
         'schema:what may stand in the files, for editors (JSON Schema)'
         'help:all about a verb'
     )
-    _arguments -C '(- *)--help[say what there is]' '(- *)--version[print the version]' \
+    _arguments -C '(- *)--help[show help]' '(- *)--version[print the version]' \
         '1: :->verb' '*:: :->rest' && ret=0
     case $state in
     verb) _describe -t verbs verb verbs && ret=0 ;;
@@ -58,14 +58,14 @@ _genericdp() {
         help) (( CURRENT == 2 )) && _describe -t verbs verb verbs && ret=0 ;;
         run)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
                 '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
             ;;
         check)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '--format=[for people, for programs, or as GitHub workflow commands (default\: human)]:format:(human json github)' \
                 '--json[the same as --format=json]' \
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
@@ -75,7 +75,7 @@ _genericdp() {
             ;;
         list)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '--all[also the device nodes that no rule takes]' \
                 '--json[print JSON, for programs]' \
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
@@ -84,7 +84,7 @@ _genericdp() {
             ;;
         explain)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '--serial=[the device with this serial number]:serial:_genericdp_serials' \
                 '--usb=[USB devices of this model]:vendor\:product:_genericdp_usb' \
                 '--json[print JSON, for programs]' \
@@ -95,7 +95,7 @@ _genericdp() {
             ;;
         suggest)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '--all[rules for everything that no rule takes yet]' \
                 '--node[a rule for this device node alone, not for all that belongs to it]' \
                 '--json[print JSON, for programs]' \
@@ -106,7 +106,7 @@ _genericdp() {
             ;;
         monitor)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '--touched[leave out uevents that touch no device of a resource]' \
                 '--json[print JSON, for programs]' \
                 '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
@@ -115,7 +115,7 @@ _genericdp() {
             ;;
         status)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '--watch[show it again every 2 seconds, on a terminal]' \
                 '--quiet[print only what is wrong]' \
                 '--json[print JSON, for programs]' \
@@ -123,7 +123,7 @@ _genericdp() {
             ;;
         simulate)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '*--allocate=[start a container that asks for this, and show what it gets; may be given several times]:name=count:_genericdp_assignments' \
                 '--runtime=[the container runtime'\''s ways]:runtime:(containerd cri-o)' \
                 '--for=[end after so long instead of at Ctrl-C]:seconds: ' \
@@ -134,7 +134,7 @@ _genericdp() {
             ;;
         schema)
             _arguments -S \
-                '(- *)--help[say what there is]' \
+                '(- *)--help[show help]' \
                 '1:file:(rules settings)' && ret=0
             ;;
         esac

@@ -16,9 +16,10 @@ from generate.verbs import Option, Verb, verbs
 from genericdp import RELEASED, VERSION
 from genericdp.cli.main import STATUSES
 from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_DOCS
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.scalars import FORM_DOCS
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.pattern import FORM_DOCS
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.template import FIELDS
 
 PAGES = Path(__file__).parent / "pages"

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from genericdp import log
 from genericdp.cli.output import Output, Style, Styled
-from genericdp.core.reading.source import nearest
 from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.words import nearest
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import (

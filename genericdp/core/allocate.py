@@ -18,7 +18,8 @@ from typing import TypeVar
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.rules.resource import Resource, env_names
+from genericdp.core.rules.name import env_names
+from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
 
 

@@ -18,7 +18,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.rules.resource import env_names
+from genericdp.core.rules.name import env_names
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.inventories import inventory_of
 

@@ -17,6 +17,7 @@ from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset, answer_of
+from tests.scenes.answering import a_grpc_server
 
 NAME = "example.com/ftdi"
 
@@ -37,13 +38,12 @@ def an_offer(*devices: Device, resource: Resource | None = None) -> Offer:
 
 @asynccontextmanager
 async def served(plugin: Plugin, directory: Path) -> AsyncIterator[api.DevicePluginStub]:
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((api.device_plugin_handler(plugin),))
-    server.add_insecure_port(f"unix:{directory}/p.sock")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"unix:{directory}/p.sock") as channel:
+    path = directory / "p.sock"
+    async with (
+        a_grpc_server(path, api.device_plugin_handler(plugin)),
+        grpc.aio.insecure_channel(f"unix:{path}") as channel,
+    ):
         yield api.DevicePluginStub(channel)
-    await server.stop(grace=None)
 
 
 async def no_reset(bus: int, device: int) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.rules.resource import Resource, why_not_a_resource_name
+from genericdp.core.rules.name import why_not_a_resource_name
+from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, suggest
 from genericdp.errors import GenericdpError

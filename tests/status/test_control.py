@@ -12,7 +12,8 @@ from genericdp.status import broadcast, control
 from genericdp.status.broadcast import Broadcast
 from genericdp.status.control import Control
 from genericdp.status.protocol import SOCKET
-from tests.scenes.asking import answer_to, connected, until
+from tests.scenes.asking import answer_to, connected
+from tests.scenes.waiting import until
 
 #: When everything happens, and how an event says it.
 NOW = 0.125

@@ -11,10 +11,8 @@ from genericdp.kubelet.api import deviceplugin as api
 from genericdp.status import recorder
 from genericdp.status.recorder import Recorder
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below
-
-FTDI = "example.com/ftdi"
-RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene
 
 
 class RefusedError(Exception):
@@ -55,25 +53,23 @@ def test_a_silence_is_logged_and_reported_in_the_same_words(caplog: pytest.LogCa
 
 
 async def test_a_refused_allocation_is_counted_under_its_true_reason(short_dir: Path) -> None:
-    settings, stick = settings_below(short_dir), a_usb_serial(0)
-    with a_machine() as machine:
-        machine.plug(stick)
-        async with a_daemon(machine, FixedRules(RULES), settings):
-            pass
-        machine.unplug(stick)
-        async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-            plugin = daemon.plugins.plugins[FTDI]
-            refusals = []
-            for id_ in ("ftdi_A50285BI", "ftdi_other"):
-                asked = [api.ContainerAllocateRequest(devices_ids=[id_])]
-                with pytest.raises(RefusedError) as refused:
-                    await plugin.Allocate(api.AllocateRequest(container_requests=asked), Context())  # type: ignore[arg-type]
-                refusals.append(str(refused.value))
-            assert refusals == [
-                f"device 'ftdi_A50285BI' of {FTDI} is unplugged; plug it in again",
-                f"{FTDI} has no device 'ftdi_other'",
-            ]
-            assert daemon.recorder.history.refusals.by_kind == {
-                (FTDI, RefusalReason.UNPLUGGED.value): 1,
-                (FTDI, RefusalReason.UNKNOWN.value): 1,
-            }
+    stick = a_usb_serial(0)
+    async with a_scene(short_dir, stick, kubelet_runs=False) as scene:
+        await scene.service.stop()
+        scene.unplug(stick)
+        await scene.service.start()
+        plugin = scene.daemon.plugins.plugins[FTDI]
+        refusals = []
+        for id_ in ("ftdi_A50285BI", "ftdi_other"):
+            asked = [api.ContainerAllocateRequest(devices_ids=[id_])]
+            with pytest.raises(RefusedError) as refused:
+                await plugin.Allocate(api.AllocateRequest(container_requests=asked), Context())  # type: ignore[arg-type]
+            refusals.append(str(refused.value))
+        assert refusals == [
+            f"device 'ftdi_A50285BI' of {FTDI} is unplugged; plug it in again",
+            f"{FTDI} has no device 'ftdi_other'",
+        ]
+        assert scene.daemon.recorder.history.refusals.by_kind == {
+            (FTDI, RefusalReason.UNPLUGGED.value): 1,
+            (FTDI, RefusalReason.UNKNOWN.value): 1,
+        }

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from genericdp.files.rulefiles import read_settings
+from genericdp.files.settings import read_settings
 from genericdp.simulator import Container, Kubelet, Pod
 from tests.udev.gadgets import Gadget, serial_dongle
 from tests.udev.testbed import Testbed

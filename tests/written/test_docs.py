@@ -11,8 +11,9 @@ from genericdp.cli.main import VERBS
 from genericdp.cli.verbs.monitor import WORDS
 from genericdp.core.hint import Deafness, RescanCause, Resync, Uevent
 from genericdp.core.reading.parse import parse_rules, parse_settings
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.match import USB_ATTRIBUTES
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.status import events

@@ -12,8 +12,9 @@ import pytest
 from generate.files import ROOT
 from genericdp.cli.main import STATUSES, VERBS, parser_of
 from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_KEYS
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.template import FIELDS
 
 PAGES = sorted((ROOT / "man").iterdir())

@@ -5,6 +5,7 @@ from genericdp.core.explain.opinion import Explanation, explain, holds
 from genericdp.core.inventory.build import Builder
 from genericdp.core.rules.match import Verdict
 from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.rules import MODEM_RULE
 
 
 def explained(subject: UdevDevice, rules: str, *others: UdevDevice) -> Explanation:
@@ -64,23 +65,9 @@ match = { SUBSYSTEM = "misc" }
     assert [opinion.misses for opinion in explanation.opinions] == [0, 1, 1, 2]
 
 
-MODEM = """
-[[resource]]
-name = "modem"
-match = { usb = { vendor = "2c7c" } }
-group_by = "usb_device"
-[[resource.node]]
-match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
-container_path = "/dev/modem-at"
-[[resource.node]]
-match = { SUBSYSTEM = "usbmisc" }
-container_path = "/dev/modem-qmi"
-"""
-
-
 def test_a_node_that_no_node_table_takes_is_not_taken() -> None:
     usb, first, _, third, control = a_modem()
-    explanation = explained(first, MODEM, usb, third, control)
+    explanation = explained(first, MODEM_RULE, usb, third, control)
     (opinion,) = explanation.opinions
     assert not opinion.takes
     assert holds(opinion.match)
@@ -90,7 +77,7 @@ def test_a_node_that_no_node_table_takes_is_not_taken() -> None:
 
 def test_a_part_of_a_device_is_explained_by_the_whole_device() -> None:
     usb, _, _, third, control = a_modem()
-    explanation = explained(third, MODEM, usb, control)
+    explanation = explained(third, MODEM_RULE, usb, control)
     assert explanation.device is not None
     assert [node.path for node in explanation.device.nodes] == ["/dev/ttyUSB3", "/dev/cdc-wdm0"]
 

@@ -1,4 +1,4 @@
-"""What containerd and CRI-O with runc make of device specs, on real nodes and links."""
+"""How containerd and CRI-O with runc turn device specs into nodes, tried on real nodes and links."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SPEC = "failed to generate container spec: failed to generate spec: "
 
 
 def config(*devices: tuple[str | Path, str, str], **more: object) -> ContainerConfig:
-    """A request with devices (host path, container path, permissions)."""
+    """A request for devices: (host path, container path, permissions) each."""
     return ContainerConfig(
         devices=tuple(RequestedDevice(str(host), inside, rwm) for host, inside, rwm in devices),
         **more,  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def test_links_of_any_shape_are_followed_at_each_creation(
 
 
 @BOTH
-def test_a_link_that_points_at_itself_refuses_the_container(runtime: Runtime, tmp_path: Path) -> None:
+def test_a_link_that_points_at_itself_prevents_the_creation(runtime: Runtime, tmp_path: Path) -> None:
     link = tmp_path / "gone"
     link.symlink_to("gone")
     assert error(runtime, config((link, "/dev/x", "rw"))) == (
@@ -94,7 +94,7 @@ def test_a_link_that_points_at_itself_refuses_the_container(runtime: Runtime, tm
 
 
 @pytest.mark.parametrize("what", ["missing", "dangling"])
-def test_containerd_refuses_what_is_missing(what: str, tmp_path: Path) -> None:
+def test_containerd_refuses_a_missing_path(what: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     if what == "dangling":
         path.symlink_to(tmp_path / "nothing")
@@ -105,7 +105,7 @@ def test_containerd_refuses_what_is_missing(what: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["missing", "dangling", "regular file"])
-def test_crio_silently_starts_without_what_is_no_device(what: str, tmp_path: Path) -> None:
+def test_crio_silently_starts_without_a_path_that_is_not_a_device(what: str, tmp_path: Path) -> None:
     path = tmp_path / "x"
     if what == "dangling":
         path.symlink_to(tmp_path / "nothing")
@@ -128,20 +128,20 @@ def test_containerd_copies_the_mode_and_crio_does_not(mknod: Callable[..., Path]
 
 
 @BOTH
-def test_a_block_device_stays_one(runtime: Runtime, mknod: Callable[..., Path]) -> None:
+def test_a_block_device_stays_a_block_device(runtime: Runtime, mknod: Callable[..., Path]) -> None:
     assert one(runtime, mknod("disk", stat.S_IFBLK, (7, 99))).kind == "b"
 
 
 @BOTH
-def test_the_owner_follows_the_security_context_only_when_told(runtime: Runtime) -> None:
+def test_the_owner_follows_the_security_context_only_with_the_setting(runtime: Runtime) -> None:
     request = config(("/dev/null", "/dev/x", "rw"), run_as_user=1000)
     assert create(runtime, request).nodes[0].uid == 0
     (node,) = create(replace(runtime, device_ownership=True), request).nodes
-    assert (node.uid, node.gid) == (1000, 0), "only what is given and not 0"
+    assert (node.uid, node.gid) == (1000, 0), "only ids that are set and not 0"
 
 
 @BOTH
-def test_a_directory_gives_what_is_in_it_but_no_links(
+def test_a_directory_gives_its_device_nodes_but_not_its_links(
     runtime: Runtime, mknod: Callable[..., Path], tmp_path: Path
 ) -> None:
     mknod("dir/a")
@@ -165,7 +165,7 @@ def test_containerd_skips_consoles_fifos_and_pts_below_a_directory(
 
 
 @BOTH
-def test_an_empty_directory_gives_nothing_and_no_error(runtime: Runtime, tmp_path: Path) -> None:
+def test_an_empty_directory_gives_no_nodes_and_no_error(runtime: Runtime, tmp_path: Path) -> None:
     assert create(runtime, config((tmp_path, "/dev/d", "rw"))).nodes == ()
 
 
@@ -195,7 +195,9 @@ def test_with_cgroup_1_permissions_of_unknown_letters_only_are_an_error() -> Non
 
 
 @BOTH
-def test_of_two_devices_at_one_path_the_first_wins_and_an_image_file_wins_over_both(runtime: Runtime) -> None:
+def test_of_two_devices_at_one_path_the_first_wins_and_a_file_of_the_image_wins_over_both(
+    runtime: Runtime,
+) -> None:
     both = (("/dev/null", "/dev/x", "rw"), ("/dev/zero", "/dev/x", "rw"))
     (node,) = create(runtime, config(*both)).nodes
     assert node.minor == 3
@@ -203,7 +205,7 @@ def test_of_two_devices_at_one_path_the_first_wins_and_an_image_file_wins_over_b
 
 
 @BOTH
-def test_container_paths_are_taken_from_the_root_and_ptmx_is_left_alone(runtime: Runtime) -> None:
+def test_container_paths_are_relative_to_the_root_and_ptmx_is_skipped(runtime: Runtime) -> None:
     assert one(runtime, "/dev/null", "dev/x").container_path == "/dev/x"
     assert create(runtime, config(("/dev/null", "/dev/ptmx", "rw"))).nodes == ()
     below_a_file = config(("/dev/null", "/etc/file/x", "rw"), image_files=frozenset({"/etc/file"}))
@@ -241,7 +243,7 @@ def test_in_a_user_namespace_runc_binds_the_hosts_container_path(
 
 
 @BOTH
-def test_in_a_user_namespace_runc_cannot_rename(runtime: Runtime) -> None:
+def test_in_a_user_namespace_runc_cannot_rename_a_device(runtime: Runtime) -> None:
     renamed = config(("/dev/null", "/dev/gdp-renamed", "rw"), user_namespace=True)
     assert error(runtime, renamed) == (
         "mount /dev/gdp-renamed:/dev/gdp-renamed (via /proc/self/fd/8), flags: 0x1000: "
@@ -252,7 +254,7 @@ def test_in_a_user_namespace_runc_cannot_rename(runtime: Runtime) -> None:
 
 
 @BOTH
-def test_in_a_user_namespace_a_rename_onto_another_device_shows_that_one_without_access(
+def test_in_a_user_namespace_renaming_onto_another_device_shows_that_one_without_access(
     runtime: Runtime,
 ) -> None:
     (node,) = create(runtime, config(("/dev/null", "/dev/zero", "rw"), user_namespace=True)).nodes
@@ -273,7 +275,7 @@ def test_a_missing_mount_source_becomes_a_directory_and_a_linked_one_is_followed
     missing, linked = create(runtime, request).mounts
     assert (missing.made_directory, missing.read_only) == (True, True)
     assert (linked.host_path, linked.made_directory) == (str(tmp_path), False)
-    assert not (tmp_path / "missing").exists(), "the simulator only looks"
+    assert not (tmp_path / "missing").exists(), "the simulator creates nothing"
 
 
 @BOTH
@@ -311,7 +313,7 @@ def test_a_cdi_device_is_looked_up_in_its_spec_file(runtime: Runtime, tmp_path: 
 
 
 @BOTH
-def test_cdi_follows_no_links(runtime: Runtime, tmp_path: Path) -> None:
+def test_cdi_does_not_follow_links(runtime: Runtime, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("/dev/null")
     cdi_spec(tmp_path / "cdi", str(link))

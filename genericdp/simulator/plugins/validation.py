@@ -1,4 +1,4 @@
-"""Which resource names and API versions a kubelet accepts (kubelet 1.36, `Register`).
+"""The checks of Register: which resource names and API versions a kubelet accepts (kubelet 1.36).
 
 The rules of this file:
 
@@ -15,7 +15,7 @@ _NAME = re.compile(r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 
 
 def registration_error(version: str, resource: str) -> str | None:
-    """The text with which Register refuses, or None."""
+    """The text of Register's refusal, or None."""
     if version != _SUPPORTED:
         return (
             f'requested API version "{version}" is not supported by kubelet. '
@@ -27,10 +27,10 @@ def registration_error(version: str, resource: str) -> str | None:
 
 
 def is_extended_resource_name(name: str) -> bool:
-    """Whether pods may ask for it: `pkg/apis/core/v1/helper`, `IsExtendedResourceName`."""
+    """Whether pods may request it (`pkg/apis/core/v1/helper`, `IsExtendedResourceName`)."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith(_QUOTA_PREFIX):
         return False
-    # It has to be a qualified name as a quota too, which takes nine characters from the domain.
+    # The name with "requests." in front, as quotas use it, must be qualified too: 9 characters less.
     parts = f"{_QUOTA_PREFIX}{name}".split("/")
     if len(parts) != 2:
         return False

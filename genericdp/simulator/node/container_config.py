@@ -1,10 +1,10 @@
-"""From the plugins' cached answers to what the kubelet asks the runtime for.
+"""The kubelet's request to the container runtime, merged from the plugins' cached answers.
 
 The rules of this file:
 
-* Several resources of one container are merged in random order, the first one wins on an equal key
-  or path (kubelet 1.36, `deviceRunContainerOptions`); so names and paths had better differ.
-* Envs of the pod win over envs of plugins.
+* The resources of a container are merged in random order, and the first one wins on an equal key or
+  path (kubelet 1.36, `deviceRunContainerOptions`). Plugins should therefore use distinct names.
+* Env variables of the pod override those of plugins.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def container_config(
     *,
     user_namespace: bool = False,
 ) -> ContainerConfig:
-    """The request for one container; `responses` are in the order in which they win."""
+    """The request for one container; earlier `responses` have precedence."""
     envs: dict[str, str] = {}
     annotations: dict[str, str] = {}
     devices: dict[str, RequestedDevice] = {}

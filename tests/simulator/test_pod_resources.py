@@ -1,4 +1,4 @@
-"""The simulated PodResources API: who holds what, in which shape, and how often one may ask."""
+"""The simulated PodResources API: its answers and its rate limit."""
 
 import os
 import stat
@@ -57,7 +57,7 @@ async def test_a_list_has_one_entry_for_each_device_and_numa_node(short_dir: Pat
         await plugin.stop()
 
 
-async def test_listing_frees_what_dead_pods_held(short_dir: Path) -> None:
+async def test_list_frees_the_devices_of_dead_pods(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
@@ -69,7 +69,7 @@ async def test_listing_frees_what_dead_pods_held(short_dir: Path) -> None:
         await plugin.stop()
 
 
-async def test_allocatable_are_the_healthy_devices_without_those_of_an_empty_topology(
+async def test_get_allocatable_returns_healthy_devices_except_those_with_an_empty_topology(
     short_dir: Path,
 ) -> None:
     async with Kubelet(short_dir) as kubelet:
@@ -93,7 +93,7 @@ async def test_an_unknown_pod_is_not_found(short_dir: Path) -> None:
         assert caught.value.details() == "pod x in namespace y not found"
 
 
-async def test_ten_calls_pass_at_once_and_then_a_hundred_a_second(short_dir: Path) -> None:
+async def test_ten_calls_pass_at_once_and_then_a_hundred_per_second(short_dir: Path) -> None:
     clock = ManualClock()
     async with Kubelet(short_dir, clock=clock) as kubelet, lister(kubelet) as stub:
         for _ in range(10):

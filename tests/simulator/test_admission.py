@@ -1,4 +1,4 @@
-"""Which devices pods get, what the plugin is asked for it, and how a pod is rejected."""
+"""Admission: the devices that a pod gets, the calls that its plugin gets, the errors of a rejected pod."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.simulator import Container, Kubelet, KubeletPanicError, Phase, Pod, Point, Policy
+from genericdp.simulator import Container, Kubelet, KubeletPanicError, ManualClock, Phase, Pod, Point, Policy
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer, device
 
 OTHER = "vendor.example/other"
@@ -30,7 +30,7 @@ def outcome(pod: Any) -> tuple[Phase, str, str]:
     return pod.phase, pod.reason, pod.message
 
 
-async def test_a_pod_gets_what_its_limits_say_and_the_plugins_answer(short_dir: Path) -> None:
+async def test_a_pod_gets_as_many_devices_as_its_limits_and_the_plugins_answer(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         pod = await kubelet.admit(a_pod())
@@ -39,11 +39,11 @@ async def test_a_pod_gets_what_its_limits_say_and_the_plugins_answer(short_dir: 
         assert created is not None
         assert created.envs == {"IDS": "a"}
         assert plugin.called("Allocate") == [["a"]]
-        assert plugin.remaining is None, "a kubelet waits for Allocate for ever"
+        assert plugin.remaining is None, "Allocate has no deadline"
         await plugin.stop()
 
 
-async def test_each_container_is_a_request_of_its_own_and_zero_is_none(short_dir: Path) -> None:
+async def test_each_container_is_a_separate_call_of_allocate_and_zero_is_none(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b", "c").join(kubelet)
         await kubelet.admit(
@@ -61,7 +61,7 @@ async def test_each_container_is_a_request_of_its_own_and_zero_is_none(short_dir
         await plugin.stop()
 
 
-async def test_devices_come_in_an_order_that_only_the_seed_knows(short_dir: Path) -> None:
+async def test_the_order_of_devices_depends_on_the_seed_alone(short_dir: Path) -> None:
     async def orders(seed: int) -> list[str]:
         async with Kubelet(short_dir / str(seed), seed=seed) as kubelet:
             plugin = await SmallPlugin(*"abcdef").join(kubelet)
@@ -101,7 +101,7 @@ async def test_an_unknown_resource_is_admitted_without_devices(short_dir: Path) 
         assert kubelet.resource_health(pod, "c") == {}
 
 
-async def test_a_resource_that_the_api_server_knows_and_the_kubelet_lacks_rejects_by_the_predicate(
+async def test_a_resource_that_only_the_api_server_knows_rejects_the_pod_by_the_predicate(
     short_dir: Path,
 ) -> None:
     async with Kubelet(short_dir) as kubelet:
@@ -162,7 +162,7 @@ async def test_a_plugin_that_never_answers_allocate_is_named_by_the_watchdog(sho
             await kubelet.admit(a_pod())
         assert str(caught.value) == (
             f"{RESOURCE} has not answered Allocate in 0.05 s; "
-            "a kubelet waits for ever, and no pod of the node is admitted meanwhile"
+            "a real kubelet waits forever and admits no pod meanwhile"
         )
         await plugin.stop()
 
@@ -200,7 +200,9 @@ async def test_the_devices_of_a_dead_pod_are_freed_at_the_next_allocate_and_no_p
         await plugin.stop()
 
 
-async def test_init_containers_lend_their_devices_and_sidecars_keep_theirs(short_dir: Path) -> None:
+async def test_later_containers_reuse_the_devices_of_init_containers_but_not_those_of_sidecars(
+    short_dir: Path,
+) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin(*"abcdef", get_preferred_allocation_available=True).join(kubelet)
         plugin.on_prefer = lambda wish, _: (
@@ -228,7 +230,7 @@ async def test_init_containers_lend_their_devices_and_sidecars_keep_theirs(short
             (set(), 1),
             (init1, 2),
             (set(), 2),
-        ], "no call where the lent ones suffice"
+        ], "no call where the reused devices suffice"
         assert all(set(wish.must_include_deviceIDs) <= set(wish.available_deviceIDs) for wish in wishes)
         await plugin.stop()
 
@@ -244,7 +246,7 @@ async def test_init_containers_lend_their_devices_and_sidecars_keep_theirs(short
     ],
     ids=["all", "unknown ignored", "too few", "none", "no response"],
 )
-async def test_a_preference_is_intersected_and_filled_up(
+async def test_a_preference_is_intersected_with_the_available_devices_and_filled_up(
     short_dir: Path, preferred: list[str] | None, expected: set[str] | None
 ) -> None:
     async with Kubelet(short_dir) as kubelet:
@@ -263,7 +265,7 @@ async def test_a_preference_is_intersected_and_filled_up(
         await plugin.stop()
 
 
-async def test_of_too_many_preferred_some_are_taken(short_dir: Path) -> None:
+async def test_of_too_many_preferred_devices_only_some_are_taken(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin(*"abcdef", get_preferred_allocation_available=True).join(kubelet)
         plugin.on_prefer = lambda _wish, _context: ["a", "b", "c"]
@@ -273,7 +275,9 @@ async def test_of_too_many_preferred_some_are_taken(short_dir: Path) -> None:
         await plugin.stop()
 
 
-async def test_the_preference_is_asked_even_when_everything_is_needed(short_dir: Path) -> None:
+async def test_the_plugin_is_asked_for_its_preference_even_when_every_device_is_needed(
+    short_dir: Path,
+) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b", get_preferred_allocation_available=True).join(kubelet)
         await kubelet.admit(a_pod(2))
@@ -284,7 +288,7 @@ async def test_the_preference_is_asked_even_when_everything_is_needed(short_dir:
         await plugin.stop()
 
 
-async def test_without_the_option_no_preference_is_asked(short_dir: Path) -> None:
+async def test_without_the_option_the_plugin_is_not_asked_for_its_preference(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b").join(kubelet)
         await kubelet.admit(a_pod())
@@ -292,7 +296,7 @@ async def test_without_the_option_no_preference_is_asked(short_dir: Path) -> Non
         await plugin.stop()
 
 
-async def test_an_error_of_the_preference_rejects_the_pod(short_dir: Path) -> None:
+async def test_an_error_of_get_preferred_allocation_rejects_the_pod(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b", get_preferred_allocation_available=True).join(kubelet)
         plugin.on_prefer = lambda _wish, context: context.abort(grpc.StatusCode.INTERNAL, "oops")
@@ -318,7 +322,7 @@ async def test_a_device_that_leaves_the_list_during_allocate_crashes_the_kubelet
             await plugin.stop()
     assert str(caught.value) == (
         f"nil dereference in allocateContainerResources: 'a' of {RESOURCE} left the list "
-        "while Allocate was under way; a plugin has to list it as Unhealthy instead"
+        "during Allocate; a plugin must list it as Unhealthy instead"
     )
 
 
@@ -354,7 +358,7 @@ async def test_a_plugin_that_dies_during_allocate_rejects_the_pod(short_dir: Pat
         assert kubelet.allocated(RESOURCE) == set()
 
 
-async def test_of_equal_keys_of_two_resources_any_one_wins_and_the_pod_wins_over_both(
+async def test_of_two_resources_with_the_same_env_either_wins_and_the_pods_own_env_wins_over_both(
     short_dir: Path,
 ) -> None:
     async def envs(seed: int) -> dict[str, str]:
@@ -377,7 +381,9 @@ async def test_of_equal_keys_of_two_resources_any_one_wins_and_the_pod_wins_over
 
 
 @pytest.mark.parametrize("policy", [Policy.RESTRICTED, Policy.SINGLE_NUMA_NODE])
-async def test_a_strict_topology_policy_rejects_what_needs_two_nodes(short_dir: Path, policy: Policy) -> None:
+async def test_a_strict_topology_policy_rejects_a_pod_that_needs_two_numa_nodes(
+    short_dir: Path, policy: Policy
+) -> None:
     async with Kubelet(short_dir, policy=policy, numa_nodes=(0, 1)) as kubelet:
         plugin = await SmallPlugin(
             device("a", numa=(0,)),
@@ -396,7 +402,7 @@ async def test_a_strict_topology_policy_rejects_what_needs_two_nodes(short_dir: 
         await plugin.stop()
 
 
-async def test_devices_of_one_numa_node_go_together_under_a_topology_policy(short_dir: Path) -> None:
+async def test_under_a_topology_policy_a_container_gets_devices_of_one_numa_node(short_dir: Path) -> None:
     for seed in range(5):
         async with Kubelet(
             short_dir / str(seed), policy=Policy.BEST_EFFORT, numa_nodes=(0, 1), seed=seed
@@ -410,7 +416,7 @@ async def test_devices_of_one_numa_node_go_together_under_a_topology_policy(shor
             await plugin.stop()
 
 
-async def test_a_numa_node_of_minus_one_rejects_under_a_strict_policy(short_dir: Path) -> None:
+async def test_under_a_strict_policy_a_numa_node_of_minus_one_rejects_the_pod(short_dir: Path) -> None:
     async with Kubelet(short_dir, policy=Policy.RESTRICTED, numa_nodes=(0, 1)) as kubelet:
         plugin = await SmallPlugin(device("a", numa=(-1,))).join(kubelet)
         pod = await kubelet.admit(a_pod())
@@ -418,7 +424,7 @@ async def test_a_numa_node_of_minus_one_rejects_under_a_strict_policy(short_dir:
         await plugin.stop()
 
 
-async def test_a_held_device_that_left_the_list_crashes_the_kubelet_when_its_pod_is_admitted_again(
+async def test_a_held_device_that_left_the_list_crashes_the_kubelet_when_its_pod_is_readmitted(
     short_dir: Path,
 ) -> None:
     with pytest.raises(KubeletPanicError) as caught:  # noqa: PT012  (raised when the kubelet ends)
@@ -445,3 +451,20 @@ async def test_a_pod_that_changed_its_request_is_rejected(short_dir: Path) -> No
             f'pod "{pod.uid}" container "c" changed request for resource "{RESOURCE}" from 1 to 2'
         )
         await plugin.stop()
+
+
+async def test_a_resource_that_was_removed_while_pods_hold_it_counts_as_unregistered(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        spec = Pod("p", [Container("c", limits={RESOURCE: 1})])
+        await kubelet.admit(spec)
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        clock.advance(301)
+        kubelet.tick()
+        pod = await kubelet.admit(spec)
+        assert pod.message == (
+            f"Pod was rejected: Allocate failed due to cannot allocate unregistered device {RESOURCE}, "
+            "which is unexpected"
+        )

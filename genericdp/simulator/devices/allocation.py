@@ -1,10 +1,11 @@
-"""Which devices a container gets, and what the plugin says to it: the device manager's Allocate.
+"""The device manager's allocation of devices to containers.
 
 The rules of this file:
 
-* The steps, their order and the texts are those of kubelet 1.36 (`DM/manager.go`); where Go walks a
-  map at random, a seeded generator does, so an assumption about order is found, always the same way.
-* Whoever calls sees to it that one admission runs at a time; lists of plugins arrive meanwhile.
+* The steps, their order and the texts are those of kubelet 1.36 (`devicemanager/manager.go`). Where Go
+  iterates over a map in random order, a seeded generator shuffles, so that a plugin's assumption about
+  the order fails, and fails reproducibly.
+* The caller runs one admission at a time; lists of plugins may arrive during it.
 """
 
 import random
@@ -19,11 +20,11 @@ from genericdp.simulator.pods import Container, PodStatus
 
 _Item = TypeVar("_Item", str, tuple[str, int])
 
-#: What may be used again by later containers of a pod: resource -> ids.
+#: Devices that later containers of a pod may reuse: resource -> ids.
 Reusable = dict[str, set[str]]
 
 
-class Admission:
+class Allocator:
     """Allocates devices for the containers of pods."""
 
     def __init__(
@@ -43,11 +44,11 @@ class Admission:
     async def allocate(
         self, pod: PodStatus, container: Container, *, bypass: bool = False, hint: Hint = ANY
     ) -> None:
-        """Allocate everything that one container asks for. DeviceError fails the pod.
+        """Allocate all devices that a container requests. DeviceError fails the pod.
 
-        `bypass`: the container ran when the kubelet started, and not all pods are known yet.
+        `bypass`: the container was running when the kubelet started, and not all pods are known yet.
         """
-        # Only the pod that is being admitted has devices to use again.
+        # Only the pod that is being admitted has devices to reuse.
         reusable = self._reusable.get(pod.uid, {})
         self._reusable = {pod.uid: reusable}
         await self._allocate_container(pod, container, reusable, bypass=bypass, hint=hint)
@@ -55,16 +56,16 @@ class Admission:
             for resource, entry in self._ledger.of_container(pod.uid, container.name).items():
                 reusable.setdefault(resource, set()).update(entry.ids)
         else:
-            # A sidecar goes on running, so it keeps what it has.
+            # A sidecar keeps running, so it keeps its devices.
             for resource, entry in self._ledger.of_container(pod.uid, container.name).items():
                 reusable.setdefault(resource, set()).difference_update(entry.ids)
 
     def reusable(self, pod_uid: str, resource: str) -> set[str]:
-        """What earlier init containers of the pod have left over."""
+        """Devices that earlier init containers of the pod no longer need."""
         return set(self._reusable.get(pod_uid, {}).get(resource, ()))
 
     async def pre_start(self, pod: PodStatus, container: Container) -> None:
-        """What happens before each creation of a container; DeviceError keeps it from being created."""
+        """Do what precedes each creation of a container; DeviceError prevents the creation."""
         again = False
         for resource, count in self._shuffled(container.limits.items()):
             if not self._ledger.is_device_resource(resource) or count == 0:
@@ -76,9 +77,9 @@ class Admission:
             await self.allocate(pod, container)
 
     def responses(self, pod: PodStatus, container: Container) -> list[api.ContainerAllocateResponse]:
-        """The cached answers for a container, in the order in which they win."""
-        given = self._ledger.of_container(pod.uid, container.name)
-        return [given[resource].response for resource in self._shuffled(given)]
+        """The cached answers for a container, those with precedence first."""
+        entries = self._ledger.of_container(pod.uid, container.name)
+        return [entries[resource].response for resource in self._shuffled(entries)]
 
     async def _pre_start_resource(self, pod: PodStatus, container: Container, resource: str) -> None:
         endpoint = self._ledger.endpoints.get(resource)
@@ -130,21 +131,21 @@ class Admission:
             self._save()
 
     async def _ask(self, pod_uid: str, container: str, resource: str, chosen: set[str]) -> None:
-        """Let the plugin answer for the chosen devices, and note it down."""
+        """Ask the plugin for the chosen devices and record its answer."""
         try:
             response = await self._calls(resource).allocate(self._shuffled(chosen))
         except DeviceError:
             self._ledger.recount()
             raise
         if not response.container_responses:
-            # The devices stay allocated to nobody, until somebody recounts.
+            # The devices leak: they stay allocated to nobody until the next recount.
             raise DeviceError("no containers return in allocation response")
         listed = self._ledger.of(resource).listed
         for id_ in sorted(chosen):
             if id_ not in listed:
                 raise KubeletPanicError(
                     f"nil dereference in allocateContainerResources: '{id_}' of {resource} left the list "
-                    "while Allocate was under way; a plugin has to list it as Unhealthy instead"
+                    "during Allocate; a plugin must list it as Unhealthy instead"
                 )
         self._ledger.give(
             pod_uid, container, resource, self._shuffled(chosen), response.container_responses[0]
@@ -161,7 +162,7 @@ class Admission:
         bypass: bool,
         hint: Hint,
     ) -> set[str]:
-        """`devicesToAllocate`: the ids to ask the plugin for; empty when nothing is to be done."""
+        """`devicesToAllocate`: the ids to ask the plugin for, or an empty set when no call is needed."""
         devices = self._ledger.of(resource)
         held = self._ledger.held(pod_uid, container, resource)
         needed = required - len(held or ())
@@ -207,7 +208,7 @@ class Admission:
     async def _preferred(
         self, resource: str, available: Collection[str], must_include: Collection[str], size: int
     ) -> set[str]:
-        """What the plugin would like best; nothing when it does not offer to be asked."""
+        """The plugin's preference, or an empty set when it does not offer GetPreferredAllocation."""
         endpoint = self._endpoint(resource)
         if endpoint.options is None or not endpoint.options.get_preferred_allocation_available:
             return set()
@@ -230,14 +231,14 @@ class Admission:
         return endpoint
 
     def _shuffled(self, items: Iterable[_Item]) -> list[_Item]:
-        """The order in which Go happens to walk a map: any, but the same for the same seed."""
+        """Items in the order of a Go map: random, but the same for the same seed."""
         shuffled = sorted(items)
         self._rng.shuffle(shuffled)
         return shuffled
 
 
 class _Choice:
-    """Devices taken so far; whatever is taken counts as allocated at once."""
+    """The devices taken so far, which count as allocated at once."""
 
     def __init__(
         self, ledger: Ledger, resource: str, needed: int, shuffle: Callable[[Iterable[str]], list[str]]
@@ -249,8 +250,8 @@ class _Choice:
         self._shuffle = shuffle
 
     def take(self, ids: Iterable[str]) -> bool:
-        """Take from `ids` at random until there are enough. Whether there are."""
-        # Asked for anew each time: the books may have been recounted while the plugin was asked.
+        """Take from `ids` at random until there are enough. Returns whether there are."""
+        # Looked up every time: a recount during a call to the plugin replaces the set.
         allocated = self._ledger.allocated.setdefault(self._resource, set())
         for id_ in self._shuffle(set(ids) - self.ids):
             allocated.add(id_)

@@ -1,9 +1,9 @@
-"""The devices of one resource as the kubelet counts them: a list, a healthy and an unhealthy set.
+"""The devices of one resource as the kubelet counts them.
 
 The rules of this file:
 
-* A list replaces everything. Only the exact word "Healthy" is healthy.
-* An id that a list names twice, once healthy and once not, is in both sets and counts twice.
+* A list replaces everything. Only the exact word "Healthy" means healthy.
+* An id that a list contains twice, healthy and unhealthy, is in both sets and counts twice.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from genericdp.kubelet.api import deviceplugin as api
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`numa` is None without a topology and empty with a topology that names no node."""
+    """A listed device. `numa` is None without a topology, empty with a topology that names no node."""
 
     id: str
     health: str
@@ -22,7 +22,7 @@ class Device:
 
     @classmethod
     def from_message(cls, message: api.Device) -> "Device":
-        """What a plugin said about a device."""
+        """Convert a device of ListAndWatchResponse."""
         numa = None
         if message.topology is not None and message.HasField("topology"):
             numa = tuple(node.ID for node in message.topology.nodes)
@@ -31,21 +31,21 @@ class Device:
 
 @dataclass(slots=True)
 class ResourceDevices:
-    """What is known of one resource.
+    """The device manager's view of one resource.
 
-    `listed` outlives the sets: when a resource is removed after its grace, the kubelet forgets the sets only.
+    `listed` outlives the sets: after the grace period a kubelet forgets only the sets.
     """
 
     listed: dict[str, Device] = field(default_factory=dict)
     healthy: set[str] = field(default_factory=set)
     unhealthy: set[str] = field(default_factory=set)
-    #: Whether pods can ask for it: from the first list (or the checkpoint) until the grace is over.
+    #: Whether pods can request it: from the first list (or the checkpoint) to the end of the grace period.
     known: bool = False
-    #: Whether node capacity names it: as above, and also when a stream ended without any list.
+    #: Whether node capacity contains it: as above, and also after a stream that ended without a list.
     counted: bool = False
 
     def receive(self, devices: Iterable[Device]) -> set[str]:
-        """Take over a list. Returns the ids whose health is news (never those that have vanished)."""
+        """Replace the list. Returns the ids that are new or changed health, not those that left the list."""
         before, self.listed = self.listed, {}
         self.healthy, self.unhealthy, self.known, self.counted = set(), set(), True, True
         news = set()
@@ -58,24 +58,24 @@ class ResourceDevices:
         return news
 
     def stop(self) -> None:
-        """The plugin is gone: nothing can be allocated, everything is still counted."""
+        """Record that the plugin has gone: every device still counts, none can be allocated."""
         self.unhealthy |= self.healthy
         self.healthy = set()
         self.counted = True
 
     def restore(self) -> None:
-        """The checkpoint names the resource: known, with nothing in it until the plugin comes back."""
+        """Record that the checkpoint names the resource: known, but without devices until the first list."""
         self.known = self.counted = True
 
     def remove(self) -> None:
-        """The grace is over."""
+        """Forget the sets, as a kubelet does after the grace period."""
         self.healthy, self.unhealthy, self.known, self.counted = set(), set(), False, False
 
     @property
     def aligned(self) -> bool:
-        """Whether any device has a NUMA node, which subjects the whole resource to the topology policy."""
+        """Whether any device has a NUMA node; then the topology policy applies to the whole resource."""
         return any(device.numa for device in self.listed.values())
 
     def numa_of(self, id_: str) -> tuple[int, ...]:
-        """The NUMA nodes of a device, (-1,) without one. KeyError when it is not listed."""
+        """The NUMA nodes of a device, (-1,) if it has none. KeyError when it is not listed."""
         return self.listed[id_].numa or (-1,)

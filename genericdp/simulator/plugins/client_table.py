@@ -1,9 +1,10 @@
-"""Which connected plugin a resource belongs to: the kubelet's client table, of both generations.
+"""The kubelet's client table, which decides which connected plugin of a resource is current.
 
 The rules of this file:
 
-* Decisions only: whom to close, whether the resource has stopped, who takes over. `plugins` acts.
-* The quirks are meant: up to 1.36 the end of *any* stream of a resource disconnects the client that
+* It only decides: which client to close, which one takes over, whether the resource has stopped.
+  `lifecycle` acts.
+* The quirks are intended: up to 1.36 the end of *any* stream of a resource disconnects the client that
   is current at that moment (kubernetes issues 121994, 127803).
 """
 
@@ -13,7 +14,7 @@ from typing import Protocol
 
 
 class Generation(Enum):
-    """Kubelets differ in how they keep plugins apart."""
+    """How a kubelet tells plugins of one resource apart."""
 
     #: One client for each resource name.
     LEGACY = "<=1.36"
@@ -23,7 +24,7 @@ class Generation(Enum):
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """One registration: a resource and the socket that was named for it."""
+    """One registration: a resource and the plugin's socket."""
 
     resource: str
     socket_path: str
@@ -32,7 +33,12 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What follows when a stream ended: whom to close, who takes over, or that the resource has stopped."""
+    """What follows from the end of a stream.
+
+    close       the client to disconnect
+    promoted    the client that takes over
+    stopped     whether the resource has no client left
+    """
 
     close: Client | None = None
     promoted: Client | None = None
@@ -40,26 +46,26 @@ class Ended:
 
 
 class ClientTable(Protocol):
-    """The table as the rest of the kubelet uses it."""
+    """What both generations offer."""
 
     def add(self, client: Client) -> str | None:
-        """A registration begins. The text with which it is refused, or None."""
+        """Begin a registration. Returns the text of a refusal, or None."""
         ...
 
     def failed(self, client: Client) -> None:
-        """Connecting to it failed."""
+        """Connecting to the client failed."""
         ...
 
     def ended(self, client: Client) -> Ended:
-        """Its stream ended, for whatever reason."""
+        """The client's stream ended, for any reason."""
         ...
 
     def removed(self, resource: str, socket_path: str) -> Ended:
-        """The plugin watcher says that the socket is gone."""
+        """The plugin watcher found the socket gone."""
         ...
 
     def feeds(self, client: Client) -> bool:
-        """Whether lists of this client count."""
+        """Whether this client's lists count."""
         ...
 
 
@@ -70,12 +76,12 @@ class LegacyTable:
         self._clients: dict[str, Client] = {}
 
     def add(self, client: Client) -> str | None:
-        # An old entry is overwritten; its connection is neither closed nor told.
+        # An old entry is overwritten; its connection stays open and its plugin is not told.
         self._clients[client.resource] = client
         return None
 
     def failed(self, client: Client) -> None:
-        # By name: a failed re-registration makes the kubelet forget the plugin that still lives.
+        # By name: after a failed re-registration the kubelet forgets a plugin that is still alive.
         self._clients.pop(client.resource, None)
 
     def ended(self, client: Client) -> Ended:
@@ -92,10 +98,10 @@ class LegacyTable:
 
 
 class NewerTable:
-    """Kubelets from 1.37: several sockets of a resource live side by side, one of them is primary.
+    """Kubelets from 1.37: a resource may have several sockets side by side, one of which is primary.
 
-    Which one is primary is not promised; here it is the one that connected last, and only its lists
-    count. When it ends, the youngest survivor takes over and its last list holds.
+    Kubernetes does not specify which one is primary. Here it is the one that connected last, and only
+    its lists count. When it ends, the youngest survivor takes over and its last list counts.
     """
 
     def __init__(self) -> None:
@@ -146,5 +152,5 @@ class NewerTable:
 
 
 def table_of(generation: Generation) -> ClientTable:
-    """An empty table."""
+    """An empty table of that generation."""
     return LegacyTable() if generation is Generation.LEGACY else NewerTable()

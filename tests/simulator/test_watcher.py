@@ -1,4 +1,4 @@
-"""Joining a kubelet by a socket below plugins_registry."""
+"""Registration by a socket below plugins_registry."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ from genericdp.simulator import Kubelet, ManualClock
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 
 
-async def test_a_socket_in_the_registry_is_registered_and_told_so(short_dir: Path) -> None:
+async def test_a_socket_in_the_registry_is_registered_and_notified(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         (kubelet.plugins_registry / "deep").mkdir()
         plugin = await SmallPlugin("a").serve(kubelet.plugins_registry / "deep" / "p.sock")
@@ -28,7 +28,9 @@ async def test_hidden_sockets_are_ignored(short_dir: Path) -> None:
         await plugin.stop()
 
 
-async def test_a_wrong_name_is_told_and_tried_again_after_a_doubling_pause(short_dir: Path) -> None:
+async def test_a_plugin_with_an_invalid_name_is_notified_and_retried_with_a_doubling_back_off(
+    short_dir: Path,
+) -> None:
     clock = ManualClock()
     async with Kubelet(short_dir, clock=clock) as kubelet:
         plugin = await SmallPlugin("a", resource="foo").serve(kubelet.plugins_registry / "p.sock")
@@ -43,7 +45,7 @@ async def test_a_wrong_name_is_told_and_tried_again_after_a_doubling_pause(short
         await plugin.stop()
 
 
-async def test_an_unsupported_version_is_told(short_dir: Path) -> None:
+async def test_a_plugin_with_an_unsupported_version_is_notified(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").serve(kubelet.plugins_registry / "p.sock")
         plugin.info = pluginregistration.PluginInfo(
@@ -57,7 +59,7 @@ async def test_an_unsupported_version_is_told(short_dir: Path) -> None:
         await plugin.stop()
 
 
-async def test_after_a_lost_stream_nothing_happens_until_the_socket_is_made_again(short_dir: Path) -> None:
+async def test_after_a_lost_stream_nothing_happens_until_the_socket_is_created_again(short_dir: Path) -> None:
     clock = ManualClock()
     async with Kubelet(short_dir, clock=clock) as kubelet:
         path = kubelet.plugins_registry / "p.sock"
@@ -78,7 +80,7 @@ async def test_after_a_lost_stream_nothing_happens_until_the_socket_is_made_agai
         await again.stop()
 
 
-async def test_a_vanished_socket_disconnects_whichever_plugin_is_current(short_dir: Path) -> None:
+async def test_a_removed_socket_disconnects_whichever_plugin_is_current(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         path = kubelet.plugins_registry / "p.sock"
         watched = await SmallPlugin("a").serve(path)
@@ -106,7 +108,7 @@ async def test_a_restarted_kubelet_finds_the_socket_by_itself(short_dir: Path) -
         await plugin.stop()
 
 
-async def test_get_info_has_one_second(short_dir: Path) -> None:
+async def test_get_info_has_a_deadline_of_one_second(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = SmallPlugin("a")
         never = asyncio.Event()

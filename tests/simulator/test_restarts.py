@@ -1,4 +1,4 @@
-"""Containers, kubelets and machines that start again: what is asked anew and what comes from the cache."""
+"""Restarts of containers, kubelets and machines: what is asked again and what comes from the cache."""
 
 import asyncio
 import socket
@@ -26,12 +26,12 @@ ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])
 
 
 def null_at(path: Path | str) -> Any:
-    """An answer with a device whose host path is `path`."""
+    """An answer to Allocate whose device has the host path `path`."""
     spec = api.DeviceSpec(host_path=str(path), container_path="/dev/thing", permissions="rw")
     return lambda _ids, _context: answer(devices=[spec])
 
 
-async def test_a_container_that_restarts_gets_the_cached_answer_and_the_node_behind_the_link_now(
+async def test_a_restarted_container_gets_the_cached_answer_and_the_node_that_the_link_points_to_now(
     short_dir: Path,
 ) -> None:
     link = short_dir / "link"
@@ -52,7 +52,9 @@ async def test_a_container_that_restarts_gets_the_cached_answer_and_the_node_beh
         await plugin.stop()
 
 
-async def test_a_restart_takes_the_cached_answer_whatever_became_of_the_device(short_dir: Path) -> None:
+async def test_a_restarted_container_gets_the_cached_answer_even_without_the_device_or_its_plugin(
+    short_dir: Path,
+) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b").join(kubelet)
         pod = await kubelet.admit(ONE)
@@ -87,7 +89,9 @@ async def test_five_minutes_after_the_plugin_has_gone_its_containers_cannot_rest
         )
 
 
-async def test_running_containers_survive_a_restart_of_the_kubelet_without_any_call(short_dir: Path) -> None:
+async def test_running_containers_survive_a_kubelet_restart_without_a_call_to_the_plugin(
+    short_dir: Path,
+) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         pod = await kubelet.admit(ONE)
@@ -99,7 +103,7 @@ async def test_running_containers_survive_a_restart_of_the_kubelet_without_any_c
         await plugin.stop()
 
 
-async def test_a_container_that_does_not_run_fails_its_pod_when_the_kubelet_restarts_before_the_plugin_is_back(  # noqa: E501
+async def test_a_stopped_container_fails_its_pod_when_the_kubelet_restarts_before_the_plugin(
     short_dir: Path,
 ) -> None:
     async with Kubelet(short_dir) as kubelet:
@@ -117,7 +121,7 @@ async def test_a_container_that_does_not_run_fails_its_pod_when_the_kubelet_rest
 
 
 @pytest.mark.parametrize(("ids", "phase"), [(["a"], Phase.RUNNING), (["b"], Phase.FAILED)])
-async def test_after_a_reboot_the_plugin_has_to_be_first_and_with_the_same_ids(
+async def test_after_a_reboot_the_plugin_must_register_first_with_the_same_ids(
     short_dir: Path, ids: list[str], phase: Phase
 ) -> None:
     links = short_dir / "links"
@@ -175,7 +179,9 @@ async def test_a_lost_checkpoint_makes_the_kubelet_allocate_again_when_the_conta
         await again.stop()
 
 
-async def test_pre_start_comes_before_every_creation_with_30_seconds(short_dir: Path) -> None:
+async def test_pre_start_is_called_before_every_creation_with_a_deadline_of_30_seconds(
+    short_dir: Path,
+) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
         pod = await kubelet.admit(ONE)
@@ -187,8 +193,10 @@ async def test_pre_start_comes_before_every_creation_with_30_seconds(short_dir: 
         await plugin.stop()
 
 
-async def test_a_pod_has_one_worker_so_no_container_of_it_is_started_twice_at_once(short_dir: Path) -> None:
-    """The timer of the node comes by while an admission waits for PreStartContainer."""
+async def test_a_pod_has_one_worker_so_none_of_its_containers_is_started_twice_at_once(
+    short_dir: Path,
+) -> None:
+    """The timer fires while an admission waits for PreStartContainer."""
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
         with kubelet.faults.hold(Point.PRE_START) as gate:
@@ -204,7 +212,7 @@ async def test_a_pod_has_one_worker_so_no_container_of_it_is_started_twice_at_on
         await plugin.stop()
 
 
-async def test_a_failed_pre_start_keeps_the_container_waiting_and_is_tried_again(short_dir: Path) -> None:
+async def test_a_failed_pre_start_keeps_the_container_waiting_and_is_retried(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
         plugin.on_pre_start = lambda _ids, context: context.abort(grpc.StatusCode.UNAVAILABLE, "no 'a'")
@@ -221,7 +229,7 @@ async def test_a_failed_pre_start_keeps_the_container_waiting_and_is_tried_again
         await plugin.stop()
 
 
-async def test_a_pre_start_that_takes_more_than_30_seconds_has_failed(short_dir: Path) -> None:
+async def test_a_pre_start_that_takes_more_than_30_seconds_fails(short_dir: Path) -> None:
     clock = ManualClock()
     async with Kubelet(short_dir, clock=clock) as kubelet:
         plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
@@ -262,7 +270,7 @@ async def test_right_after_a_restart_the_kubelet_knows_no_options_and_skips_pre_
         await plugin.stop()
 
 
-async def test_pre_start_without_a_cached_allocation_can_never_be_repaired(short_dir: Path) -> None:
+async def test_pre_start_without_a_cached_allocation_fails_for_good(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
         pod = await kubelet.admit(ONE)
@@ -306,15 +314,15 @@ async def test_a_crash_leaves_a_half_written_checkpoint_beside_the_good_one(shor
         await plugin.stop()
 
 
-async def test_a_kubelet_that_does_not_run_cannot_be_asked(short_dir: Path) -> None:
+async def test_a_stopped_kubelet_cannot_admit_pods(short_dir: Path) -> None:
     kubelet = Kubelet(short_dir)
-    with pytest.raises(SimulatorError, match=r"^the kubelet does not run$"):
+    with pytest.raises(SimulatorError, match=r"^the kubelet is not running$"):
         await kubelet.admit(ONE)
     assert kubelet.pods == ()
     assert kubelet.describe() == "the kubelet is stopped"
 
 
-async def test_a_late_kubelet_socket_can_be_played(short_dir: Path) -> None:
+async def test_the_creation_of_kubelet_sock_can_be_delayed(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         await kubelet.stop()
         with kubelet.faults.hold(Point.LISTEN) as gate:
@@ -326,7 +334,9 @@ async def test_a_late_kubelet_socket_can_be_played(short_dir: Path) -> None:
         assert kubelet.socket.exists()
 
 
-async def test_a_bound_socket_refuses_until_the_kubelet_listens_and_no_event_tells(short_dir: Path) -> None:
+async def test_a_bound_socket_refuses_until_the_kubelet_listens_which_no_inotify_event_tells(
+    short_dir: Path,
+) -> None:
     async with Kubelet(short_dir) as kubelet:
         await kubelet.stop()
         with kubelet.faults.hold(Point.ACCEPT) as gate:
@@ -346,7 +356,7 @@ async def test_a_bound_socket_refuses_until_the_kubelet_listens_and_no_event_tel
         await again.stop()
 
 
-async def test_the_directory_can_go_and_come_back(short_dir: Path) -> None:
+async def test_the_directory_can_be_removed_and_created_again(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         kubelet.faults.remove_directory()
@@ -360,7 +370,7 @@ async def test_the_directory_can_go_and_come_back(short_dir: Path) -> None:
         assert again.called("ListAndWatch") == [None]
 
 
-async def test_a_deleted_socket_is_not_noticed_by_the_kubelet(short_dir: Path) -> None:
+async def test_the_kubelet_does_not_notice_a_deleted_socket(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         kubelet.faults.remove_socket()
@@ -372,7 +382,7 @@ async def test_a_deleted_socket_is_not_noticed_by_the_kubelet(short_dir: Path) -
         assert kubelet.socket.exists()
 
 
-async def test_registrations_can_be_refused_and_streams_be_broken(short_dir: Path) -> None:
+async def test_registrations_can_be_refused_and_streams_broken(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         kubelet.faults.end_streams(RESOURCE)

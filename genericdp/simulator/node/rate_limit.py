@@ -1,12 +1,12 @@
-"""The rate limit of the kubelet's PodResources server: a token bucket for everybody together."""
+"""The rate limit of the kubelet's PodResources API: one token bucket for all clients."""
 
-#: kubelet 1.36, `KL/apis/podresources`: DefaultQPS and DefaultBurstTokens.
+#: kubelet 1.36, `pkg/kubelet/apis/podresources`: DefaultQPS and DefaultBurstTokens.
 CALLS_PER_SECOND = 100.0
 BURST = 10
 
 
 class TokenBucket:
-    """Full at first; `take` says whether one more call may pass now."""
+    """A token bucket, full at first."""
 
     def __init__(self, now: float, *, rate: float = CALLS_PER_SECOND, burst: int = BURST) -> None:
         self._rate = rate
@@ -15,7 +15,7 @@ class TokenBucket:
         self._at = now
 
     def take(self, now: float) -> bool:
-        """Use one token, if there is one."""
+        """Take a token. Returns False when there is none: the call is rejected."""
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
         self._at = now
         if self._tokens < 1:

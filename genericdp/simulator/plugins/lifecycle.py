@@ -1,9 +1,9 @@
-"""The connected plugins: registered, listened to, disconnected, with the effects on the ledger.
+"""The life of connected plugins, from registration to disconnection.
 
 The rules of this file:
 
-* The client table decides whom to close; this file closes, and tells the ledger.
-* After every list the checkpoint is written, as the kubelet does.
+* The client table decides which connection to close; this file closes it and updates the ledger.
+* Every list that counts is reported to `on_list`, which writes the checkpoint as a kubelet does.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from typing import Any
 
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.ledger import Ledger
-from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import DeviceError
 from genericdp.simulator.gates import Gates, Point
-from genericdp.simulator.plugins.clients import Client, Ended, Generation, table_of
+from genericdp.simulator.plugins.client_table import Client, Ended, Generation, table_of
 from genericdp.simulator.plugins.connection import Connection
 
 
 class Plugins:
-    """The plugin side of one kubelet process."""
+    """The plugins of one kubelet process."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Plugins:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self, resource: str, socket_path: str) -> None:
-        """Take in a plugin: what Register does before it answers. DeviceError with the reason."""
+        """Connect to a plugin, as Register does before it answers. DeviceError with the reason."""
         client = Client(resource, socket_path)
         refusal = self._table.add(client)
         if refusal is not None:
@@ -65,7 +65,7 @@ class Plugins:
             options = await connection.connect()
             await self._gates.passes(Point.ANSWER)
         except BaseException:
-            # Also when the caller's deadline ends while the kubelet still dials.
+            # Also when the caller's deadline passes while the kubelet is still dialling.
             self._table.failed(client)
             self._start(self._drop(client))
             raise
@@ -75,24 +75,24 @@ class Plugins:
         self._start(self._run(client, connection))
 
     def deregister(self, resource: str, socket_path: str) -> None:
-        """The plugin watcher says that the socket is gone."""
+        """Disconnect a plugin whose socket the plugin watcher found gone."""
         self._follow(resource, self._table.removed(resource, socket_path))
 
     def streams(self, resource: str) -> int:
-        """How many ListAndWatch streams of a resource are open."""
+        """The number of open ListAndWatch streams of a resource."""
         return sum(1 for one in self._of(resource) if one.streaming)
 
     def connections(self, resource: str) -> int:
-        """How many connections to plugins of a resource are open, streaming or not."""
+        """The number of open connections to plugins of a resource, with or without a stream."""
         return len(self._of(resource))
 
     def end_streams(self, resource: str) -> None:
-        """Break every stream of a resource from our side."""
+        """Break every stream of a resource from the kubelet's side."""
         for connection in self._of(resource):
             connection.cancel_stream()
 
     async def close(self) -> None:
-        """The process ends: every connection breaks, nobody is told anything."""
+        """Break every connection without telling the plugins, as the end of the process does."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -110,7 +110,7 @@ class Plugins:
         self._on_change()
 
     def _follow(self, resource: str, ended: Ended) -> None:
-        """Do what the client table decided."""
+        """Carry out what the client table decided."""
         if ended.promoted is not None:
             survivor = self._connections[ended.promoted]
             self._ledger.endpoints[resource].calls = survivor
@@ -124,7 +124,7 @@ class Plugins:
 
     async def _drop(self, client: Client) -> None:
         connection = self._connections.get(client)
-        # Until it is dialled there is nothing to close, and the dial goes on.
+        # While it is still dialling there is nothing to close, and the dialling continues.
         if connection is not None and not connection.dialling:
             del self._connections[client]
             await connection.close()

@@ -1,10 +1,10 @@
-"""A gRPC server on a unix socket as Go's servers behave: its file outlives the process.
+"""A gRPC server whose socket file outlives the process, as a kubelet's does.
 
 The rules of this file:
 
-* The kubelet never removes its sockets, also not when it stops, and plugins live with that; gRPC's
-  C-core would unlink them. So it binds through a descriptor of the directory, and that descriptor
-  points elsewhere when the server stops.
+* A kubelet never removes its sockets, not even when it stops, and plugins have to cope with that.
+  gRPC's C-core would unlink them, so the server binds through a descriptor of the directory, and
+  redirects that descriptor elsewhere before it stops.
 """
 
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-#: The link count does not matter here, only that nothing in it is called like a socket of ours.
+#: Any directory that has no file with the name of our socket.
 _NOWHERE = "/proc/self/fdinfo"
 
 
-class ListeningServer:
-    """One server on one socket. `start` and `stop` once each."""
+class Server:
+    """One server on one socket. Call `start` and `stop` once each."""
 
     def __init__(self, *handlers: grpc.GenericRpcHandler) -> None:
         self._server = grpc.aio.server()
@@ -26,7 +26,7 @@ class ListeningServer:
         self._directory = -1
 
     async def start(self, path: Path, *, rename_from: str = "") -> None:
-        """Bind and listen. With `rename_from` it is bound under that name first, then renamed."""
+        """Bind and listen. With `rename_from`, bind under that name first, then rename to `path`."""
         self._directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
         name = rename_from or path.name
         self._server.add_insecure_port(f"unix:/proc/self/fd/{self._directory}/{name}")
@@ -35,7 +35,7 @@ class ListeningServer:
             (path.parent / rename_from).replace(path)
 
     async def stop(self) -> None:
-        """Break every connection; the socket's file stays and refuses connections from now on."""
+        """Break every connection; the socket's file stays, and connecting to it is refused."""
         if self._directory < 0:
             return
         nowhere = os.open(_NOWHERE, os.O_PATH | os.O_DIRECTORY)

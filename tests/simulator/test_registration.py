@@ -1,4 +1,4 @@
-"""How a kubelet takes plugins in: names, sockets, options, and which client it believes in."""
+"""Registration: names, sockets, options, and which client of a resource is current."""
 
 import asyncio
 import os
@@ -11,9 +11,9 @@ import grpc.aio
 import pytest
 
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.simulator import Generation, Kubelet, ManualClock, Point
+from genericdp.simulator import Container, Generation, Kubelet, ManualClock, Pod, Point
 from genericdp.simulator.devices.checkpoint import NAME
-from genericdp.simulator.plugins.names import registration_error
+from genericdp.simulator.plugins.validation import registration_error
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 
 ACCEPTED = [
@@ -57,7 +57,7 @@ def test_a_qualified_name_with_a_domain_is_accepted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_any_other_name_is_rejected(name: str) -> None:
+def test_every_other_name_is_rejected(name: str) -> None:
     assert registration_error("v1beta1", name) == f'the ResourceName "{name}" is invalid'
 
 
@@ -68,7 +68,7 @@ def test_a_domain_may_have_244_characters_because_a_quota_needs_nine() -> None:
     assert registration_error("v1beta1", f"{'.'.join(['a' * 60] * 3 + ['a' * 62])}/x") is not None
 
 
-async def test_refusals_have_the_code_unknown_and_the_kubelets_words(short_dir: Path) -> None:
+async def test_refusals_have_the_code_unknown_and_the_kubelets_text(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = SmallPlugin()
         assert await refusal(plugin, kubelet, version="v1beta2") == (
@@ -86,7 +86,7 @@ async def test_refusals_have_the_code_unknown_and_the_kubelets_words(short_dir: 
         ]
 
 
-async def test_a_registered_plugin_is_listened_to_and_counted(short_dir: Path) -> None:
+async def test_a_registered_plugin_has_one_stream_and_its_devices_count(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b").join(kubelet)
         assert kubelet.capacity == {RESOURCE: 2}
@@ -97,7 +97,7 @@ async def test_a_registered_plugin_is_listened_to_and_counted(short_dir: Path) -
         await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
 
 
-async def test_the_options_are_asked_before_register_is_answered(short_dir: Path) -> None:
+async def test_the_kubelet_asks_for_options_before_it_answers_register(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin().serve(kubelet.directory / "p.sock")
         with kubelet.faults.hold(Point.ANSWER) as gate:
@@ -111,7 +111,7 @@ async def test_the_options_are_asked_before_register_is_answered(short_dir: Path
         await plugin.stop()
 
 
-async def test_a_failure_to_give_options_fails_the_registration(short_dir: Path) -> None:
+async def test_an_error_of_get_device_plugin_options_fails_the_registration(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin().serve(kubelet.directory / "p.sock")
         plugin.on_options = lambda context: context.abort(grpc.StatusCode.UNKNOWN, "boom")
@@ -122,7 +122,7 @@ async def test_a_failure_to_give_options_fails_the_registration(short_dir: Path)
         await plugin.stop()
 
 
-async def test_a_socket_that_does_not_answer_is_dialled_for_ten_seconds(short_dir: Path) -> None:
+async def test_the_kubelet_dials_a_socket_that_does_not_answer_for_ten_seconds(short_dir: Path) -> None:
     clock = ManualClock()
     async with Kubelet(short_dir, clock=clock) as kubelet:
         registering = asyncio.create_task(refusal(SmallPlugin(), kubelet, endpoint="missing.sock"))
@@ -221,7 +221,7 @@ async def test_a_failed_registration_makes_the_kubelet_forget_the_living_plugin(
         clock.advance(11)
         await registering
         await plugin.send(kubelet, "a", "b")
-        assert kubelet.allocatable == {RESOURCE: 2}, "the forgotten stream still feeds"
+        assert kubelet.allocatable == {RESOURCE: 2}, "lists of the forgotten stream still count"
         await plugin.stop()
         await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
         assert kubelet.allocatable == {RESOURCE: 2}, "nobody marks them unhealthy"
@@ -289,7 +289,7 @@ async def test_at_its_start_the_kubelet_removes_every_socket_and_nothing_else(sh
             probe.connect(str(kubelet.socket))
 
 
-async def test_a_stopped_kubelet_leaves_its_socket_which_then_refuses(short_dir: Path) -> None:
+async def test_a_stopped_kubelet_leaves_its_socket_which_then_refuses_connections(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         for _ in range(5):
             await kubelet.stop()
@@ -301,7 +301,7 @@ async def test_a_stopped_kubelet_leaves_its_socket_which_then_refuses(short_dir:
                 probe.connect(str(kubelet.socket))
 
 
-async def test_a_restarted_kubelet_knows_the_resource_and_has_none_of_it(short_dir: Path) -> None:
+async def test_a_restarted_kubelet_knows_the_resource_but_none_of_its_devices(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)
         await kubelet.restart()
@@ -314,9 +314,28 @@ async def test_a_restarted_kubelet_knows_the_resource_and_has_none_of_it(short_d
         await again.stop()
 
 
-async def test_only_the_exact_word_healthy_is_healthy_and_ids_are_not_looked_at(short_dir: Path) -> None:
+async def test_only_the_exact_word_healthy_is_healthy_and_ids_are_not_validated(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin(api.Device(ID="", health="healthy")).join(kubelet)
         assert kubelet.capacity == {RESOURCE: 1}
         assert kubelet.allocatable == {RESOURCE: 0}
         await plugin.stop()
+
+
+async def test_devices_of_a_forgotten_plugin_stay_allocatable_but_allocating_them_fails(
+    short_dir: Path,
+) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        registering = asyncio.create_task(plugin.register(kubelet, endpoint="missing.sock"))
+        await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 2)
+        clock.advance(11)
+        await asyncio.gather(registering, return_exceptions=True)
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        assert kubelet.allocatable == {RESOURCE: 1}
+        pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
+        assert pod.message.startswith(
+            "Pod was rejected: Allocate failed due to rpc error: code = Unavailable desc = "
+        )

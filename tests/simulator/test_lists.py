@@ -1,4 +1,4 @@
-"""What a kubelet makes of the lists of a plugin, and what the API server gets to see of it."""
+"""Lists of a plugin: how the kubelet counts them, and what it publishes."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from tests.simulator.small_plugin import RESOURCE, SmallPlugin, device
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])
 
 
-async def test_each_list_replaces_the_one_before(short_dir: Path) -> None:
+async def test_each_list_replaces_the_previous_one(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin("a", "b").join(kubelet)
         await plugin.send(kubelet, "b", device("c", api.UNHEALTHY))
@@ -34,7 +34,7 @@ async def test_an_id_that_is_listed_healthy_and_unhealthy_counts_twice(short_dir
         await plugin.stop()
 
 
-async def test_an_empty_list_is_no_disconnect(short_dir: Path) -> None:
+async def test_an_empty_list_does_not_disconnect_the_plugin(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         plugin = await SmallPlugin().join(kubelet)
         assert kubelet.capacity == kubelet.allocatable == {RESOURCE: 0}
@@ -82,7 +82,7 @@ async def test_the_inotify_order_of_a_restart_is_delete_then_create(short_dir: P
 
 
 @pytest.mark.parametrize("generation", Generation)
-async def test_a_resource_is_counted_for_five_minutes_after_its_plugin_has_gone(
+async def test_a_resource_still_counts_for_five_minutes_after_its_plugin_has_gone(
     short_dir: Path, generation: Generation
 ) -> None:
     clock = ManualClock()
@@ -172,7 +172,7 @@ async def test_a_change_of_health_is_pushed_into_the_status_of_the_pod(short_dir
         await plugin.stop()
 
 
-async def test_a_device_that_leaves_the_list_is_said_to_be_healthy_and_nothing_is_pushed(
+async def test_a_device_that_leaves_the_list_is_reported_healthy_and_nothing_is_pushed(
     short_dir: Path,
 ) -> None:
     async with Kubelet(short_dir) as kubelet:
@@ -182,10 +182,12 @@ async def test_a_device_that_leaves_the_list_is_said_to_be_healthy_and_nothing_i
         await plugin.send(kubelet)
         assert kubelet.health_pushes == ["p"]
         assert pod.container("c").resources == {RESOURCE: {"a": "Unhealthy"}}, "as last pushed"
-        assert kubelet.resource_health(pod, "c") == {RESOURCE: {"a": "Healthy"}}, "as the next sync says"
+        assert kubelet.resource_health(pod, "c") == {RESOURCE: {"a": "Healthy"}}, (
+            "as the next sync reports it"
+        )
         assert kubelet.allocated(RESOURCE) == {"a"}
         await plugin.send(kubelet, "a")
-        assert kubelet.health_pushes == ["p", "p"], "a device that is back is news"
+        assert kubelet.health_pushes == ["p", "p"], "a device that returns is pushed"
         await plugin.stop()
 
 
@@ -199,7 +201,7 @@ async def test_a_lost_plugin_pushes_nothing_and_the_last_health_stays(short_dir:
         assert kubelet.resource_health(pod, "c") == {RESOURCE: {"a": "Healthy"}}
 
 
-async def test_with_a_period_the_node_status_is_published_by_itself(short_dir: Path) -> None:
+async def test_with_a_period_the_kubelet_publishes_its_node_status_by_itself(short_dir: Path) -> None:
     clock = ManualClock()
     async with Kubelet(short_dir, clock=clock, status_period_s=10) as kubelet:
         plugin = await SmallPlugin("a").join(kubelet)

@@ -7,37 +7,33 @@ The rules of this file:
 
 from genericdp.core.hint import RescanCause, Resync, Silence, SilenceCause
 
+_SILENT = {
+    SilenceCause.NO_SOCKET: "no socket for {source} events: {detail}",
+    SilenceCause.NO_UDEV: "udev is not running ('{detail}' does not exist)",
+    SilenceCause.UNANSWERED: (
+        "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
+        " or systemd-udevd hangs"
+    ),
+    SilenceCause.USER_NAMESPACE: "the kernel sends no events to the network namespace of a user namespace",
+}
+
+_RESCAN = {
+    RescanCause.OVERFLOW: "the socket for {source} events overflowed",
+    RescanCause.DEAF: "periodic rescan",
+    RescanCause.HEARD_AGAIN: "udev events arrive again",
+    RescanCause.USB_RESET: "a USB device was reset",
+    RescanCause.TROUBLE: "the socket for {source} events failed: {detail}",
+}
+
 
 def why_silent(silence: Silence) -> str:
     """Why udev's events do not arrive."""
-    match silence.cause:
-        case SilenceCause.NO_SOCKET:
-            return f"no socket for {silence.source} events: {silence.detail}"
-        case SilenceCause.NO_UDEV:
-            return f"udev is not running ('{silence.detail}' does not exist)"
-        case SilenceCause.UNANSWERED:
-            return (
-                "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
-                " or systemd-udevd hangs"
-            )
-        case SilenceCause.USER_NAMESPACE:
-            return "the kernel sends no events to the network namespace of a user namespace"
+    return _SILENT[silence.cause].format(source=silence.source, detail=silence.detail)
 
 
 def why_rescan(resync: Resync) -> str:
     """Why every device is read again."""
-    match resync.cause:
-        case RescanCause.OVERFLOW:
-            return f"the socket for {resync.source} events overflowed"
-        case RescanCause.DEAF:
-            return "periodic rescan"
-        case RescanCause.HEARD_AGAIN:
-            return "udev events arrive again" + (
-                f", after: {why_silent(resync.silence)}" if resync.silence is not None else ""
-            )
-        case RescanCause.USB_RESET:
-            return "a USB device was reset"
-        case RescanCause.TROUBLE if resync.silence is not None:
-            return why_silent(resync.silence)
-        case RescanCause.TROUBLE:
-            return f"the socket for {resync.source} events failed: {resync.detail}"
+    if resync.silence is None:
+        return _RESCAN[resync.cause].format(source=resync.source, detail=resync.detail)
+    why = why_silent(resync.silence)
+    return f"{_RESCAN[resync.cause]}, after: {why}" if resync.cause is RescanCause.HEARD_AGAIN else why

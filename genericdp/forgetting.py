@@ -1,9 +1,9 @@
-"""Forgets unplugged devices once their grace period has passed and no container holds them.
+"""Forgets unplugged devices that no container holds any more.
 
 The rules of this file:
 
-* A device is forgotten only on evidence: the kubelet says that no container holds it. A kubelet that
-  has just started does not know its pods yet, so it is not asked.
+* A device is forgotten only after its grace period and on evidence: the kubelet says that no container
+  holds it. A kubelet that has just started does not know its pods yet, so it is not asked.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the daemon reads: the rules, the devices, and hints of changes.
+"""What the daemon reads: rules, devices, hints.
 
 Each is a protocol, so that a test can run a daemon on rules and devices of its own.
 """

@@ -1,4 +1,4 @@
-"""Only one genericdp serves a node: the lock that decides which one, and what the other one does.
+"""Only one genericdp serves a node; a second one stands by.
 
 Two run side by side during an upgrade, or because two were installed, as a package and in a container.
 They would replace each other's links and registrations. So the second one stands by, READY, until the

@@ -1,4 +1,4 @@
-"""Hints: something may have changed, and where to look.
+"""Hints: where something may have changed.
 
 The rules of this file:
 

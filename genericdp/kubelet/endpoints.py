@@ -1,4 +1,4 @@
-"""The sockets of genericdp in the kubelet's directory: their names, and removal of stale ones.
+"""The sockets of genericdp in the kubelet's directory.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""The plugins of all resources, their registrations, and the one kubelet.sock.
+"""The plugins of all resources at one kubelet.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""kubelet.sock: whether a kubelet listens on it, and which one.
+"""kubelet.sock: which kubelet listens on it, if any.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""The control socket, on which `genericdp status` and `genericdp monitor` ask the daemon.
+"""The control socket, on which the verbs ask the daemon.
 
 The rules of this file:
 

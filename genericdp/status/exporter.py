@@ -1,4 +1,4 @@
-"""Metrics and probes over HTTP, on a unix socket or a port: the part of HTTP that a scrape needs.
+"""An HTTP server with the part of HTTP that a scrape needs, on a unix socket or a port.
 
 The rules of this file:
 

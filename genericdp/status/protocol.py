@@ -1,4 +1,4 @@
-"""The protocol of the control socket, as the daemon and its client both see it.
+"""The protocol of the control socket.
 
 A question is one line of JSON, `{"ask": "status"}`. The answer is one line; for `{"ask": "events"}`,
 one line for each event until the client hangs up.

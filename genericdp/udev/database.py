@@ -1,4 +1,4 @@
-"""What udev knows about devices, and whether it still holds.
+"""What udev has said about devices, as long as it holds.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""What is wrong, as the report and the probes say it.
+"""What is wrong, in sentences for the report or a probe.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""The events of `genericdp monitor`: every kind is declared here and made here.
+"""The events of `genericdp monitor`, with one constructor for each kind.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""The metrics: their declarations, and their samples.
+"""The metrics of the daemon: declared families, filled with samples.
 
 The rules of this file:
 

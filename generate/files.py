@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def files() -> Mapping[str, str]:
     """The text of each file by its path in the tree."""
     return {
-        "schema/rules.json": _json(rules_schema()),
-        "schema/settings.json": _json(settings_schema()),
-        **{f"completions/{name}": text for name, text in completions()},
-        **{f"man/{name}": text for name, text in manpages()},
+        "generated/schema/rules.json": _json(rules_schema()),
+        "generated/schema/settings.json": _json(settings_schema()),
+        **{f"generated/completions/{name}": text for name, text in completions()},
+        **{f"generated/man/{name}": text for name, text in manpages()},
     }
 
 

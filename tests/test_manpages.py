@@ -16,7 +16,7 @@ from genericdp.core.keys import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_K
 from genericdp.core.source import Key
 from genericdp.core.template import FIELDS
 
-PAGES = sorted((ROOT / "man").iterdir())
+PAGES = sorted((ROOT / "generated" / "man").iterdir())
 PROGRAM, RULES, SETTINGS = "genericdp.1", "genericdp-rules.5", "genericdp.toml.5"
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "genericdp").rglob("*.py")]
 
@@ -45,7 +45,7 @@ def plain(roff: str) -> str:
 
 def sections(page: str, mark: str = ".SH") -> Mapping[str, str]:
     """The text below each heading."""
-    text = (ROOT / "man" / page).read_text(encoding="utf-8") if "\n" not in page else page
+    text = (ROOT / "generated" / "man" / page).read_text(encoding="utf-8") if "\n" not in page else page
     parts = re.split(rf"^{re.escape(mark)} (.*)$", text, flags=re.MULTILINE)
     return {plain(heading): below for heading, below in zip(parts[1::2], parts[2::2], strict=True)}
 

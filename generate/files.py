@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generate.completions import completions
-from generate.manpages import manpages
+from generate.pages import docs_pages, manual_pages
 from genericdp.core.schema import rules_schema, settings_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,7 +23,8 @@ def files() -> Mapping[str, str]:
         "generated/schema/rules.json": _json(rules_schema()),
         "generated/schema/settings.json": _json(settings_schema()),
         **{f"generated/completions/{name}": text for name, text in completions()},
-        **{f"generated/man/{name}": text for name, text in manpages()},
+        **{f"generated/man/{name}": text for name, text in manual_pages()},
+        **{f"docs/{name}": text for name, text in docs_pages()},
     }
 
 

@@ -48,7 +48,7 @@ USB_KEYS = (*USB_ATTRIBUTES, "port")
 USB_DOCS: Mapping[str, str] = {
     "vendor": "the vendor's number, hex, as lsusb(8) prints it",
     "product": "the product's number, hex",
-    "serial": "the serial number, as the device says it",
+    "serial": "the serial number, as the device reports it",
     "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
     "interface": "the number of the interface that the node belongs to, hex",
     "class": "the class of that interface, hex",
@@ -58,7 +58,7 @@ USB_DOCS: Mapping[str, str] = {
 CONDITION_DOCS: Mapping[str, str] = {
     "ATTR{name}": "a sysfs attribute of the device itself",
     "TAG": "one of its udev tags",
-    "usb": "the USB device and interface that it hangs off, from sysfs: works without a udev database",
+    "usb": "the USB device and interface of the node, from sysfs; works without a udev database",
     "parent": "holds when one ancestor satisfies the whole table",
 }
 
@@ -67,14 +67,14 @@ PROPERTY_DOCS: Mapping[str, str] = {
     "SUBSYSTEM": "the kernel's subsystem: tty, video4linux, usb, hidraw, gpio, …",
     "DEVNAME": "the path of the device node",
     "DEVTYPE": "the kind of device within its subsystem",
-    "DRIVER": "the kernel's driver; most often one of a parent",
-    "DEVLINKS": "udev's symlinks to the device node, all in one value",
+    "DRIVER": "the kernel's driver; usually set for a parent",
+    "DEVLINKS": "udev's symlinks to the device node, in one value",
     "ID_BUS": "the bus that it was identified on: usb, pci, ata, …",
     "ID_VENDOR_ID": "the vendor's number, hex",
     "ID_MODEL_ID": "the model's number, hex",
-    "ID_VENDOR": "the vendor's name, as the device says it",
-    "ID_MODEL": "the model's name, as the device says it",
-    "ID_SERIAL": "vendor, model and serial number in one",
+    "ID_VENDOR": "the vendor's name, as the device reports it",
+    "ID_MODEL": "the model's name, as the device reports it",
+    "ID_SERIAL": "vendor, model and serial number in one value",
     "ID_SERIAL_SHORT": "the serial number alone",
     "ID_PATH": "where it is plugged in",
     "ID_USB_DRIVER": "the driver of the USB interface",

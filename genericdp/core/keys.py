@@ -150,22 +150,20 @@ def _domain(at: At) -> str:
 
 
 MOUNT_KEYS = (
-    Key("host_path", values.mount_source, "what of the host the container gets", _PATH, required=True),
-    Key("container_path", values.path_template, "where the container finds it", _PATH, required=True),
-    Key("read_only", values.boolean, "whether it may only read there", _FLAG, default=True),
+    Key("host_path", values.mount_source, "the directory or file on the host", _PATH, required=True),
+    Key("container_path", values.path_template, "its path in the container", _PATH, required=True),
+    Key("read_only", values.boolean, "whether the mount is read-only", _FLAG, default=True),
 )
 
 PRESTART_KEYS = (
     Key(
         "wait",
         values.duration(0.1, LONGEST_PRESTART_S),
-        "how long a container's start waits for its device",
+        "how long to wait for the device",
         _DURATION,
         default=10.0,
     ),
-    Key(
-        "usb_reset", values.boolean, "whether the USB device is reset before the start", _FLAG, default=False
-    ),
+    Key("usb_reset", values.boolean, "whether to reset the USB device", _FLAG, default=False),
 )
 
 #: Keys that a resource may give for all its node tables, and a node table for itself.
@@ -173,28 +171,28 @@ _NODE_DEFAULTS = (
     Key(
         "container_path",
         values.one_or_more(values.path_template),
-        "the name of the node in the container; of a list, each",
+        "the path of the node in the container, or several paths",
         _one_or_more(_PATH),
         default=(KERNEL_NAME,),
     ),
     Key(
         "permissions",
         values.permissions,
-        "what the container may do with the node: 'r', 'w', 'm'",
+        "what the container may do with the node: any of 'r', 'w' and 'm'",
         {"type": "string", "pattern": "^[rwm]+$"},
         default="rw",
     ),
     Key(
         "devlinks",
         _devlinks,
-        "devlinks of the node that are names in the container too",
+        "which of the node's devlinks the container gets as well",
         {"anyOf": [_DEVLINK, {"type": "array", "items": _DEVLINK}]},
         default=(),
     ),
     Key("optional", values.boolean, "whether the device is Healthy without the node", _FLAG, default=False),
 )
 
-NODE_KEYS = (Key("match", match, "which of the resource's nodes", _MATCH), *_NODE_DEFAULTS)
+NODE_KEYS = (Key("match", match, "which nodes of the device the table is about", _MATCH), *_NODE_DEFAULTS)
 
 RESOURCE_KEYS = (
     Key(
@@ -204,12 +202,12 @@ RESOURCE_KEYS = (
         _RESOURCE_NAME,
         required=True,
     ),
-    Key("description", values.text, "what it is, for people", _TEXT, default=""),
-    Key("match", match, "which device nodes belong to it", _MATCH, required=True),
+    Key("description", values.text, "a description for people", _TEXT, default=""),
+    Key("match", match, "which device nodes belong to the resource", _MATCH, required=True),
     Key(
         "group_by",
         _group_by,
-        "which of them make one device",
+        "which nodes form one device",
         {"anyOf": [{"enum": list(GROUP_BY)}, _PROPERTY]},
         default="node",
     ),
@@ -224,7 +222,7 @@ RESOURCE_KEYS = (
     Key(
         "node",
         _nodes,
-        "which nodes of a device go into the container, and as what",
+        "which nodes of a device go into the container, and under which paths",
         {"type": "array", "items": {"$ref": "#/definitions/node"}},
         default=(),
     ),
@@ -244,7 +242,7 @@ RESOURCE_KEYS = (
     Key(
         "mounts",
         _mounts,
-        "directories and files of the host for the container",
+        "directories and files of the host to mount in the container",
         {"type": "array", "items": {"$ref": "#/definitions/mount"}},
         default=(),
     ),
@@ -259,29 +257,31 @@ RESOURCE_KEYS = (
     Key(
         "prefer",
         lambda at: Prefer(values.one_of(*Prefer)(at)),
-        "which of the free devices a container had better get",
+        "how to choose among the free devices",
         {"enum": list(Prefer)},
         default=Prefer.FIRST,
     ),
     Key(
         "unplug_grace",
         values.duration(0.0, 30 * 86400.0),
-        "how long an unplugged device stays listed as Unhealthy, at the least",
+        "how long an unplugged device stays listed as Unhealthy",
         _DURATION,
         default=UNPLUG_GRACE_S,
     ),
     Key(
         "prestart",
         _prestart,
-        "what happens before each start of a container",
+        "what to do before each start of a container",
         {"$ref": "#/definitions/prestart"},
     ),
-    Key("health", match, "what every node of a Healthy device matches", _MATCH),
-    Key("kubevirt", values.boolean, "whether KubeVirt's USB_RESOURCE_… is set", _FLAG, default=False),
+    Key("health", match, "a match that every node of a Healthy device satisfies", _MATCH),
+    Key(
+        "kubevirt", values.boolean, "whether to set KubeVirt's USB_RESOURCE_… variables", _FLAG, default=False
+    ),
     Key(
         "allow_dangerous",
         values.boolean,
-        "whether disks, memory and the like may be handed out",
+        "required to hand out disks, memory and similar devices",
         _FLAG,
         default=False,
     ),
@@ -290,7 +290,7 @@ RESOURCE_KEYS = (
 _DEFAULTS = Settings()
 
 SETTINGS_KEYS = (
-    Key("domain", _domain, "the domain of resources whose name has none", _TEXT, default=_DEFAULTS.domain),
+    Key("domain", _domain, "the domain of resource names without a domain", _TEXT, default=_DEFAULTS.domain),
     Key(
         "kubelet_dir",
         values.absolute_path,
@@ -308,7 +308,7 @@ SETTINGS_KEYS = (
     Key(
         "link_dir", values.own_directory, "where the stable links are", _ABSOLUTE, default=_DEFAULTS.link_dir
     ),
-    Key("state_dir", values.absolute_path, "what outlives a reboot", _ABSOLUTE, default=_DEFAULTS.state_dir),
+    Key("state_dir", values.absolute_path, "what survives a reboot", _ABSOLUTE, default=_DEFAULTS.state_dir),
     Key(
         "run_dir",
         values.absolute_path,
@@ -319,36 +319,36 @@ SETTINGS_KEYS = (
     Key(
         "metrics",
         values.listening_address,
-        'where metrics can be asked for over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or a '
-        'port of an IP address, "127.0.0.1:9101"; "" for nowhere',
+        'where to serve metrics over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or an IP '
+        'address and port, "127.0.0.1:9101"; "" for nowhere',
         {"type": "string", "pattern": f"^{values.LISTENING_ADDRESS.pattern}$"},
         default=_DEFAULTS.metrics,
     ),
     Key(
         "coalesce",
         values.duration(0.0, 10.0),
-        "at most one list per resource is sent in this time",
+        "the minimum time between two device lists of a resource",
         _DURATION,
         default=_DEFAULTS.coalesce_s,
     ),
     Key(
         "rescan",
         values.duration(1.0, 3600.0),
-        "how often to look where udev cannot be heard",
+        "how often to look at all devices where no udev events arrive",
         _DURATION,
         default=_DEFAULTS.rescan_s,
     ),
     Key(
         "log_format",
         lambda at: LogFormat(values.one_of(*LogFormat)(at)),
-        "how log lines look",
+        "the format of log lines",
         {"enum": list(LogFormat)},
         default=_DEFAULTS.log_format,
     ),
     Key(
         "log_level",
         values.one_of(*LOG_LEVELS),
-        "what is logged",
+        "the least severe messages that are logged",
         {"enum": list(LOG_LEVELS)},
         default=_DEFAULTS.log_level,
     ),

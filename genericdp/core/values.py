@@ -20,9 +20,9 @@ ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-
 _CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z0-9_.:+-]+")
 #: What a value may be instead of a string.
 FORM_DOCS: Mapping[str, str] = {
-    "not": "everything else, also for what is not there",
+    "not": "any other value, or no value at all",
     "regex": "a regular expression that must match the whole value",
-    "exists": "with true any value, with false none",
+    "exists": "`true`: any value; `false`: no value",
 }
 PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
 LISTENING_ADDRESS = re.compile(

@@ -1,11 +1,11 @@
 """The transcripts in the documentation, typed again: recorded devices, the daemon, a simulated kubelet.
 
 A page is a script from `<!-- fresh node -->` to `<!-- end -->` or the end of the page; there may be several
-nodes. On a node, each line of a `console` block that begins with `$ ` is typed, and what is printed takes
-the place of what stands below it. A `yaml` block is a pod that is created. A comment is something that
-happens: `<!-- plug stick -->`, `<!-- start daemon -->`; `<!-- file PATH -->` writes the `toml` block that
-follows. `tests/udev/tour_node.py` has them all. `make tour` writes the pages anew; `test_tour` does the
-same and compares.
+nodes. On a node, each line of a `console` block that begins with the prompt of the block, `$ ` or `# `, is
+typed with its here-document, and what is printed takes the place of what stands below it. A `yaml` block is
+a pod that is created. A comment is something that happens: `<!-- plug stick -->`, `<!-- start daemon -->`;
+`<!-- file PATH -->` writes the `toml` block that follows. `tests/udev/tour_node.py` has them all. `make tour`
+writes the pages anew; `test_tour` does the same and compares.
 
 It runs in a machine of its own (tests/udev/machine.py), whose /etc and /var/lib are thrown away with it.
 """
@@ -19,7 +19,9 @@ from pathlib import Path
 from tests.udev.tour_node import TourNode, a_node
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/tour.md", "docs/troubleshooting.md"))
+PAGES = tuple(
+    ROOT / name for name in ("README.md", "docs/install.md", "docs/tour.md", "docs/troubleshooting.md")
+)
 
 _STEP = re.compile(
     r"^```console\n(?P<typed>.*?)^```$"
@@ -45,11 +47,21 @@ async def rewritten(page: str) -> str:
     return done + page[at:]
 
 
+def commands(block: str) -> list[tuple[str, str]]:
+    """The commands of a `console` block, and what is printed below each."""
+    prompt = re.escape(block[0])
+    typed = list(re.finditer(rf"^{prompt} (.*<<'(\w+)'\n(?:.*\n)*?\2$|.*)$", block, re.MULTILINE))
+    ends = [*(each.start() for each in typed[1:]), len(block)]
+    return [(each[1], block[each.end() : end].strip()) for each, end in zip(typed, ends, strict=True)]
+
+
 async def _taken(node: TourNode, step: re.Match[str]) -> str:
     """Take a step; returns what stands on the page for it."""
     if step["typed"] is not None:
-        commands = re.findall(r"^\$ (.*)$", step["typed"], re.MULTILINE)
-        printed = [f"$ {command}\n{await node.type(command)}" for command in commands]
+        prompt = step["typed"][0]
+        printed = [
+            f"{prompt} {command}\n{await node.type(command)}" for command, _ in commands(step["typed"])
+        ]
         return "```console\n" + "\n".join(printed) + "```"
     if step["pod"] is not None:
         await node.create(step["pod"])

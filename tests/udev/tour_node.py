@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -90,11 +90,11 @@ class TourNode:
         """What a comment of a page says."""
         word, _, rest = deed.partition(" ")
         if word == "plug":
-            self._plug(GADGETS[rest])
+            await self._plug(GADGETS[rest])
         elif word == "unplug":
             self._bed.unplug(GADGETS[rest])
         elif word == "meanwhile":
-            self._meanwhile = rest  # while the next command runs
+            self._meanwhile = rest.removeprefix("plug ")  # while the next command runs
         elif word == "deauthorize":
             (usb,) = (each for each in GADGETS[rest] if each.devtype == "usb_device" and not each.shared)
             self._bed.set_attribute(usb, "authorized", "0")
@@ -132,14 +132,23 @@ class TourNode:
         pod = Pod(name[1], [Container(container[1], limits={resource: int(limits[resource])})])
         await self._kubelet.admit(pod)
 
-    def _plug(self, gadget: Gadget) -> None:
-        """Plug it in; serial ports belong to dialout, as Debian's udev has it."""
+    async def _plug(self, gadget: Gadget, events: Iterator[Mapping[str, Any]] | None = None) -> None:
+        """Plug it in; serial ports belong to dialout, as Debian's udev has it.
+
+        With the daemon's events, a uevent is sent when it has followed the one before, because what it
+        says of each depends on how many it follows at once.
+        """
         for entry in self._bed.attach(gadget):
             if entry.subsystem == "tty":
                 os.chown(self._bed.node(entry), 0, DIALOUT)
                 self._bed.node(entry).chmod(0o660)
             self._bed.initialize(entry)
             self._bed.uevent(entry, "add")
+            while (
+                events is not None
+                and (await asyncio.to_thread(next, events)).get("sysPath") != entry.sys_path
+            ):
+                pass
 
     async def _start_daemon(self) -> None:
         self._daemon = await asyncio.create_subprocess_exec(
@@ -169,8 +178,8 @@ class TourNode:
         async with asyncio.timeout(_PATIENCE_S):
             while self._daemon is not None and not await self._is_settled():  # noqa: ASYNC110  (no event says so)
                 await asyncio.sleep(0.02)
-        deed, self._meanwhile = self._meanwhile, ""
-        text = await (self._followed(command, deed) if deed else self._printed(command))
+        gadget, self._meanwhile = self._meanwhile, ""
+        text = await (self._followed(command, GADGETS[gadget]) if gadget else self._printed(command))
         text = text.replace(LINKS, LINKS_SHOWN)
         for pattern, usual in _PASSING:
             text = pattern.sub(usual, text)
@@ -180,12 +189,14 @@ class TourNode:
         output, _ = await (await self._started(command)).communicate()
         return output.decode()
 
-    async def _followed(self, command: str, deed: str) -> str:
-        """What `monitor` prints of a deed, up to the first list that the kubelet is sent."""
+    async def _followed(self, command: str, gadget: Gadget) -> str:
+        """What `monitor` prints while a gadget is plugged in, up to the list that the kubelet is sent."""
         process = await self._started(command)
         assert process.stdout is not None
         lines = [(await process.stdout.readline()).decode()]
-        await self.happen(deed)
+        events = ask.events(read_settings(None))
+        assert (await asyncio.to_thread(next, events))["event"] == "begin"
+        await self._plug(gadget, events)
         async with asyncio.timeout(_PATIENCE_S):
             while " kubelet " not in lines[-1]:
                 lines.append((await process.stdout.readline()).decode())

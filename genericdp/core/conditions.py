@@ -49,7 +49,7 @@ USB_DOCS: Mapping[str, str] = {
     "vendor": "the vendor's number, hex, as lsusb(8) prints it",
     "product": "the product's number, hex",
     "serial": "the serial number, as the device reports it",
-    "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
+    "port": "the port without the bus: 2.3 for the USB device 1-2.3",
     "interface": "the number of the interface that the node belongs to, hex",
     "class": "the class of that interface, hex",
 }
@@ -57,9 +57,9 @@ USB_DOCS: Mapping[str, str] = {
 #: The other keys of a match, beside the names of udev properties.
 CONDITION_DOCS: Mapping[str, str] = {
     "ATTR{name}": "a sysfs attribute of the device itself",
-    "TAG": "one of its udev tags",
+    "TAG": "a udev tag of the device",
     "usb": "the USB device and interface of the node, from sysfs; works without a udev database",
-    "parent": "holds when one ancestor satisfies the whole table",
+    "parent": "a match that one ancestor satisfies as a whole",
 }
 
 #: udev properties that rules are mostly about: `udevadm info` shows them all.

@@ -1,8 +1,8 @@
-"""What a page consists of: the blocks that a manual page and a page of docs/ both show.
+"""The blocks of a page, which a manual page and a page of docs/ both show.
 
 The rules of this file:
 
-* The text in a block is Markdown of a small kind: `typed`, *placeholder*, [words](target).
+* The text in a block is a subset of Markdown: `typed`, *placeholder*, [words](target).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Sentences."""
+    """Running text."""
 
     text: str
 
@@ -33,7 +33,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Lines to show as they are."""
+    """Lines that are shown unchanged."""
 
     language: str
     text: str
@@ -43,8 +43,8 @@ class Example:
 class Term:
     """Something that the program declares: a key, an option, a condition, a field.
 
-    value     what may be written for it, "" when nothing is
-    default   "required", or the default as it is written, or ""
+    value     what can be written for it, or ""
+    default   "required", or the default as an operator would write it, or ""
     more      what a page adds to `doc`, in whole sentences, or ""
     """
 
@@ -57,7 +57,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Declared things of one kind; `kind` is what they are."""
+    """Terms of one kind; `kind` is the heading of their column."""
 
     kind: str
     terms: tuple[Term, ...]
@@ -65,7 +65,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line as somebody may type it, and what it does, or ""."""
+    """A command line, and what it does, or ""."""
 
     line: str
     doc: str

@@ -1,8 +1,8 @@
-"""What the program declares, as blocks of a page: verbs, options, keys, settings, conditions, fields.
+"""The declarations of the program as blocks: verbs, options, keys, settings, conditions, fields.
 
 The rules of this file:
 
-* Nothing is worded here that a declaration can say.
+* The words come from the declarations.
 """
 
 import re
@@ -21,7 +21,7 @@ from genericdp.core.values import FORM_DOCS
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
-#: How TOML wants a key that is not plain.
+#: TOML wants quotes around a key that is not a plain word.
 _QUOTED = {name: f'"{name}"' for name in CONDITION_DOCS if "{" in name}
 
 TABLES = {
@@ -58,7 +58,7 @@ def _key(key: Key, more: str) -> Term:
 
 
 def _marked(value: str) -> str:
-    """What may be written: values themselves are typed, their names are placeholders."""
+    """The possible values of a key. Literal values are typed, the rest are placeholders."""
     return re.sub('("[^"]*")', r"`\1`", value) if '"' in value else f"*{value}*"
 
 
@@ -105,7 +105,7 @@ def _options(options: tuple[Option, ...]) -> Iterator[Term]:
 
 
 def _examples(text: str) -> Iterator[Command]:
-    """Command lines with what they do, if that is said, behind two spaces."""
+    """Command lines; what they do stands behind two spaces, if at all."""
     for line in text.splitlines():
         command, _, doc = line.strip().partition("  ")
         yield Command(command, doc.strip())

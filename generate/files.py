@@ -1,9 +1,9 @@
-"""Which files are made from declarations in the program, and what belongs into each.
+"""The files that are generated from declarations in the program, with their contents.
 
 The rules of this file:
 
-* They are committed, so that a package needs nothing but the tree; a test holds them equal to what
-  is said here.
+* The files are committed, so that a package needs nothing but the tree. A test compares them with what
+  this file makes.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* A new name of a value must be given a kind here, or nobody can complete it; the generator says so.
+* Every name of a value has a kind here; the generator fails if one is missing.
 """
 
 from enum import StrEnum

@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* Declared things become a table. What a page adds to some of them follows as a list.
+* Terms become a table. What a page adds to some of them follows as a list.
 """
 
 import textwrap
@@ -53,7 +53,7 @@ def _shown(block: Block) -> Iterator[str]:
 
 
 def _table(kind: str, terms: tuple[Term, ...]) -> Iterator[str]:
-    """A row for each; a column only where some term has something in it."""
+    """A row for each term, without the columns that would be empty."""
     columns = {
         kind: [term.name for term in terms],
         "value": [term.value for term in terms],

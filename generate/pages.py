@@ -1,8 +1,8 @@
-"""The pages of the manual: each is a manual page and a page of docs/, of one text.
+"""The pages of the reference, each of them as a manual page and as a page of docs/.
 
 The rules of this file:
 
-* What only a manual page has, its name, synopsis and references, is here; the rest is in `pages/`.
+* Name, synopsis and references, which only manual pages have, are here. The text is in `pages/`.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pathlib import Path
 from generate.blocks import Block, Heading, Paragraph
 from generate.declared import synopsis
 from generate.markdown import markdown
-from generate.page import blocks
+from generate.parse import blocks
 from generate.roff import inline, literal, roff, short_lines
 from genericdp import RELEASED, VERSION
 
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "pages"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its file in `pages/` and docs/, and what its manual page has beside that."""
+    """A page: the name of its file in `pages/` and docs/, and the frame of its manual page."""
 
     file: str
     name: str

@@ -1,4 +1,4 @@
-"""Blocks in the language of man(7): what every formatter, groff and mandoc, shows as intended.
+"""Blocks as a manual page in the language of man(7), as groff and mandoc both understand it.
 
 The rules of this file:
 
@@ -23,7 +23,7 @@ from generate.blocks import (
 
 _LITERAL = {"\\": "\\e", "-": "\\-", "'": "\\(aq", '"': "\\(dq", "^": "\\(ha", "`": "\\(ga", "~": "\\(ti"}
 
-#: What a text marks up, and what is typed in it without a mark: quoted words, options, paths.
+#: What a text marks, and what stays literal without a mark: quoted words, options, paths.
 _MARKED = re.compile(
     r"`(?P<typed>[^`]*)`"
     r"|(?<![\w*/])\*(?P<placeholder>\w[^*]*\w|\w)\*"
@@ -87,12 +87,12 @@ def _entry(tag: str, *paragraphs: str) -> Iterator[str]:
 
 
 def literal(text: str) -> str:
-    """Something that is typed: every character as it is."""
+    """A text whose characters all stay as they are."""
     return _line_start("".join(_LITERAL.get(char, char) if char.isascii() else _named(char) for char in text))
 
 
 def inline(text: str) -> str:
-    """A text with its marks."""
+    """A text, with its marks as fonts."""
     shown, at = "", 0
     for mark in _MARKED.finditer(text):
         shown += _plain(text[at : mark.start()]) + _marked(mark)
@@ -123,13 +123,13 @@ def italic(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text that may begin small and end without a stop, as a sentence."""
+    """A short text as a sentence, with a capital letter and a full stop."""
     capital = text[:1].upper() + text[1:]
     return inline(capital if capital.endswith((".", "…")) else f"{capital}.")
 
 
 def short_lines(text: str) -> str:
-    """The same page with sentences in lines that a reviewer can read; tags and examples stay as they are."""
+    """The same page, with text wrapped for reviewers; tags and examples stay unchanged."""
     shown: list[str] = []
     verbatim = False
     for line in text.splitlines():

@@ -1,11 +1,11 @@
-"""Reading a page: the text in `pages/`, with everything in its place that the program declares.
+"""Parsing the text of a page, in `pages/`, into blocks.
 
 The rules of this file:
 
-* A line of a page that begins with `@` stands for what a declaration says, so no verb, option, key or
-  setting can be forgotten or made up.
-* `@keys TABLE` is followed by `@ NAME` and more about that key, for keys that need more, up to `@end`.
-* Of Markdown, a page uses headings, paragraphs, lists without nesting, fenced blocks.
+* A line that begins with `@` stands for declarations of the program, so a page cannot forget or invent a
+  verb, an option, a key or a setting.
+* `@keys TABLE` is followed by `@ NAME` and more about that key, for keys that need it, up to `@end`.
+* A page uses headings, paragraphs, flat lists and fenced blocks, and nothing else of Markdown.
 """
 
 import re
@@ -67,6 +67,6 @@ def _directive(line: str, lines: Iterator[str]) -> Iterator[Block]:
 
 
 def _more(text: str) -> Mapping[str, str]:
-    """What a page says in addition, by the names of the keys."""
+    """What a page adds to the declarations, by names of keys."""
     _, *parts = re.split(r"^@ (\w+)\n", text, flags=re.MULTILINE)
     return {name: " ".join(more.split()) for name, more in zip(parts[::2], parts[1::2], strict=True)}

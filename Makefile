@@ -59,11 +59,11 @@ bench: .venv/ready  ## measure the daemon's costs against their targets
 
 ##@ Make
 .PHONY: tour
-tour: packages .venv/ready  ## the transcript in the README, typed again
+tour: packages .venv/ready  ## the transcripts in the documentation, typed again
 	@.ci/python-as-root -m tests.udev.machine testbed -m tests.udev.tour
 
 .PHONY: generate
-generate: .venv/ready  ## man pages, completions, schemas, from the program
+generate: .venv/ready  ## generated/ and the reference in docs/, from the program
 	@$(BIN)/python -m generate
 
 ##@ Packages

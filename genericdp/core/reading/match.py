@@ -57,7 +57,7 @@ USB_DOCS: Mapping[str, str] = {
     "vendor": "the vendor's number, hex, as lsusb(8) prints it",
     "product": "the product's number, hex",
     "serial": "the serial number, as the device reports it",
-    "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
+    "port": "the port without the bus: 2.3 for the USB device 1-2.3",
     "interface": "the number of the interface that the node belongs to, hex",
     "class": "the class of that interface, hex",
 }
@@ -175,13 +175,13 @@ MATCH = Kind(_match, definition("match"))
 
 #: The keys of a match that are neither an `ATTR{name}` nor the name of a udev property.
 MATCHERS = (
-    Key("TAG", Kind(_tag, definition("value")), "one of its udev tags"),
+    Key("TAG", Kind(_tag, definition("value")), "a udev tag of the device"),
     Key(
         "usb",
         Kind(_usb, definition("usb")),
         "the USB device and interface of the node, from sysfs; works without a udev database",
     ),
-    Key("parent", Kind(_parent, MATCH.schema), "holds when one ancestor satisfies the whole table"),
+    Key("parent", Kind(_parent, MATCH.schema), "a match that one ancestor satisfies as a whole"),
 )
 
 _READERS: Mapping[str, Callable[[At], tuple[Condition, ...]]] = {

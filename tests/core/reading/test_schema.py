@@ -207,4 +207,4 @@ def docs(table: tuple[Key, ...]) -> dict[str, str]:
 @pytest.mark.parametrize("word", ["rules", "settings"])
 def test_the_verb_prints_what_is_shipped(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", word]) == 0
-    assert capsys.readouterr().out == (ROOT / "schema" / f"{word}.json").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == (ROOT / f"generated/schema/{word}.json").read_text(encoding="utf-8")

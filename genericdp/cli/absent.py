@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from genericdp.cli.machine import Machine
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.cli.survey import Machine
 from genericdp.cli.verbs.list import model
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import NearMiss, near_misses, wants

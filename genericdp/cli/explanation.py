@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from genericdp.cli.access import Access, AccessOf
 from genericdp.cli.find import nodes_below
 from genericdp.cli.given import given_as_json, given_of, show_given
-from genericdp.cli.machine import Machine
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.cli.survey import Machine
 from genericdp.cli.verbs.list import model
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_misses

@@ -8,9 +8,9 @@ import pytest
 
 from genericdp.cli import absent
 from genericdp.cli.absent import Absent
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
+from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs.explain import described, device_of, named
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.query import Sought

@@ -7,8 +7,8 @@ import pytest
 
 from genericdp.cli import absent, explanation
 from genericdp.cli.access import Access
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.output import Output, columns
+from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs import list as listing
 from genericdp.cli.verbs.explain import described
 from genericdp.core.explain.opinion import explain

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from genericdp.cli.onlooker import Onlooker
+from genericdp.cli.observer import Onlooker
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator import Container, Kubelet, Pod

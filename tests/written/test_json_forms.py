@@ -12,9 +12,9 @@ import pytest
 
 from genericdp.cli import absent, explanation
 from genericdp.cli.access import Access
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
+from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
 from genericdp.cli.verbs.explain import described

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from genericdp.cli import absent
 from genericdp.cli.explanation import as_json, show, where_to
 from genericdp.cli.find import find
-from genericdp.cli.machine import Machine, look
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output
+from genericdp.cli.survey import Machine, look
 from genericdp.cli.usage import UsageError
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.opinion import Explanation, explain

@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from genericdp.cli.machine import Machine, look
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.cli.survey import Machine, look
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer

@@ -211,8 +211,8 @@ def watch_alone(
     show: Callable[[Event], None], *, rules: list[str], config: str | None, domain: str | None
 ) -> int:
     """Show what the rules make of this machine's uevents, until Ctrl-C. Returns 1 for bad rules."""
-    from genericdp.cli.machine import remembered  # noqa: PLC0415  (here and not above: --help and the
-    from genericdp.cli.onlooker import Onlooker  # noqa: PLC0415  daemon's events need no libudev)
+    from genericdp.cli.observer import Onlooker  # noqa: PLC0415  daemon's events need no libudev)
+    from genericdp.cli.survey import remembered  # noqa: PLC0415  (here and not above: --help and the
 
     settings, files = open_rules(rules, config, domain)
     for problem in files.problems:

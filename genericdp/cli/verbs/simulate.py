@@ -72,7 +72,7 @@ def run(
     """Simulate. Returns 0, or 1 when a container did not get what it asked for or a rule file is bad."""
     import asyncio  # noqa: PLC0415  (see the rules of this file)
 
-    from genericdp.cli.simulation import Simulation, Wanted  # noqa: PLC0415
+    from genericdp.cli.dry_run import Simulation, Wanted  # noqa: PLC0415
 
     if json and seconds is not None:
         raise UsageError("--json ends by itself", hint="--for is for people")

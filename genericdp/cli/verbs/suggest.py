@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterator
 
 from genericdp.cli.find import find, nodes_below
-from genericdp.cli.machine import Machine, look
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Style, Styled
+from genericdp.cli.survey import Machine, look
 from genericdp.cli.usage import UsageError
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal

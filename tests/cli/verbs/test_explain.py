@@ -9,9 +9,9 @@ import pytest
 from genericdp.cli.absent import Absent
 from genericdp.cli.access import Access
 from genericdp.cli.explanation import as_json, show
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
+from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs.explain import named, show_all
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.opinion import explain

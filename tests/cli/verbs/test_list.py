@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
+from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs.list import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.memory import Memory, Remembered

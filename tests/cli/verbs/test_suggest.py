@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.machine import Machine, look, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
+from genericdp.cli.survey import Machine, look, machine_of
 from genericdp.cli.verbs.suggest import as_json, remarks, show, subject
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.suggestion import Present, suggest

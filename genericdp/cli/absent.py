@@ -9,6 +9,7 @@ from genericdp.cli.survey import Machine
 from genericdp.cli.verbs.list import model
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import NearMiss, near_misses, wants
+from genericdp.core.explain.opinion import opinion
 from genericdp.core.explain.query import Sought
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.identity import natural
@@ -90,7 +91,9 @@ def _waiting(
     resources: Sequence[Resource], machine: Machine
 ) -> tuple[tuple[Resource, tuple[NearMiss, ...]], ...]:
     nodes = [node for node in machine.devices.values() if node.device_node is not None]
-    return tuple((each, near_misses(each, nodes, machine.claims)) for each in resources)
+    return tuple(
+        (each, near_misses(opinion(each, node, machine.claims) for node in nodes)) for each in resources
+    )
 
 
 def show(absent: Absent, machine: Machine, output: Output) -> None:

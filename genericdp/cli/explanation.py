@@ -9,8 +9,9 @@ from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.survey import Machine
 from genericdp.cli.verbs.list import model
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.near_misses import near_misses
-from genericdp.core.explain.opinion import Explanation, Judged, Opinion, holds
+from genericdp.core.explain.explanation import Explanation
+from genericdp.core.explain.near_misses import near_miss
+from genericdp.core.explain.opinion import Judged, Opinion, holds
 from genericdp.core.rules.match import Verdict
 
 
@@ -69,9 +70,10 @@ def _why_not(explanation: Explanation, machine: Machine) -> str:
         return f"{explanation.taken_by[0].name} takes it, but {explanation.refusal}"
     if not explanation.opinions:
         return "no rule file names a resource"
-    nearest = explanation.opinions[0].resource
-    misses = near_misses(nearest, [subject], machine.claims)
-    return "; ".join(["no resource takes it", *(f"for {nearest.name} it {miss}" for miss in misses)])
+    nearest = explanation.opinions[0]
+    miss = near_miss(nearest)
+    hint = "" if miss is None else f"; for {nearest.resource.name} it {miss}"
+    return f"no resource takes it{hint}"
 
 
 def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:

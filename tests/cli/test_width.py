@@ -11,7 +11,7 @@ from genericdp.cli.output import Output, columns
 from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs import list as listing
 from genericdp.cli.verbs.explain import described
-from genericdp.core.explain.opinion import explain
+from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.query import Sought
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of

@@ -19,7 +19,7 @@ from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
 from genericdp.cli.verbs.explain import described
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.opinion import explain
+from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.query import Sought
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.inventory.offer import Refusal

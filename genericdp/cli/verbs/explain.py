@@ -13,7 +13,7 @@ from genericdp.cli.output import Output
 from genericdp.cli.survey import Machine, look
 from genericdp.cli.usage import UsageError
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.opinion import Explanation, explain
+from genericdp.core.explain.explanation import Explanation, explain
 from genericdp.core.explain.query import Sought
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import is_dangerous

@@ -14,7 +14,7 @@ from genericdp.cli.output import Output
 from genericdp.cli.survey import Machine, machine_of
 from genericdp.cli.verbs.explain import named, show_all
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.opinion import explain
+from genericdp.core.explain.explanation import explain
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
     a_device,
@@ -259,6 +259,56 @@ def test_what_udev_has_not_finished_with_is_not_offered_yet() -> None:
 def test_what_no_resource_takes_goes_nowhere(rules: str, reason: str) -> None:
     machine = a_machine(a_fuse(), rules=rules)
     assert beginning(explained(a_fuse(), machine)) == f"/dev/fuse is not offered\n{reason}"
+
+
+def test_a_typing_error_in_a_short_rule_is_named_even_beside_a_long_rule_that_misses_more() -> None:
+    dongle = a_usb_serial(0)
+    rules = """
+[[resource]]
+name = "many"
+match.usb = { vendor = "0403", product = "6001", serial = "B", port = "9" }
+match.SUBSYSTEM = "tty"
+match.DEVNAME = "/dev/tty*"
+match.ID_BUS = "usb"
+match."ATTR{speed}" = "9600"
+[[resource]]
+name = "one"
+match = { usb = { vendor = "0403", product = "6010" } }
+"""
+    assert beginning(explained(dongle, a_machine(dongle, rules=rules))) == (
+        "/dev/ttyUSB0 is not offered\n"
+        "no resource takes it; for example.com/one it matches all but usb.product: wanted\n"
+        "'6010', is '6001'"
+    )
+
+
+def test_the_hint_of_the_verb_names_the_condition_with_the_typing_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "50-null.toml"
+    rules.write_text("""
+[[resource]]
+name = "many"
+match.SUBSYSTEM = "mem"
+match.DEVNAME = "/dev/null"
+match.DEVPATH = "*/null"
+match.MAJOR = "1"
+match.MINOR = "3"
+match.ID_A = "a"
+match.ID_B = "b"
+match.ID_C = "c"
+[[resource]]
+name = "one"
+match = { SUBSYSTEM = "mem", DEVNAME = "/dev/nul" }
+""")
+    rules.chmod(0o644)
+
+    assert main(["explain", "--rules", str(rules), "/dev/null"]) == 1
+    assert beginning(capsys.readouterr().out) == (
+        "/dev/null is not offered\n"
+        "no resource takes it; for genericdp.io/one it matches all but DEVNAME: wanted\n"
+        "'/dev/nul', is '/dev/null'"
+    )
 
 
 def test_a_table_without_conditions_and_a_cdi_device_are_shown_as_what_they_are() -> None:

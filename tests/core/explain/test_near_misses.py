@@ -2,6 +2,7 @@
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_misses, wants
+from genericdp.core.explain.opinion import opinion
 from genericdp.core.inventory.claims import Claims
 from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_serial, resources_of
 
@@ -9,7 +10,7 @@ from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_s
 def near(rules: str, *nodes: UdevDevice) -> list[str]:
     """The near misses of the first resource."""
     claims = Claims(resources_of(rules))
-    misses = near_misses(claims.resources[0], nodes, claims)
+    misses = near_misses(opinion(claims.resources[0], node, claims) for node in nodes)
     return [f"{miss.node.device_node} {miss}" for miss in misses]
 
 
@@ -97,10 +98,10 @@ match = { SUBSYSTEM = "tty" }
 """
     both = Claims(resources_of(rules))
     first, last = both.resources
-    assert [str(each) for each in near_misses(last, [a_usb_serial(9)], both)] == [
+    assert [str(each) for each in near_misses([opinion(last, a_usb_serial(9), both)])] == [
         "matches, but goes to example.com/first"
     ]
-    assert near_misses(first, [a_usb_serial(9)], both) == ()
+    assert near_misses([opinion(first, a_usb_serial(9), both)]) == ()
 
 
 def test_what_udev_has_not_finished_with_matches_and_goes_nowhere_yet() -> None:

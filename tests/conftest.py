@@ -1,5 +1,6 @@
-"""What every test may ask for: a coroutine run under a watchdog, a directory with a short name."""
+"""What every test has: a watchdog if it is async, a directory with a short name if it asks for one."""
 
+import inspect
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -7,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenes.running import RunAsync, run
+from tests.scenes.running import as_sync
+from tests.udev.hotplug import Console, reserve_console
 from tests.udev.machine import pytest_configure, pytest_runtest_logreport, pytest_runtest_protocol
 from tests.udev.testbed import Testbed
 
 __all__ = ["pytest_configure", "pytest_runtest_logreport", "pytest_runtest_protocol"]
 
 
-@pytest.fixture
-def run_async() -> RunAsync:
-    """`run_async(coroutine)`: its result; fails when it hangs or leaves something behind."""
-    return run
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Run an `async def test_…` under the watchdog; pytest itself calls it and judges the outcome."""
+    if inspect.iscoroutinefunction(pyfuncitem.obj):
+        marker = pyfuncitem.get_closest_marker("timeout_s")
+        pyfuncitem.obj = as_sync(pyfuncitem.obj, *(marker.args if marker else ()))
 
 
 @pytest.fixture
@@ -33,3 +37,9 @@ def bed() -> Iterator[Testbed]:
     """A machine made of files, empty at first; for tests marked `testbed`."""
     with Testbed() as bed:
         yield bed
+
+
+@pytest.fixture
+def console() -> Console:
+    """A console of the real kernel, reserved until the process ends; for tests marked `hotplug`."""
+    return reserve_console()

@@ -12,7 +12,6 @@ from typing import Self
 import pytest
 
 from genericdp.watch import DirectoryWatch
-from tests.scenes.running import RunAsync
 
 ANYTHING: frozenset[str] = frozenset()
 
@@ -44,207 +43,163 @@ class Ear:
         return [self._told.get_nowait() for _ in range(self._told.qsize())]
 
 
-def test_names_in_the_directory_are_told(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        with Ear(tmp_path) as ear:
-            (tmp_path / "kubelet.sock").touch()
-            (tmp_path / "other").touch()
-            assert await ear.heard() == [frozenset({"kubelet.sock", "other"})]
-            (tmp_path / "other").rename(tmp_path / "renamed")
-            assert await ear.heard() == [frozenset({"other", "renamed"})]
-            (tmp_path / "kubelet.sock").unlink()
-            assert await ear.heard() == [frozenset({"kubelet.sock"})]
-
-    run_async(main())
+async def test_names_in_the_directory_are_told(tmp_path: Path) -> None:
+    with Ear(tmp_path) as ear:
+        (tmp_path / "kubelet.sock").touch()
+        (tmp_path / "other").touch()
+        assert await ear.heard() == [frozenset({"kubelet.sock", "other"})]
+        (tmp_path / "other").rename(tmp_path / "renamed")
+        assert await ear.heard() == [frozenset({"other", "renamed"})]
+        (tmp_path / "kubelet.sock").unlink()
+        assert await ear.heard() == [frozenset({"kubelet.sock"})]
 
 
-def test_writing_to_a_file_is_told_and_reading_is_not(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        (tmp_path / "50-modem.toml").touch()
-        with Ear(tmp_path) as ear:
-            (tmp_path / "50-modem.toml").read_text()
-            assert await ear.heard() == []
-            (tmp_path / "50-modem.toml").write_text("x")
-            assert await ear.heard() == [frozenset({"50-modem.toml"})]
-            (tmp_path / "50-modem.toml").chmod(0o600)
-            assert await ear.heard() == [frozenset({"50-modem.toml"})]
-
-    run_async(main())
+async def test_writing_to_a_file_is_told_and_reading_is_not(tmp_path: Path) -> None:
+    (tmp_path / "50-modem.toml").touch()
+    with Ear(tmp_path) as ear:
+        (tmp_path / "50-modem.toml").read_text()
+        assert await ear.heard() == []
+        (tmp_path / "50-modem.toml").write_text("x")
+        assert await ear.heard() == [frozenset({"50-modem.toml"})]
+        (tmp_path / "50-modem.toml").chmod(0o600)
+        assert await ear.heard() == [frozenset({"50-modem.toml"})]
 
 
-def test_a_directory_that_is_made_level_by_level_is_watched(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        directory = tmp_path / "var" / "lib" / "kubelet"
-        with Ear(directory) as ear:
-            for level in (tmp_path / "var", tmp_path / "var" / "lib", directory):
-                level.mkdir()
-                await ear.hears()
-            (directory / "kubelet.sock").touch()
-            await ear.hears("kubelet.sock")
-
-    run_async(main())
+async def test_a_directory_that_is_made_level_by_level_is_watched(tmp_path: Path) -> None:
+    directory = tmp_path / "var" / "lib" / "kubelet"
+    with Ear(directory) as ear:
+        for level in (tmp_path / "var", tmp_path / "var" / "lib", directory):
+            level.mkdir()
+            await ear.hears()
+        (directory / "kubelet.sock").touch()
+        await ear.hears("kubelet.sock")
 
 
-def test_a_directory_that_is_made_all_at_once_is_watched(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        directory = tmp_path / "var" / "lib" / "kubelet"
-        with Ear(directory) as ear:
-            directory.mkdir(parents=True)
-            (directory / "early").touch()
-            await ear.hears()  # whoever is told looks, and finds what was made early
-            (directory / "late").touch()
-            await ear.hears("late")
-
-    run_async(main())
-
-
-def test_what_happens_beside_the_way_to_the_directory_is_nobodys_business(
-    tmp_path: Path, run_async: RunAsync
-) -> None:
-    async def main() -> None:
-        with Ear(tmp_path / "var" / "lib") as ear:
-            (tmp_path / "tmp").mkdir()
-            assert await ear.heard() == []
-            (tmp_path / "var").mkdir()
-            (tmp_path / "var" / "cache").mkdir()
-            assert await ear.heard() == [ANYTHING]
-
-    run_async(main())
-
-
-def test_a_directory_that_is_deleted_and_made_again_is_watched(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        directory = tmp_path / "kubelet" / "device-plugins"
+async def test_a_directory_that_is_made_all_at_once_is_watched(tmp_path: Path) -> None:
+    directory = tmp_path / "var" / "lib" / "kubelet"
+    with Ear(directory) as ear:
         directory.mkdir(parents=True)
-        with Ear(directory) as ear:
-            for _ in range(3):
-                shutil.rmtree(tmp_path / "kubelet")
-                await ear.hears()
-                directory.mkdir(parents=True)
-                await ear.hears()
-                (directory / "kubelet.sock").touch()
-                await ear.hears("kubelet.sock")
-
-    run_async(main())
+        (directory / "early").touch()
+        await ear.hears()  # whoever is told looks, and finds what was made early
+        (directory / "late").touch()
+        await ear.hears("late")
 
 
-def test_deleted_and_made_again_before_anybody_could_look(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        directory = tmp_path / "kubelet" / "device-plugins"
-        directory.mkdir(parents=True)
-        with Ear(directory) as ear:
+async def test_what_happens_beside_the_way_to_the_directory_is_nobodys_business(tmp_path: Path) -> None:
+    with Ear(tmp_path / "var" / "lib") as ear:
+        (tmp_path / "tmp").mkdir()
+        assert await ear.heard() == []
+        (tmp_path / "var").mkdir()
+        (tmp_path / "var" / "cache").mkdir()
+        assert await ear.heard() == [ANYTHING]
+
+
+async def test_a_directory_that_is_deleted_and_made_again_is_watched(tmp_path: Path) -> None:
+    directory = tmp_path / "kubelet" / "device-plugins"
+    directory.mkdir(parents=True)
+    with Ear(directory) as ear:
+        for _ in range(3):
             shutil.rmtree(tmp_path / "kubelet")
+            await ear.hears()
             directory.mkdir(parents=True)
             await ear.hears()
             (directory / "kubelet.sock").touch()
             await ear.hears("kubelet.sock")
 
-    run_async(main())
+
+async def test_deleted_and_made_again_before_anybody_could_look(tmp_path: Path) -> None:
+    directory = tmp_path / "kubelet" / "device-plugins"
+    directory.mkdir(parents=True)
+    with Ear(directory) as ear:
+        shutil.rmtree(tmp_path / "kubelet")
+        directory.mkdir(parents=True)
+        await ear.hears()
+        (directory / "kubelet.sock").touch()
+        await ear.hears("kubelet.sock")
 
 
-def test_a_directory_that_another_one_replaces_is_left_for_that(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        directory, new = tmp_path / "rules.d", tmp_path / "rules.d.new"
-        directory.mkdir()
-        new.mkdir()
+async def test_a_directory_that_another_one_replaces_is_left_for_that(tmp_path: Path) -> None:
+    directory, new = tmp_path / "rules.d", tmp_path / "rules.d.new"
+    directory.mkdir()
+    new.mkdir()
+    with Ear(directory) as ear:
+        directory.rename(tmp_path / "rules.d.old")
+        new.rename(directory)
+        await ear.hears()
+        (tmp_path / "rules.d.old" / "a").touch()
+        (directory / "b").touch()
+        assert await ear.heard() == [frozenset({"b"})]
+
+
+async def test_a_directory_is_missed_though_somebody_holds_it_open(tmp_path: Path) -> None:
+    directory = tmp_path / "rules.d"
+    directory.mkdir()
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
         with Ear(directory) as ear:
-            directory.rename(tmp_path / "rules.d.old")
-            new.rename(directory)
+            directory.rmdir()
             await ear.hears()
-            (tmp_path / "rules.d.old" / "a").touch()
-            (directory / "b").touch()
-            assert await ear.heard() == [frozenset({"b"})]
-
-    run_async(main())
-
-
-def test_a_directory_is_missed_though_somebody_holds_it_open(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        directory = tmp_path / "rules.d"
-        directory.mkdir()
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            with Ear(directory) as ear:
-                directory.rmdir()
-                await ear.hears()
-                directory.mkdir()
-                await ear.hears()
-                (directory / "a").touch()
-                await ear.hears("a")
-        finally:
-            os.close(descriptor)
-
-    run_async(main())
+            directory.mkdir()
+            await ear.hears()
+            (directory / "a").touch()
+            await ear.hears("a")
+    finally:
+        os.close(descriptor)
 
 
 @pytest.mark.parametrize("kind", ["file", "loop", "dangling"])
-def test_what_is_no_directory_may_become_one(tmp_path: Path, run_async: RunAsync, kind: str) -> None:
-    async def main() -> None:
-        directory = tmp_path / "rules.d"
-        match kind:
-            case "file":
-                directory.touch()
-            case "loop":
-                directory.symlink_to(directory)
-            case _:
-                directory.symlink_to(tmp_path / "nowhere")
-        with Ear(directory / "below") as ear:
-            directory.unlink()
-            await ear.hears()
-            (directory / "below").mkdir(parents=True)
-            await ear.hears()
-            (directory / "below" / "a").touch()
-            await ear.hears("a")
-
-    run_async(main())
+async def test_what_is_no_directory_may_become_one(tmp_path: Path, kind: str) -> None:
+    directory = tmp_path / "rules.d"
+    match kind:
+        case "file":
+            directory.touch()
+        case "loop":
+            directory.symlink_to(directory)
+        case _:
+            directory.symlink_to(tmp_path / "nowhere")
+    with Ear(directory / "below") as ear:
+        directory.unlink()
+        await ear.hears()
+        (directory / "below").mkdir(parents=True)
+        await ear.hears()
+        (directory / "below" / "a").touch()
+        await ear.hears("a")
 
 
-def test_the_root_directory_can_be_watched(run_async: RunAsync) -> None:
-    async def main() -> None:
-        with Ear("/") as ear:
-            assert ear.watch.directory == "/"
-
-    run_async(main())
+async def test_the_root_directory_can_be_watched() -> None:
+    with Ear("/") as ear:
+        assert ear.watch.directory == "/"
 
 
-def test_a_relative_path_means_what_it_meant_at_the_start(
-    tmp_path: Path, run_async: RunAsync, monkeypatch: pytest.MonkeyPatch
+async def test_a_relative_path_means_what_it_meant_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        (tmp_path / "rules.d").mkdir()
-        monkeypatch.chdir(tmp_path)
-        with Ear("rules.d") as ear:
-            monkeypatch.chdir("/")
-            (tmp_path / "rules.d" / "a").touch()
-            await ear.hears("a")
-
-    run_async(main())
+    (tmp_path / "rules.d").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Ear("rules.d") as ear:
+        monkeypatch.chdir("/")
+        (tmp_path / "rules.d" / "a").touch()
+        await ear.hears("a")
 
 
-def test_after_an_overflow_anything_may_have_happened(tmp_path: Path, run_async: RunAsync) -> None:
+async def test_after_an_overflow_anything_may_have_happened(tmp_path: Path) -> None:
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
 
-    async def main() -> None:
-        with Ear(tmp_path) as ear:
-            # Three events each, unlike the one before, so none is merged.
-            for _ in range(limit // 3 + 1):
-                os.close(os.open(tmp_path / "a", os.O_CREAT | os.O_WRONLY))
-                os.unlink(tmp_path / "a")
-            assert ANYTHING in await ear.heard()
-            (tmp_path / "b").touch()
-            await ear.hears("b")
-
-    run_async(main())
+    with Ear(tmp_path) as ear:
+        # Three events each, unlike the one before, so none is merged.
+        for _ in range(limit // 3 + 1):
+            os.close(os.open(tmp_path / "a", os.O_CREAT | os.O_WRONLY))
+            os.unlink(tmp_path / "a")
+        assert ANYTHING in await ear.heard()
+        (tmp_path / "b").touch()
+        await ear.hears("b")
 
 
-def test_a_closed_watch_is_silent_and_may_be_closed_again(tmp_path: Path, run_async: RunAsync) -> None:
-    async def main() -> None:
-        with Ear(tmp_path) as ear:
-            ear.watch.close()
-            (tmp_path / "a").touch()
-            assert await ear.heard() == []
-
-    run_async(main())
+async def test_a_closed_watch_is_silent_and_may_be_closed_again(tmp_path: Path) -> None:
+    with Ear(tmp_path) as ear:
+        ear.watch.close()
+        (tmp_path / "a").touch()
+        assert await ear.heard() == []
 
 
 @contextmanager
@@ -264,14 +219,14 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [f"{each['why']}; {each['hint']}" for each in fields]
 
 
-def test_a_directory_that_may_not_be_watched_is_looked_at_until_it_may(
-    short_dir: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+async def test_a_directory_that_may_not_be_watched_is_looked_at_until_it_may(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     short_dir.chmod(0o755)
     secret = short_dir / "secret"
     secret.mkdir(mode=0)
 
-    async def main() -> None:
+    with caplog.at_level("INFO"):
         with as_nobody():
             ear = Ear(secret, again_s=0.01)
             for _ in range(3):
@@ -280,49 +235,40 @@ def test_a_directory_that_may_not_be_watched_is_looked_at_until_it_may(
             await ear.hears()
             (secret / "kubelet.sock").touch()
             await ear.hears("kubelet.sock")
-
-    with caplog.at_level("INFO"):
-        run_async(main())
     assert set(warnings_in(caplog)) == {
         f"cannot watch the directory '{secret}': Permission denied; genericdp needs the right to read it"
     }
     assert caplog.records[-1].message == "a directory is watched again"
 
 
-def test_a_directory_that_can_no_longer_be_watched_is_told_of_all_the_same(
-    short_dir: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+async def test_a_directory_that_can_no_longer_be_watched_is_told_of_all_the_same(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     short_dir.chmod(0o755)
     secret = short_dir / "secret"
 
-    async def main() -> None:
-        with Ear(secret) as ear:
-            os.mkdir(secret, mode=0)
-            with as_nobody():
-                await ear.hears()
-
-    run_async(main())
+    with Ear(secret) as ear:
+        os.mkdir(secret, mode=0)
+        with as_nobody():
+            await ear.hears()
     assert warnings_in(caplog) == [
         f"cannot watch the directory '{secret}': Permission denied; genericdp needs the right to read it"
     ]
 
 
-def test_without_inotify_instances_the_directory_is_looked_at_and_the_hint_names_the_limits(
-    tmp_path: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+async def test_without_inotify_instances_the_directory_is_looked_at_and_the_hint_names_the_limits(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-        try:
-            ear = Ear(tmp_path, again_s=0.01)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        with ear:
-            await ear.hears()
-            (tmp_path / "kubelet.sock").touch()
-            await ear.hears("kubelet.sock")
-
-    run_async(main())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        ear = Ear(tmp_path, again_s=0.01)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with ear:
+        await ear.hears()
+        (tmp_path / "kubelet.sock").touch()
+        await ear.hears("kubelet.sock")
     (warning,) = warnings_in(caplog)
     assert warning == (
         f"cannot watch the directory '{tmp_path}': Too many open files; "
@@ -330,15 +276,12 @@ def test_without_inotify_instances_the_directory_is_looked_at_and_the_hint_names
     )
 
 
-def test_a_watch_that_never_came_about_is_closed_like_any_other(
-    short_dir: Path, run_async: RunAsync, caplog: pytest.LogCaptureFixture
+async def test_a_watch_that_never_came_about_is_closed_like_any_other(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     short_dir.chmod(0o755)
     (short_dir / "secret").mkdir(mode=0)
 
-    async def main() -> None:
-        with as_nobody(), Ear(short_dir / "secret"):
-            pass
-
-    run_async(main())
+    with as_nobody(), Ear(short_dir / "secret"):
+        pass
     assert len(warnings_in(caplog)) == 1

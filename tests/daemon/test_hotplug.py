@@ -13,9 +13,8 @@ from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import Kubelet
 from tests.scenes.machine import DOMAIN, Steps, settings_below, until_allocatable
-from tests.scenes.running import RunAsync
 from tests.udev import gadgets
-from tests.udev.hotplug import macvtap, reserve_console, udevd
+from tests.udev.hotplug import Console, macvtap, udevd
 from tests.udev.testbed import Testbed
 
 RULES = """
@@ -115,11 +114,10 @@ def test_two_identical_dongles_are_two_devices(short_dir: Path, bed: Testbed) ->
 
 
 @pytest.mark.hotplug
-def test_a_real_console_comes_and_goes(run_async: RunAsync, short_dir: Path) -> None:
-    console = reserve_console()
+async def test_a_real_console_comes_and_goes(short_dir: Path, console: Console) -> None:
     id_ = f"screen_vcs{console.number}"
 
-    async def main() -> None:
+    with udevd():
         async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _, _):
             with console.plugged() as node:
                 await until_allocatable(kubelet, f"{DOMAIN}/screen", 1)
@@ -128,13 +126,10 @@ def test_a_real_console_comes_and_goes(run_async: RunAsync, short_dir: Path) -> 
             await until_allocatable(kubelet, f"{DOMAIN}/screen", 0)
             assert os.readlink(short_dir / "links" / id_) == id_
 
-    with udevd():
-        run_async(main())
-
 
 @pytest.mark.hotplug
-def test_a_real_tap_keeps_its_id_under_another_number(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
+async def test_a_real_tap_keeps_its_id_under_another_number(short_dir: Path) -> None:
+    with udevd():
         async with a_node(short_dir, CONSOLES) as (kubelet, _, _):
             seen: list[tuple[str, list[str]]] = []
             for _ in range(2):
@@ -146,41 +141,28 @@ def test_a_real_tap_keeps_its_id_under_another_number(run_async: RunAsync, short
             assert node != other_node
             assert ids == other_ids
 
-    with udevd():
-        run_async(main())
+
+@pytest.mark.hotplug
+async def test_without_any_udevd_the_kernel_is_followed(short_dir: Path, console: Console) -> None:
+    async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _, _):
+        with console.plugged():
+            await until_allocatable(kubelet, f"{DOMAIN}/screen", 1)
+        await until_allocatable(kubelet, f"{DOMAIN}/screen", 0)
 
 
 @pytest.mark.hotplug
-def test_without_any_udevd_the_kernel_is_followed(run_async: RunAsync, short_dir: Path) -> None:
-    console = reserve_console()
-
-    async def main() -> None:
-        async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _, _):
-            with console.plugged():
-                await until_allocatable(kubelet, f"{DOMAIN}/screen", 1)
-            await until_allocatable(kubelet, f"{DOMAIN}/screen", 0)
-
-    run_async(main())
-
-
-@pytest.mark.hotplug
-def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with a_node(short_dir, CONSOLES) as (kubelet, daemon, steps):
-            file = short_dir / "rules.d" / "60-more.toml"
-            file.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
-            await until_allocatable(kubelet, f"{DOMAIN}/null", 1)
-            file.write_text('[[resource]]\nname = "null"\nmach = 1\n')
-            other = short_dir / "rules.d" / "70-other.toml"
-            other.write_text('[[resource]]\nname = "zero"\nmatch = { DEVNAME = "/dev/zero" }\n')
-            await until_allocatable(kubelet, f"{DOMAIN}/zero", 1)
-            assert [problem.message for problem in daemon.rules.problems] == [
-                "unknown key 'mach' in [[resource]]"
-            ]
-            assert kubelet.allocatable[f"{DOMAIN}/null"] == 1
-            file.unlink()
-            await steps.wait_until(lambda inventory: f"{DOMAIN}/null" not in inventory.offers)
-
-    run_async(main())
+async def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(short_dir: Path) -> None:
+    async with a_node(short_dir, CONSOLES) as (kubelet, daemon, steps):
+        file = short_dir / "rules.d" / "60-more.toml"
+        file.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
+        await until_allocatable(kubelet, f"{DOMAIN}/null", 1)
+        file.write_text('[[resource]]\nname = "null"\nmach = 1\n')
+        other = short_dir / "rules.d" / "70-other.toml"
+        other.write_text('[[resource]]\nname = "zero"\nmatch = { DEVNAME = "/dev/zero" }\n')
+        await until_allocatable(kubelet, f"{DOMAIN}/zero", 1)
+        assert [problem.message for problem in daemon.rules.problems] == [
+            "unknown key 'mach' in [[resource]]"
+        ]
+        assert kubelet.allocatable[f"{DOMAIN}/null"] == 1
+        file.unlink()
+        await steps.wait_until(lambda inventory: f"{DOMAIN}/null" not in inventory.offers)

@@ -23,7 +23,6 @@ from tests.scenes.machine import (
     settings_below,
     until_allocatable,
 )
-from tests.scenes.running import RunAsync
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -75,36 +74,30 @@ async def watched(short_dir: Path, rules: FixedRules) -> AsyncIterator[Watched]:
             yield state
 
 
-def test_it_is_fed_with_a_kubelet_and_without_one_however_long(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet, watched(short_dir, FixedRules(RULES)) as state:
-            await until_allocatable(kubelet, FTDI, 1)
-            state.now += 10 * STUCK_AFTER_S
-            await state.heard(3)
-            await kubelet.stop()
-            state.now += 10 * STUCK_AFTER_S
-            await state.heard(3)
-            await kubelet.start()
-
-    run_async(main())
+async def test_it_is_fed_with_a_kubelet_and_without_one_however_long(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet, watched(short_dir, FixedRules(RULES)) as state:
+        await until_allocatable(kubelet, FTDI, 1)
+        state.now += 10 * STUCK_AFTER_S
+        await state.heard(3)
+        await kubelet.stop()
+        state.now += 10 * STUCK_AFTER_S
+        await state.heard(3)
+        await kubelet.start()
 
 
-def test_it_is_fed_while_a_kubelet_refuses_us(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            kubelet.faults.refuse_registrations("no")
-            async with watched(short_dir, FixedRules(RULES)) as state:
-                for _ in range(3):
-                    tries = len(kubelet.registrations)
-                    await kubelet.wait_until(partial(more_than, kubelet.registrations, tries))
-                    state.now += STUCK_AFTER_S - 1
-                    await state.heard(2)
-
-    run_async(main())
+async def test_it_is_fed_while_a_kubelet_refuses_us(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        kubelet.faults.refuse_registrations("no")
+        async with watched(short_dir, FixedRules(RULES)) as state:
+            for _ in range(3):
+                tries = len(kubelet.registrations)
+                await kubelet.wait_until(partial(more_than, kubelet.registrations, tries))
+                state.now += STUCK_AFTER_S - 1
+                await state.heard(2)
 
 
-def test_it_starves_while_a_resource_is_stuck_and_the_log_names_it(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_it_starves_while_a_resource_is_stuck_and_the_log_names_it(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def never(registration: Registration) -> None:
         await asyncio.Event().wait()
@@ -117,7 +110,9 @@ def test_it_starves_while_a_resource_is_stuck_and_the_log_names_it(
             if "stuck" in record.getMessage():
                 said.set()
 
-    async def main() -> None:
+    ear = Ear()
+    logging.getLogger("genericdp").addHandler(ear)
+    try:
         async with Kubelet(short_dir), watched(short_dir, FixedRules(RULES)) as state:
             await state.heard(3)
             state.now += STUCK_AFTER_S + 1
@@ -128,11 +123,6 @@ def test_it_starves_while_a_resource_is_stuck_and_the_log_names_it(
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await state.heard(1)
-
-    ear = Ear()
-    logging.getLogger("genericdp").addHandler(ear)
-    try:
-        run_async(main())
     finally:
         logging.getLogger("genericdp").removeHandler(ear)
     assert "resources are stuck, the watchdog is not fed" in caplog.text

@@ -12,7 +12,6 @@ import pytest
 from genericdp.errors import ConfigError
 from genericdp.files import rulefiles
 from genericdp.files.rulefiles import SETTLE_S, SIZE_LIMIT, RuleFiles, find, read_settings
-from tests.scenes.running import RunAsync
 
 DOMAIN = "example.com"
 
@@ -259,89 +258,71 @@ async def until(files: RuleFiles, act: Callable[[], object]) -> None:
     close()
 
 
-def test_an_edit_a_new_file_and_a_removal_are_heard(
-    run_async: RunAsync, directories: tuple[Path, Path]
+async def test_an_edit_a_new_file_and_a_removal_are_heard(directories: tuple[Path, Path]) -> None:
+    usr, etc = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    files = load(usr, etc)
+    await until(files, lambda: write(file, a_rule("b")))
+    await until(files, lambda: write(etc / "20-b.toml", a_rule("b")))
+    await until(files, (etc / "20-b.toml").unlink)
+    await until(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
+
+
+async def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
+    directories: tuple[Path, Path],
 ) -> None:
-    async def main() -> None:
-        usr, etc = directories
-        file = write(usr / "10-a.toml", a_rule("a"))
-        files = load(usr, etc)
-        await until(files, lambda: write(file, a_rule("b")))
-        await until(files, lambda: write(etc / "20-b.toml", a_rule("b")))
-        await until(files, (etc / "20-b.toml").unlink)
-        await until(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
+    usr, _ = directories
+    file, other = write(usr / "10-a.toml", a_rule("a")), usr / "20-b.toml"
+    files = load(usr)
+    heard = asyncio.Event()
 
-    run_async(main())
-
-
-def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
-    run_async: RunAsync, directories: tuple[Path, Path]
-) -> None:
-    async def main() -> None:
-        usr, _ = directories
-        file, other = write(usr / "10-a.toml", a_rule("a")), usr / "20-b.toml"
-        files = load(usr)
-        heard = asyncio.Event()
-
-        def read() -> None:
-            files.reload()
-            seen.append(names(files))
-            heard.set()
-
-        seen: list[list[str]] = []
-        close = files.watch(read)
-        with file.open("w") as writer:
-            write(other, a_rule("b"))
-            await asyncio.sleep(SETTLE_S / 5)  # the other file is heard of
-            writer.write(a_rule("a"))
-        await heard.wait()
-        close()
-        assert seen == [["a", "b"]]
-
-    run_async(main())
-
-
-def test_changes_without_end_are_not_waited_for(run_async: RunAsync, directories: tuple[Path, Path]) -> None:
-    async def main() -> None:
-        usr, _ = directories
-        files = load(usr)
-        heard = asyncio.Event()
-        close = files.watch(heard.set)
-        while not heard.is_set():
-            write(usr / "10-a.toml", a_rule("a"))
-            await asyncio.sleep(SETTLE_S / 5)
-        close()
-
-    run_async(main())
-
-
-def test_a_directory_that_appears_is_heard(run_async: RunAsync, tmp_path: Path) -> None:
-    async def main() -> None:
-        files = load(tmp_path / "etc" / "genericdp" / "rules.d")
-        await until(files, (tmp_path / "etc").mkdir)
-        await until(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
-
-    run_async(main())
-
-
-def test_a_mounted_config_map_that_changes_is_heard(run_async: RunAsync, tmp_path: Path) -> None:
-    """Kubernetes exchanges the link `..data`; the names of the files never change."""
-
-    async def main() -> None:
-        for version in ("1", "2"):
-            (tmp_path / f"..{version}").mkdir()
-            write(tmp_path / f"..{version}" / "10-a.toml", a_rule(f"a{version}"))
-        (tmp_path / "..data").symlink_to("..1")
-        (tmp_path / "10-a.toml").symlink_to("..data/10-a.toml")
-        files = load(tmp_path)
-        assert names(files) == ["a1"]
-
-        def exchange() -> None:
-            (tmp_path / "..new").symlink_to("..2")
-            (tmp_path / "..new").rename(tmp_path / "..data")
-
-        await until(files, exchange)
+    def read() -> None:
         files.reload()
-        assert names(files) == ["a2"]
+        seen.append(names(files))
+        heard.set()
 
-    run_async(main())
+    seen: list[list[str]] = []
+    close = files.watch(read)
+    with file.open("w") as writer:
+        write(other, a_rule("b"))
+        await asyncio.sleep(SETTLE_S / 5)  # the other file is heard of
+        writer.write(a_rule("a"))
+    await heard.wait()
+    close()
+    assert seen == [["a", "b"]]
+
+
+async def test_changes_without_end_are_not_waited_for(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    files = load(usr)
+    heard = asyncio.Event()
+    close = files.watch(heard.set)
+    while not heard.is_set():
+        write(usr / "10-a.toml", a_rule("a"))
+        await asyncio.sleep(SETTLE_S / 5)
+    close()
+
+
+async def test_a_directory_that_appears_is_heard(tmp_path: Path) -> None:
+    files = load(tmp_path / "etc" / "genericdp" / "rules.d")
+    await until(files, (tmp_path / "etc").mkdir)
+    await until(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
+
+
+async def test_a_mounted_config_map_that_changes_is_heard(tmp_path: Path) -> None:
+    """Kubernetes exchanges the link `..data`; the names of the files never change."""
+    for version in ("1", "2"):
+        (tmp_path / f"..{version}").mkdir()
+        write(tmp_path / f"..{version}" / "10-a.toml", a_rule(f"a{version}"))
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "10-a.toml").symlink_to("..data/10-a.toml")
+    files = load(tmp_path)
+    assert names(files) == ["a1"]
+
+    def exchange() -> None:
+        (tmp_path / "..new").symlink_to("..2")
+        (tmp_path / "..new").rename(tmp_path / "..data")
+
+    await until(files, exchange)
+    files.reload()
+    assert names(files) == ["a2"]

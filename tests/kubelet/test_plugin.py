@@ -16,7 +16,6 @@ from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
-from tests.scenes.running import RunAsync
 
 NAME = "example.com/ftdi"
 
@@ -71,273 +70,220 @@ def healths(message: api.ListAndWatchResponse) -> dict[str, str]:
     return {device.ID: device.health for device in message.devices}
 
 
-def test_a_stream_begins_with_the_whole_list_even_if_it_is_empty(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with served(a_plugin(an_offer()), short_dir) as stub:
-            stream = stub.ListAndWatch(api.Empty())
-            assert healths(await stream.__aiter__().__anext__()) == {}
-            stream.cancel()
-
-    run_async(main())
+async def test_a_stream_begins_with_the_whole_list_even_if_it_is_empty(short_dir: Path) -> None:
+    async with served(a_plugin(an_offer()), short_dir) as stub:
+        stream = stub.ListAndWatch(api.Empty())
+        assert healths(await stream.__aiter__().__anext__()) == {}
+        stream.cancel()
 
 
-def test_every_stream_hears_a_change_also_when_another_died(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        plugin = a_plugin(an_offer(a_ftdi()))
-        async with served(plugin, short_dir) as stub:
-            dying, living = stub.ListAndWatch(api.Empty()), stub.ListAndWatch(api.Empty())
-            dying_messages, messages = dying.__aiter__(), living.__aiter__()
-            await dying_messages.__anext__()
-            assert healths(await messages.__anext__()) == {"ftdi_A": "Healthy"}
-            dying.cancel()
-            await plugin.wait_for_streams(lambda streams: streams == 1)
-            plugin.update(an_offer(a_ftdi(health=Health.UNHEALTHY)))
-            assert healths(await messages.__anext__()) == {"ftdi_A": "Unhealthy"}
-            living.cancel()
-            await plugin.wait_for_streams(lambda streams: streams == 0)
-
-    run_async(main())
+async def test_every_stream_hears_a_change_also_when_another_died(short_dir: Path) -> None:
+    plugin = a_plugin(an_offer(a_ftdi()))
+    async with served(plugin, short_dir) as stub:
+        dying, living = stub.ListAndWatch(api.Empty()), stub.ListAndWatch(api.Empty())
+        dying_messages, messages = dying.__aiter__(), living.__aiter__()
+        await dying_messages.__anext__()
+        assert healths(await messages.__anext__()) == {"ftdi_A": "Healthy"}
+        dying.cancel()
+        await plugin.wait_for_streams(lambda streams: streams == 1)
+        plugin.update(an_offer(a_ftdi(health=Health.UNHEALTHY)))
+        assert healths(await messages.__anext__()) == {"ftdi_A": "Unhealthy"}
+        living.cancel()
+        await plugin.wait_for_streams(lambda streams: streams == 0)
 
 
-def test_nothing_is_sent_when_the_list_is_the_same(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        plugin = a_plugin(an_offer(a_ftdi()))
-        async with served(plugin, short_dir) as stub:
-            stream = stub.ListAndWatch(api.Empty())
-            messages = stream.__aiter__()
-            await messages.__anext__()
-            moved = Device("ftdi_A", nodes=(), links=("ftdi_A",))
-            plugin.update(an_offer(moved))
-            plugin.update(an_offer(a_ftdi(), a_ftdi("ftdi_B")))
-            assert healths(await messages.__anext__()) == {"ftdi_A": "Healthy", "ftdi_B": "Healthy"}
-            assert plugin.messages == 2
-            stream.cancel()
-
-    run_async(main())
+async def test_nothing_is_sent_when_the_list_is_the_same(short_dir: Path) -> None:
+    plugin = a_plugin(an_offer(a_ftdi()))
+    async with served(plugin, short_dir) as stub:
+        stream = stub.ListAndWatch(api.Empty())
+        messages = stream.__aiter__()
+        await messages.__anext__()
+        moved = Device("ftdi_A", nodes=(), links=("ftdi_A",))
+        plugin.update(an_offer(moved))
+        plugin.update(an_offer(a_ftdi(), a_ftdi("ftdi_B")))
+        assert healths(await messages.__anext__()) == {"ftdi_A": "Healthy", "ftdi_B": "Healthy"}
+        assert plugin.messages == 2
+        stream.cancel()
 
 
-def test_within_the_coalescing_time_nothing_more_is_sent(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        plugin = a_plugin(an_offer(), coalesce_s=3600.0)
-        async with served(plugin, short_dir) as stub:
-            stream = stub.ListAndWatch(api.Empty())
-            await stream.__aiter__().__anext__()
-            for number in range(100):
-                plugin.update(an_offer(a_ftdi(f"ftdi_{number}")))
-                await stub.GetDevicePluginOptions(api.Empty())
-            assert plugin.messages == 1
-            stream.cancel()
-
-    run_async(main())
+async def test_within_the_coalescing_time_nothing_more_is_sent(short_dir: Path) -> None:
+    plugin = a_plugin(an_offer(), coalesce_s=3600.0)
+    async with served(plugin, short_dir) as stub:
+        stream = stub.ListAndWatch(api.Empty())
+        await stream.__aiter__().__anext__()
+        for number in range(100):
+            plugin.update(an_offer(a_ftdi(f"ftdi_{number}")))
+            await stub.GetDevicePluginOptions(api.Empty())
+        assert plugin.messages == 1
+        stream.cancel()
 
 
-def test_after_the_coalescing_time_the_last_state_is_sent_once(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        plugin = a_plugin(an_offer(), coalesce_s=0.01)
-        async with served(plugin, short_dir) as stub:
-            stream = stub.ListAndWatch(api.Empty())
-            messages = stream.__aiter__()
-            await messages.__anext__()
-            for number in range(100):
-                plugin.update(an_offer(*(a_ftdi(f"ftdi_{n}") for n in range(number + 1))))
-            assert len((await messages.__anext__()).devices) == 100
-            assert plugin.messages == 2
-            stream.cancel()
-
-    run_async(main())
+async def test_after_the_coalescing_time_the_last_state_is_sent_once(short_dir: Path) -> None:
+    plugin = a_plugin(an_offer(), coalesce_s=0.01)
+    async with served(plugin, short_dir) as stub:
+        stream = stub.ListAndWatch(api.Empty())
+        messages = stream.__aiter__()
+        await messages.__anext__()
+        for number in range(100):
+            plugin.update(an_offer(*(a_ftdi(f"ftdi_{n}") for n in range(number + 1))))
+        assert len((await messages.__anext__()).devices) == 100
+        assert plugin.messages == 2
+        stream.cancel()
 
 
-def test_topology_is_set_where_known_and_absent_where_not(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        plugin = a_plugin(an_offer(a_ftdi(numa=0)))
-        async with served(plugin, short_dir) as stub:
-            stream = stub.ListAndWatch(api.Empty())
-            messages = stream.__aiter__()
-            (known,) = (await messages.__anext__()).devices
-            assert known.topology is not None
-            assert [node.ID for node in known.topology.nodes] == [0]
-            plugin.update(an_offer(a_ftdi()))
-            (unknown,) = (await messages.__anext__()).devices
-            assert not unknown.HasField("topology")
-            stream.cancel()
-
-    run_async(main())
+async def test_topology_is_set_where_known_and_absent_where_not(short_dir: Path) -> None:
+    plugin = a_plugin(an_offer(a_ftdi(numa=0)))
+    async with served(plugin, short_dir) as stub:
+        stream = stub.ListAndWatch(api.Empty())
+        messages = stream.__aiter__()
+        (known,) = (await messages.__anext__()).devices
+        assert known.topology is not None
+        assert [node.ID for node in known.topology.nodes] == [0]
+        plugin.update(an_offer(a_ftdi()))
+        (unknown,) = (await messages.__anext__()).devices
+        assert not unknown.HasField("topology")
+        stream.cancel()
 
 
 def ask_for(*ids: str) -> api.AllocateRequest:
     return api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=list(ids))])
 
 
-def test_allocate_answers_with_the_link_as_host_path(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        allocated: list[Allocated] = []
-        async with served(a_plugin(an_offer(a_ftdi()), allocated=allocated), short_dir) as stub:
-            answer = await stub.Allocate(ask_for("ftdi_A"))
-            assert answer == api.AllocateResponse(
-                container_responses=[
-                    api.ContainerAllocateResponse(
-                        envs={
-                            "GENERICDP_EXAMPLE_COM_FTDI": "/dev/ttyUSB0",
-                            "GENERICDP_EXAMPLE_COM_FTDI_IDS": "ftdi_A",
-                        },
-                        devices=[
-                            api.DeviceSpec(
-                                container_path="/dev/ttyUSB0",
-                                host_path="/dev/genericdp/ftdi_A",
-                                permissions="rw",
-                            )
-                        ],
+async def test_allocate_answers_with_the_link_as_host_path(short_dir: Path) -> None:
+    allocated: list[Allocated] = []
+    async with served(a_plugin(an_offer(a_ftdi()), allocated=allocated), short_dir) as stub:
+        answer = await stub.Allocate(ask_for("ftdi_A"))
+        assert answer == api.AllocateResponse(
+            container_responses=[
+                api.ContainerAllocateResponse(
+                    envs={
+                        "GENERICDP_EXAMPLE_COM_FTDI": "/dev/ttyUSB0",
+                        "GENERICDP_EXAMPLE_COM_FTDI_IDS": "ftdi_A",
+                    },
+                    devices=[
+                        api.DeviceSpec(
+                            container_path="/dev/ttyUSB0",
+                            host_path="/dev/genericdp/ftdi_A",
+                            permissions="rw",
+                        )
+                    ],
+                )
+            ]
+        )
+        assert await stub.Allocate(ask_for("ftdi_A")) == answer
+        assert allocated == [Allocated(NAME, ("ftdi_A",))] * 2
+
+
+async def test_an_unknown_id_is_an_error_that_names_it(short_dir: Path) -> None:
+    allocated: list[Allocated] = []
+    async with served(a_plugin(an_offer(a_ftdi()), allocated=allocated), short_dir) as stub:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.Allocate(ask_for("ftdi_Z"))
+        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+        assert caught.value.details() == "example.com/ftdi has no device 'ftdi_Z'"
+        assert allocated == [Allocated(NAME, ("ftdi_Z",), "example.com/ftdi has no device 'ftdi_Z'")]
+
+
+async def test_an_unhealthy_device_is_answered_for_because_an_error_would_end_the_pod(
+    short_dir: Path,
+) -> None:
+    offer = an_offer(a_ftdi(health=Health.UNHEALTHY))
+    async with served(a_plugin(offer), short_dir) as stub:
+        answer = await stub.Allocate(ask_for("ftdi_A"))
+        assert answer.container_responses[0].devices[0].host_path == "/dev/genericdp/ftdi_A"
+
+
+async def test_an_answer_is_never_empty(short_dir: Path) -> None:
+    async with served(a_plugin(an_offer()), short_dir) as stub:
+        assert len((await stub.Allocate(api.AllocateRequest())).container_responses) == 1
+
+
+async def test_a_preferred_allocation_has_exactly_the_size_asked_for(short_dir: Path) -> None:
+    offer = an_offer(*(a_ftdi(f"ftdi_{n}") for n in range(4)))
+    async with served(a_plugin(offer), short_dir) as stub:
+        answer = await stub.GetPreferredAllocation(
+            api.PreferredAllocationRequest(
+                container_requests=[
+                    api.ContainerPreferredAllocationRequest(
+                        available_deviceIDs=["ftdi_3", "ftdi_0", "ftdi_2"],
+                        must_include_deviceIDs=["ftdi_3"],
+                        allocation_size=2,
                     )
                 ]
             )
-            assert await stub.Allocate(ask_for("ftdi_A")) == answer
-            assert allocated == [Allocated(NAME, ("ftdi_A",))] * 2
-
-    run_async(main())
-
-
-def test_an_unknown_id_is_an_error_that_names_it(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        allocated: list[Allocated] = []
-        async with served(a_plugin(an_offer(a_ftdi()), allocated=allocated), short_dir) as stub:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.Allocate(ask_for("ftdi_Z"))
-            assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-            assert caught.value.details() == "example.com/ftdi has no device 'ftdi_Z'"
-            assert allocated == [Allocated(NAME, ("ftdi_Z",), "example.com/ftdi has no device 'ftdi_Z'")]
-
-    run_async(main())
-
-
-def test_an_unhealthy_device_is_answered_for_because_an_error_would_end_the_pod(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        offer = an_offer(a_ftdi(health=Health.UNHEALTHY))
-        async with served(a_plugin(offer), short_dir) as stub:
-            answer = await stub.Allocate(ask_for("ftdi_A"))
-            assert answer.container_responses[0].devices[0].host_path == "/dev/genericdp/ftdi_A"
-
-    run_async(main())
-
-
-def test_an_answer_is_never_empty(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with served(a_plugin(an_offer()), short_dir) as stub:
-            assert len((await stub.Allocate(api.AllocateRequest())).container_responses) == 1
-
-    run_async(main())
-
-
-def test_a_preferred_allocation_has_exactly_the_size_asked_for(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        offer = an_offer(*(a_ftdi(f"ftdi_{n}") for n in range(4)))
-        async with served(a_plugin(offer), short_dir) as stub:
-            answer = await stub.GetPreferredAllocation(
-                api.PreferredAllocationRequest(
-                    container_requests=[
-                        api.ContainerPreferredAllocationRequest(
-                            available_deviceIDs=["ftdi_3", "ftdi_0", "ftdi_2"],
-                            must_include_deviceIDs=["ftdi_3"],
-                            allocation_size=2,
-                        )
-                    ]
-                )
-            )
-            assert list(answer.container_responses[0].deviceIDs) == ["ftdi_3", "ftdi_0"]
-
-    run_async(main())
-
-
-def test_prestart_is_asked_for_only_where_a_rule_says_so(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with served(a_plugin(an_offer()), short_dir) as stub:
-            options = await stub.GetDevicePluginOptions(api.Empty())
-            assert (options.pre_start_required, options.get_preferred_allocation_available) == (False, True)
-        with_prestart = a_resource(prestart=PreStart(1.0))
-        assert a_plugin(an_offer(resource=with_prestart)).options().pre_start_required
-
-    run_async(main())
-
-
-def test_prestart_waits_for_the_device_to_come_back(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        resource = a_resource(prestart=PreStart(20.0))
-        plugin = a_plugin(an_offer(a_ftdi(health=Health.UNHEALTHY), resource=resource))
-        async with served(plugin, short_dir) as stub:
-            starting = asyncio.ensure_future(
-                stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
-            )
-            await stub.GetDevicePluginOptions(api.Empty())
-            assert not starting.done()
-            plugin.update(an_offer(a_ftdi(), resource=resource))
-            await starting
-
-    run_async(main())
-
-
-def test_prestart_looks_at_the_device_behind_an_id_that_the_rule_no_longer_makes(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        device = a_ftdi()
-        offer = replace(
-            an_offer(device, resource=a_resource(prestart=PreStart(20.0))),
-            withdrawn=(("ftdi_A.7", replace(device, health=Health.UNHEALTHY)),),
         )
-        async with served(a_plugin(offer), short_dir) as stub:
-            await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A.7"]))
-
-    run_async(main())
+        assert list(answer.container_responses[0].deviceIDs) == ["ftdi_3", "ftdi_0"]
 
 
-def test_prestart_refuses_with_the_device_and_what_to_do(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        resource = a_resource(prestart=PreStart(0.01))
-        offer = an_offer(a_ftdi(health=Health.UNHEALTHY), resource=resource)
-        async with served(a_plugin(offer), short_dir) as stub:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
-            assert caught.value.details() == (
-                "example.com/ftdi: waited 0.01 s for 'ftdi_A' (it is unplugged); "
-                "plug it in again, the container is started as soon as it is back"
-            )
-
-    run_async(main())
+async def test_prestart_is_asked_for_only_where_a_rule_says_so(short_dir: Path) -> None:
+    async with served(a_plugin(an_offer()), short_dir) as stub:
+        options = await stub.GetDevicePluginOptions(api.Empty())
+        assert (options.pre_start_required, options.get_preferred_allocation_available) == (False, True)
+    with_prestart = a_resource(prestart=PreStart(1.0))
+    assert a_plugin(an_offer(resource=with_prestart)).options().pre_start_required
 
 
-def test_prestart_resets_each_usb_device_once(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
-        devices = [replace(a_ftdi(f"ftdi_{n}"), usb=(1, 4)) for n in range(2)]
-        resets: list[tuple[int, int]] = []
+async def test_prestart_waits_for_the_device_to_come_back(short_dir: Path) -> None:
+    resource = a_resource(prestart=PreStart(20.0))
+    plugin = a_plugin(an_offer(a_ftdi(health=Health.UNHEALTHY), resource=resource))
+    async with served(plugin, short_dir) as stub:
+        starting = asyncio.ensure_future(
+            stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
+        )
+        await stub.GetDevicePluginOptions(api.Empty())
+        assert not starting.done()
+        plugin.update(an_offer(a_ftdi(), resource=resource))
+        await starting
 
-        async def reset(bus: int, device: int) -> None:
-            resets.append((bus, device))
 
-        plugin = a_plugin(an_offer(*devices, resource=resource), usb_reset=reset)
-        async with served(plugin, short_dir) as stub:
-            await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_0", "ftdi_1"]))
-        assert resets == [(1, 4)]
+async def test_prestart_looks_at_the_device_behind_an_id_that_the_rule_no_longer_makes(
+    short_dir: Path,
+) -> None:
+    device = a_ftdi()
+    offer = replace(
+        an_offer(device, resource=a_resource(prestart=PreStart(20.0))),
+        withdrawn=(("ftdi_A.7", replace(device, health=Health.UNHEALTHY)),),
+    )
+    async with served(a_plugin(offer), short_dir) as stub:
+        await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A.7"]))
 
-    run_async(main())
+
+async def test_prestart_refuses_with_the_device_and_what_to_do(short_dir: Path) -> None:
+    resource = a_resource(prestart=PreStart(0.01))
+    offer = an_offer(a_ftdi(health=Health.UNHEALTHY), resource=resource)
+    async with served(a_plugin(offer), short_dir) as stub:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
+        assert caught.value.details() == (
+            "example.com/ftdi: waited 0.01 s for 'ftdi_A' (it is unplugged); "
+            "plug it in again, the container is started as soon as it is back"
+        )
+
+
+async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
+    resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
+    devices = [replace(a_ftdi(f"ftdi_{n}"), usb=(1, 4)) for n in range(2)]
+    resets: list[tuple[int, int]] = []
+
+    async def reset(bus: int, device: int) -> None:
+        resets.append((bus, device))
+
+    plugin = a_plugin(an_offer(*devices, resource=resource), usb_reset=reset)
+    async with served(plugin, short_dir) as stub:
+        await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_0", "ftdi_1"]))
+    assert resets == [(1, 4)]
 
 
 @pytest.mark.parametrize(("hint", "said"), [("allow it", "; allow it"), ("", "")])
-def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
-    run_async: RunAsync, short_dir: Path, hint: str, said: str
+async def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
+    short_dir: Path, hint: str, said: str
 ) -> None:
     async def reset(bus: int, device: int) -> None:
         raise GenericdpError(f"cannot reset {bus}:{device}", hint=hint)
 
-    async def main() -> None:
-        resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
-        device = replace(a_ftdi(), usb=(1, 4))
-        async with served(a_plugin(an_offer(device, resource=resource), usb_reset=reset), short_dir) as stub:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
-            assert caught.value.details() == f"example.com/ftdi: cannot reset 1:4{said}"
-
-    run_async(main())
+    resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
+    device = replace(a_ftdi(), usb=(1, 4))
+    async with served(a_plugin(an_offer(device, resource=resource), usb_reset=reset), short_dir) as stub:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
+        assert caught.value.details() == f"example.com/ftdi: cannot reset 1:4{said}"

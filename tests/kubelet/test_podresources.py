@@ -14,7 +14,6 @@ from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-from tests.scenes.running import RunAsync
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -51,81 +50,62 @@ async def a_server(path: Path, *handlers: grpc.GenericRpcHandler) -> AsyncIterat
         await server.stop(grace=None)
 
 
-def test_a_held_device_is_told_with_pod_and_container(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        with a_machine() as machine:
-            machine.plug(a_usb_serial(0))
-            async with (
-                Kubelet(short_dir) as kubelet,
-                a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
-            ):
-                await until_allocatable(kubelet, FTDI, 1)
-                path = str(kubelet.pod_resources_socket)
-                assert await podresources.ask(path) == {}
-                pod = await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})], namespace="lab"))
-                assert await podresources.ask(path) == {
-                    (FTDI, "ftdi_A50285BI"): (Holder("lab", "app", "main"),)
-                }
-                kubelet.finish(pod)
-                assert await podresources.ask(path) == {}
-
-    run_async(main())
-
-
-def test_a_socket_that_is_not_there_says_nothing_and_one_that_comes_late_does(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        path = short_dir / "kubelet.sock"
-        assert await podresources.ask(str(path)) is None
-        handler = api.pod_resources_lister_handler(Lister(api.ListPodResourcesResponse()))  # type: ignore[arg-type]
-        async with a_server(path, handler):
-            assert await podresources.ask(str(path)) == {}
-
-    run_async(main())
-
-
-def test_a_kubelet_without_the_api_says_nothing(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with a_server(short_dir / "kubelet.sock"):
-            assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
-
-    run_async(main())
-
-
-def test_one_that_is_asked_by_too_many_says_nothing(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
+async def test_a_held_device_is_told_with_pod_and_container(short_dir: Path) -> None:
+    with a_machine() as machine:
+        machine.plug(a_usb_serial(0))
+        async with (
+            Kubelet(short_dir) as kubelet,
+            a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
+        ):
+            await until_allocatable(kubelet, FTDI, 1)
             path = str(kubelet.pod_resources_socket)
-            async with grpc.aio.insecure_channel(
-                f"unix:{path}", options=(("grpc.default_authority", "localhost"),)
-            ) as channel:
-                lister = api.PodResourcesListerStub(channel)
-                for _ in range(10):
-                    await lister.List(api.ListPodResourcesRequest())
-            assert await podresources.ask(path) is None
-            clock.advance(1)
+            assert await podresources.ask(path) == {}
+            pod = await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})], namespace="lab"))
+            assert await podresources.ask(path) == {(FTDI, "ftdi_A50285BI"): (Holder("lab", "app", "main"),)}
+            kubelet.finish(pod)
             assert await podresources.ask(path) == {}
 
-    run_async(main())
+
+async def test_a_socket_that_is_not_there_says_nothing_and_one_that_comes_late_does(short_dir: Path) -> None:
+    path = short_dir / "kubelet.sock"
+    assert await podresources.ask(str(path)) is None
+    handler = api.pod_resources_lister_handler(Lister(api.ListPodResourcesResponse()))  # type: ignore[arg-type]
+    async with a_server(path, handler):
+        assert await podresources.ask(str(path)) == {}
 
 
-def test_one_that_accepts_and_never_answers_is_not_waited_for(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_kubelet_without_the_api_says_nothing(short_dir: Path) -> None:
+    async with a_server(short_dir / "kubelet.sock"):
+        assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
+
+
+async def test_one_that_is_asked_by_too_many_says_nothing(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        path = str(kubelet.pod_resources_socket)
+        async with grpc.aio.insecure_channel(
+            f"unix:{path}", options=(("grpc.default_authority", "localhost"),)
+        ) as channel:
+            lister = api.PodResourcesListerStub(channel)
+            for _ in range(10):
+                await lister.List(api.ListPodResourcesRequest())
+        assert await podresources.ask(path) is None
+        clock.advance(1)
+        assert await podresources.ask(path) == {}
+
+
+async def test_one_that_accepts_and_never_answers_is_not_waited_for(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(podresources, "_TIMEOUT_S", 0.05)
 
-    async def main() -> None:
-        with socket.socket(socket.AF_UNIX) as silent:
-            silent.bind(str(short_dir / "kubelet.sock"))
-            silent.listen()
-            assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
-
-    run_async(main())
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(short_dir / "kubelet.sock"))
+        silent.listen()
+        assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
 
 
-def test_an_answer_of_a_very_full_node_is_read(run_async: RunAsync, short_dir: Path) -> None:
+async def test_an_answer_of_a_very_full_node_is_read(short_dir: Path) -> None:
     ids = [f"{number:0200}" for number in range(30_000)]
     answer = api.ListPodResourcesResponse(
         pod_resources=[
@@ -143,11 +123,8 @@ def test_an_answer_of_a_very_full_node_is_read(run_async: RunAsync, short_dir: P
     )
     assert len(answer.SerializeToString()) > 4 << 20
 
-    async def main() -> None:
-        handler = api.pod_resources_lister_handler(Lister(answer))  # type: ignore[arg-type]
-        async with a_server(short_dir / "kubelet.sock", handler):
-            told = await podresources.ask(str(short_dir / "kubelet.sock"))
-            assert told is not None
-            assert len(told) == 30_000
-
-    run_async(main())
+    handler = api.pod_resources_lister_handler(Lister(answer))  # type: ignore[arg-type]
+    async with a_server(short_dir / "kubelet.sock", handler):
+        told = await podresources.ask(str(short_dir / "kubelet.sock"))
+        assert told is not None
+        assert len(told) == 30_000

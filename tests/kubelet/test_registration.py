@@ -7,29 +7,25 @@ import pytest
 
 from genericdp.kubelet.registration import Pauses, _uninterrupted
 from genericdp.kubelet.socket import KubeletSocket
-from tests.scenes.running import RunAsync
 
 
-def test_a_cancellation_waits_for_work_that_must_not_be_half_done(run_async: RunAsync) -> None:
-    async def main() -> None:
-        started, release, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+async def test_a_cancellation_waits_for_work_that_must_not_be_half_done() -> None:
+    started, release, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-        async def work() -> None:
-            started.set()
-            await release.wait()
-            done.set()
+    async def work() -> None:
+        started.set()
+        await release.wait()
+        done.set()
 
-        task = asyncio.ensure_future(_uninterrupted(work()))
-        await started.wait()
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        release.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert done.is_set()
-
-    run_async(main())
+    task = asyncio.ensure_future(_uninterrupted(work()))
+    await started.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done.is_set()
 
 
 def test_pauses_double_up_to_the_longest_and_differ_from_each_other() -> None:
@@ -40,21 +36,18 @@ def test_pauses_double_up_to_the_longest_and_differ_from_each_other() -> None:
         assert all(longest / 2 <= pause <= longest for pause in drawn)
 
 
-def test_a_socket_that_nobody_listens_on_is_no_kubelet(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        import socket
+async def test_a_socket_that_nobody_listens_on_is_no_kubelet(short_dir: Path) -> None:
+    import socket
 
-        with socket.socket(socket.AF_UNIX) as bound:
-            bound.bind(str(short_dir / "kubelet.sock"))
-            there: list[bool] = []
-            kubelet = KubeletSocket(str(short_dir), there.append)
-            following = asyncio.ensure_future(kubelet.follow())
-            await asyncio.sleep(0)
-            assert kubelet.incarnation is None
-            bound.listen()
-            await kubelet.wait_until_there()
-            assert there == [True]
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
-
-    run_async(main())
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(short_dir / "kubelet.sock"))
+        there: list[bool] = []
+        kubelet = KubeletSocket(str(short_dir), there.append)
+        following = asyncio.ensure_future(kubelet.follow())
+        await asyncio.sleep(0)
+        assert kubelet.incarnation is None
+        bound.listen()
+        await kubelet.wait_until_there()
+        assert there == [True]
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)

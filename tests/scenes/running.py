@@ -1,4 +1,4 @@
-"""Runs a coroutine of a test under a watchdog, and looks at what it leaves behind.
+"""Runs an async test under a watchdog that also looks at what the test leaves behind.
 
 The rules of this file:
 
@@ -6,12 +6,13 @@ The rules of this file:
 """
 
 import asyncio
+import functools
 import gc
 import os
 import threading
 import time
-from collections.abc import Coroutine
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -20,12 +21,6 @@ HANGS_S = 60.0
 
 #: How long grpc may take to end, in tasks and threads of its own, what a test has ended.
 _CLOSING_S = 2.0
-
-
-class RunAsync(Protocol):
-    """The type of the fixture `run_async`."""
-
-    def __call__(self, coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T: ...
 
 
 def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T:
@@ -39,6 +34,16 @@ def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T:
     leaked = _leaked_files(before)
     assert not leaked, f"file descriptors left behind: {leaked}"
     return result
+
+
+def as_sync(test: Callable[..., Coroutine[Any, Any, T]], timeout_s: float = HANGS_S) -> Callable[..., T]:
+    """The same test as a plain function, which runs it by `run`."""
+
+    @functools.wraps(test)
+    def runs(*args: Any, **kwargs: Any) -> T:
+        return run(test(*args, **kwargs), timeout_s)
+
+    return runs
 
 
 async def _watched(coroutine: Coroutine[Any, Any, T], timeout_s: float) -> tuple[T, list[str]]:

@@ -1,22 +1,25 @@
-"""The watchdog itself: what it lets pass, and what it catches."""
+"""The watchdog itself: what it lets pass, and what it catches; alone, and as pytest runs an async test."""
 
 import asyncio
 import socket
+import textwrap
 
 import pytest
 
-from tests.scenes.running import RunAsync
+from tests.scenes.running import run
+
+pytest_plugins = ["pytester"]
 
 
-def test_the_result_of_the_coroutine_is_returned(run_async: RunAsync) -> None:
+def test_the_result_of_the_coroutine_is_returned() -> None:
     async def answer() -> int:
         await asyncio.sleep(0)
         return 42
 
-    assert run_async(answer()) == 42
+    assert run(answer()) == 42
 
 
-def test_a_task_left_behind_fails_the_test(run_async: RunAsync, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_left_behind_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.scenes.running._CLOSING_S", 0.01)
 
     async def leave_a_task() -> None:
@@ -24,12 +27,10 @@ def test_a_task_left_behind_fails_the_test(run_async: RunAsync, monkeypatch: pyt
 
     tasks: list[asyncio.Task[bool]] = []
     with pytest.raises(AssertionError, match=r"tasks left behind: <coroutine object Event.wait"):
-        run_async(leave_a_task())
+        run(leave_a_task())
 
 
-def test_a_descriptor_left_behind_fails_the_test(
-    run_async: RunAsync, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_descriptor_left_behind_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.scenes.running._CLOSING_S", 0.0)
     sockets: list[socket.socket] = []
 
@@ -37,13 +38,172 @@ def test_a_descriptor_left_behind_fails_the_test(
         sockets.append(socket.socket(socket.AF_UNIX))
 
     with pytest.raises(AssertionError, match=r"descriptors left behind: .*socket:"):
-        run_async(leave_a_socket())
+        run(leave_a_socket())
     sockets.pop().close()
 
 
-def test_a_coroutine_that_hangs_fails_the_test(run_async: RunAsync) -> None:
+def test_a_coroutine_that_hangs_fails_the_test() -> None:
     async def hang() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
-        run_async(hang(), timeout_s=0.01)
+        run(hang(), timeout_s=0.01)
+
+
+# As pytest runs it: each case is a test module of its own, with this prologue.
+
+HOOK = "from tests.conftest import pytest_pyfunc_call"
+SETTINGS = """
+[pytest]
+addopts = --strict-markers
+filterwarnings = error
+markers = timeout_s
+"""
+PROLOGUE = """
+import asyncio
+import socket
+import textwrap
+import threading
+
+import pytest
+
+
+@pytest.fixture
+def number():
+    return 42
+
+
+@pytest.fixture
+def leave():
+    left = []
+    yield left.append
+    for each in left:
+        each.close()
+
+
+class Waiting(threading.Thread):
+    def __init__(self):
+        super().__init__(name="waiting")
+        self.end = threading.Event()
+        self.start()
+
+    def run(self):
+        self.end.wait()
+
+    def close(self):
+        self.end.set()
+        self.join()
+"""
+
+PASSING = {
+    "async": """
+        async def test_it(number):
+            await asyncio.sleep(0)
+            assert number == 42
+    """,
+    "sync": """
+        def test_it(number):
+            with pytest.raises(RuntimeError, match="no running event loop"):
+                asyncio.get_running_loop()
+            assert number == 42
+    """,
+    "method": """
+        class TestIt:
+            async def test_it(self, number):
+                await asyncio.sleep(0)
+                assert number == 42
+    """,
+    "marker of the module": """
+        pytestmark = pytest.mark.timeout_s(0.01)
+
+
+        @pytest.mark.timeout_s(60)
+        async def test_it():
+            await asyncio.sleep(0.02)
+    """,
+}
+
+FAILING = {
+    "assertion": (
+        """
+        async def test_it(number):
+            await asyncio.sleep(0)
+            assert number == 43
+        """,
+        "E       assert 42 == 43",
+    ),
+    "sync": (
+        """
+        def test_it(number):
+            assert number == 43
+        """,
+        "E       assert 42 == 43",
+    ),
+    "hang": (
+        """
+        @pytest.mark.timeout_s(0.01)
+        async def test_it():
+            await asyncio.Event().wait()
+        """,
+        "E               TimeoutError",
+    ),
+    "task": (
+        """
+        async def test_it():
+            global task
+            task = asyncio.create_task(asyncio.Event().wait())
+        """,
+        "E       AssertionError: tasks left behind: <coroutine object Event.wait at *>",
+    ),
+    "thread": (
+        """
+        async def test_it(leave):
+            leave(Waiting())
+        """,
+        "E       AssertionError: threads left behind: waiting",
+    ),
+    "descriptor": (
+        """
+        async def test_it(leave):
+            leave(socket.socket(socket.AF_UNIX))
+        """,
+        "E       AssertionError: file descriptors left behind: {*: 'socket:[[]*]'}",
+    ),
+    "value": (
+        """
+        async def test_it(number):
+            return number
+        """,
+        "*Warning: Test functions should return None, but *::test_it returned <class 'int'>.",
+    ),
+    "generator": (
+        """
+        async def test_it(number):
+            yield number
+        """,
+        "async def functions are not natively supported.",
+    ),
+}
+
+
+def outcome(pytester: pytest.Pytester, case: str) -> pytest.RunResult:
+    pytester.makeconftest(HOOK)
+    pytester.makeini(SETTINGS)
+    pytester.makepyfile(PROLOGUE + textwrap.dedent(case))
+    # The outer pytest has the two: one has a timer for the whole process, the other is slow to import.
+    return pytester.runpytest_inprocess("-p", "no:faulthandler", "-p", "no:hypothesispytest")
+
+
+@pytest.mark.parametrize("case", PASSING.values(), ids=PASSING)
+def test_a_test_that_leaves_nothing_behind_passes(pytester: pytest.Pytester, case: str) -> None:
+    outcome(pytester, case).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("case", "line"), FAILING.values(), ids=FAILING)
+def test_a_test_that_hangs_or_leaves_something_behind_fails(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, case: str, line: str
+) -> None:
+    monkeypatch.setattr("tests.scenes.running._CLOSING_S", 0.01)
+    result = outcome(pytester, case)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([line])

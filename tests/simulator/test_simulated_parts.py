@@ -22,7 +22,6 @@ from genericdp.simulator.devices.topology import ANY, Hint, Policy, by_affinity,
 from genericdp.simulator.node.merge import container_config
 from genericdp.simulator.plugins.clients import Client, Ended, Generation, table_of
 from genericdp.simulator.runtimes.runtime import RequestedDevice, RequestedMount
-from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer
 
 ZERO, ONE, BOTH = frozenset({0}), frozenset({1}), frozenset({0, 1})
@@ -35,54 +34,45 @@ def listed(**numa: tuple[int, ...] | None) -> ResourceDevices:
     return devices
 
 
-def test_time_passes_when_told_and_ends_what_is_due_in_order(run_async: RunAsync) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        ended: list[str] = []
+async def test_time_passes_when_told_and_ends_what_is_due_in_order() -> None:
+    clock = ManualClock()
+    ended: list[str] = []
 
-        async def wait(name: str, seconds: float) -> None:
-            await clock.sleep(seconds)
-            ended.append(name)
+    async def wait(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        ended.append(name)
 
-        async def give_up() -> None:
-            with pytest.raises(TimeoutError):
-                async with clock.timeout(2):
-                    await asyncio.Event().wait()
-            ended.append("timeout")
-
-        tasks = [asyncio.create_task(one) for one in (wait("late", 3), wait("early", 1), give_up())]
-        await asyncio.sleep(0)
-        clock.advance(1)
-        await tasks[1]
-        assert ended == ["early"]
-        clock.advance(2)
-        await asyncio.gather(*tasks)
-        assert ended == ["early", "late", "timeout"]
-        assert clock.now() == 3
-
-    run_async(main())
-
-
-def test_real_time_passes_by_itself(run_async: RunAsync) -> None:
-    async def main() -> None:
-        clock = WallClock()
-        before = clock.now()
-        await clock.sleep(0.01)
-        assert clock.now() > before
+    async def give_up() -> None:
         with pytest.raises(TimeoutError):
-            async with clock.timeout(0.01):
+            async with clock.timeout(2):
                 await asyncio.Event().wait()
+        ended.append("timeout")
 
-    run_async(main())
+    tasks = [asyncio.create_task(one) for one in (wait("late", 3), wait("early", 1), give_up())]
+    await asyncio.sleep(0)
+    clock.advance(1)
+    await tasks[1]
+    assert ended == ["early"]
+    clock.advance(2)
+    await asyncio.gather(*tasks)
+    assert ended == ["early", "late", "timeout"]
+    assert clock.now() == 3
 
 
-def test_what_was_not_true_in_time_is_said_with_the_state(run_async: RunAsync) -> None:
-    async def main() -> None:
-        changes = Changes()
-        with pytest.raises(TimeoutError, match=r"^not true after 0\.01 s; it is so$"):
-            await changes.wait_until(lambda: False, timeout_s=0.01, describe=lambda: "it is so")
+async def test_real_time_passes_by_itself() -> None:
+    clock = WallClock()
+    before = clock.now()
+    await clock.sleep(0.01)
+    assert clock.now() > before
+    with pytest.raises(TimeoutError):
+        async with clock.timeout(0.01):
+            await asyncio.Event().wait()
 
-    run_async(main())
+
+async def test_what_was_not_true_in_time_is_said_with_the_state() -> None:
+    changes = Changes()
+    with pytest.raises(TimeoutError, match=r"^not true after 0\.01 s; it is so$"):
+        await changes.wait_until(lambda: False, timeout_s=0.01, describe=lambda: "it is so")
 
 
 def test_a_legacy_table_lets_the_end_of_any_client_hit_the_current_one() -> None:
@@ -175,93 +165,75 @@ def test_the_first_answer_wins_at_each_path_and_key() -> None:
     assert config.cdi_devices == ("v/c=same",)
 
 
-def test_what_waits_is_tried_again_by_itself_when_the_kubelet_runs_on_a_timer(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock, status_period_s=10) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            spec = api.DeviceSpec(host_path=str(short_dir / "x"), container_path="/dev/x", permissions="rw")
-            plugin.on_allocate = lambda _ids, _context: answer(devices=[spec])
-            pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
-            status = pod.container("c")
-            assert status.reason == "CreateContainerError"
-            with pytest.raises(SimulatorError, match=r"^container 'c' of pod 'p' has never run; use sync$"):
-                await kubelet.restart_container(pod, "c")
-            (short_dir / "x").symlink_to("/dev/null")
-            clock.advance(10)
-            await kubelet.wait_until(lambda: pod.phase is Phase.RUNNING)
-            kubelet.finish(pod)
-            await kubelet.sync(pod)
-            assert status.state is ContainerState.TERMINATED
-            await plugin.stop()
-
-    run_async(main())
+async def test_what_waits_is_tried_again_by_itself_when_the_kubelet_runs_on_a_timer(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock, status_period_s=10) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        spec = api.DeviceSpec(host_path=str(short_dir / "x"), container_path="/dev/x", permissions="rw")
+        plugin.on_allocate = lambda _ids, _context: answer(devices=[spec])
+        pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
+        status = pod.container("c")
+        assert status.reason == "CreateContainerError"
+        with pytest.raises(SimulatorError, match=r"^container 'c' of pod 'p' has never run; use sync$"):
+            await kubelet.restart_container(pod, "c")
+        (short_dir / "x").symlink_to("/dev/null")
+        clock.advance(10)
+        await kubelet.wait_until(lambda: pod.phase is Phase.RUNNING)
+        kubelet.finish(pod)
+        await kubelet.sync(pod)
+        assert status.state is ContainerState.TERMINATED
+        await plugin.stop()
 
 
-def test_the_state_in_one_line_is_for_failing_tests(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            await kubelet.admit(Pod("p", [Container("c")]))
-            assert kubelet.describe() == (
-                f"capacity {{'{RESOURCE}': 1}}, allocatable {{'{RESOURCE}': 1}}, "
-                f"last registrations ['{RESOURCE}: accepted'], pods ['p: Running']"
-            )
-            with pytest.raises(SimulatorError, match=r"^the kubelet runs already$"):
-                await kubelet.start()
-            await plugin.stop()
-
-    run_async(main())
+async def test_the_state_in_one_line_is_for_failing_tests(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        await kubelet.admit(Pod("p", [Container("c")]))
+        assert kubelet.describe() == (
+            f"capacity {{'{RESOURCE}': 1}}, allocatable {{'{RESOURCE}': 1}}, "
+            f"last registrations ['{RESOURCE}: accepted'], pods ['p: Running']"
+        )
+        with pytest.raises(SimulatorError, match=r"^the kubelet runs already$"):
+            await kubelet.start()
+        await plugin.stop()
 
 
-def test_a_resource_that_was_removed_while_pods_hold_it_is_unregistered(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            spec = Pod("p", [Container("c", limits={RESOURCE: 1})])
-            await kubelet.admit(spec)
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            clock.advance(301)
-            kubelet.tick()
-            pod = await kubelet.admit(spec)
-            assert pod.message == (
-                f"Pod was rejected: Allocate failed due to cannot allocate unregistered device {RESOURCE}, "
-                "which is unexpected"
-            )
-
-    run_async(main())
+async def test_a_resource_that_was_removed_while_pods_hold_it_is_unregistered(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        spec = Pod("p", [Container("c", limits={RESOURCE: 1})])
+        await kubelet.admit(spec)
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        clock.advance(301)
+        kubelet.tick()
+        pod = await kubelet.admit(spec)
+        assert pod.message == (
+            f"Pod was rejected: Allocate failed due to cannot allocate unregistered device {RESOURCE}, "
+            "which is unexpected"
+        )
 
 
-def test_devices_of_a_forgotten_plugin_are_offered_and_cannot_be_had(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            registering = asyncio.create_task(plugin.register(kubelet, endpoint="missing.sock"))
-            await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 2)
-            clock.advance(11)
-            await asyncio.gather(registering, return_exceptions=True)
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            assert kubelet.allocatable == {RESOURCE: 1}
-            pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
-            assert pod.message.startswith(
-                "Pod was rejected: Allocate failed due to rpc error: code = Unavailable desc = "
-            )
-
-    run_async(main())
+async def test_devices_of_a_forgotten_plugin_are_offered_and_cannot_be_had(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        registering = asyncio.create_task(plugin.register(kubelet, endpoint="missing.sock"))
+        await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 2)
+        clock.advance(11)
+        await asyncio.gather(registering, return_exceptions=True)
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        assert kubelet.allocatable == {RESOURCE: 1}
+        pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
+        assert pod.message.startswith(
+            "Pod was rejected: Allocate failed due to rpc error: code = Unavailable desc = "
+        )
 
 
-def test_what_goes_wrong_in_the_timer_is_raised_at_the_end(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
+async def test_what_goes_wrong_in_the_timer_is_raised_at_the_end(short_dir: Path) -> None:
+    with pytest.raises(KeyError, match="other"):  # noqa: PT012  (raised when the kubelet ends)
         clock = ManualClock()
         async with Kubelet(short_dir, clock=clock, status_period_s=10, watchdog_s=0.02) as kubelet:
             plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
@@ -272,6 +244,3 @@ def test_what_goes_wrong_in_the_timer_is_raised_at_the_end(run_async: RunAsync, 
             clock.advance(10)
             await kubelet.wait_until(lambda: kubelet.node_status.now.capacity == {RESOURCE: 1})
             await plugin.stop()
-
-    with pytest.raises(KeyError, match="other"):
-        run_async(main())

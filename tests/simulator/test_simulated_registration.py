@@ -14,7 +14,6 @@ from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Generation, Kubelet, ManualClock, Point
 from genericdp.simulator.devices.checkpoint import NAME
 from genericdp.simulator.plugins.names import registration_error
-from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 
 ACCEPTED = [
@@ -69,265 +68,204 @@ def test_a_domain_may_have_244_characters_because_a_quota_needs_nine() -> None:
     assert registration_error("v1beta1", f"{'.'.join(['a' * 60] * 3 + ['a' * 62])}/x") is not None
 
 
-def test_refusals_have_the_code_unknown_and_the_kubelets_words(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = SmallPlugin()
-            assert await refusal(plugin, kubelet, version="v1beta2") == (
-                grpc.StatusCode.UNKNOWN,
-                NOT_SUPPORTED,
-            )
-            plugin.resource = "foo"
-            assert await refusal(plugin, kubelet) == (
-                grpc.StatusCode.UNKNOWN,
-                'the ResourceName "foo" is invalid',
-            )
-            assert [attempt.answer for attempt in kubelet.registrations] == [
-                NOT_SUPPORTED,
-                'the ResourceName "foo" is invalid',
-            ]
-
-    run_async(main())
+async def test_refusals_have_the_code_unknown_and_the_kubelets_words(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = SmallPlugin()
+        assert await refusal(plugin, kubelet, version="v1beta2") == (
+            grpc.StatusCode.UNKNOWN,
+            NOT_SUPPORTED,
+        )
+        plugin.resource = "foo"
+        assert await refusal(plugin, kubelet) == (
+            grpc.StatusCode.UNKNOWN,
+            'the ResourceName "foo" is invalid',
+        )
+        assert [attempt.answer for attempt in kubelet.registrations] == [
+            NOT_SUPPORTED,
+            'the ResourceName "foo" is invalid',
+        ]
 
 
-def test_a_registered_plugin_is_listened_to_and_counted(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", "b").join(kubelet)
-            assert kubelet.capacity == {RESOURCE: 2}
-            assert kubelet.streams(RESOURCE) == kubelet.connections(RESOURCE) == 1
-            assert plugin.called("ListAndWatch") == [None], "the stream has no deadline"
-            assert [attempt.answer for attempt in kubelet.registrations] == [""]
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-
-    run_async(main())
+async def test_a_registered_plugin_is_listened_to_and_counted(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", "b").join(kubelet)
+        assert kubelet.capacity == {RESOURCE: 2}
+        assert kubelet.streams(RESOURCE) == kubelet.connections(RESOURCE) == 1
+        assert plugin.called("ListAndWatch") == [None], "the stream has no deadline"
+        assert [attempt.answer for attempt in kubelet.registrations] == [""]
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
 
 
-def test_the_options_are_asked_before_register_is_answered(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin().serve(kubelet.directory / "p.sock")
-            with kubelet.faults.hold(Point.ANSWER) as gate:
-                registering = asyncio.create_task(plugin.register(kubelet))
-                await gate.reached()
-                assert plugin.called("GetDevicePluginOptions") == [None]
-                assert not registering.done()
-                assert kubelet.registrations[0].answer is None
-                gate.open()
-                await registering
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_a_failure_to_give_options_fails_the_registration(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin().serve(kubelet.directory / "p.sock")
-            plugin.on_options = lambda context: context.abort(grpc.StatusCode.UNKNOWN, "boom")
-            assert await refusal(plugin, kubelet) == (
-                grpc.StatusCode.UNKNOWN,
-                "failed to get device plugin options: rpc error: code = Unknown desc = boom",
-            )
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_a_socket_that_does_not_answer_is_dialled_for_ten_seconds(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
-            registering = asyncio.create_task(refusal(SmallPlugin(), kubelet, endpoint="missing.sock"))
-            await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 1)
-            clock.advance(9.9)
-            assert kubelet.registrations[0].answer is None
-            clock.advance(0.2)
-            assert await registering == (
-                grpc.StatusCode.UNKNOWN,
-                "failed to dial device plugin: context deadline exceeded",
-            )
-
-    run_async(main())
-
-
-def test_the_callers_own_deadline_ends_the_dialling(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await SmallPlugin().register(kubelet, timeout_s=0.1)
-            assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-            await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 0)
-            assert kubelet.registrations[0].answer == "the caller gave up"
-
-    run_async(main())
-
-
-def test_a_socket_that_appears_while_the_kubelet_dials_is_found(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = SmallPlugin("a")
+async def test_the_options_are_asked_before_register_is_answered(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin().serve(kubelet.directory / "p.sock")
+        with kubelet.faults.hold(Point.ANSWER) as gate:
             registering = asyncio.create_task(plugin.register(kubelet))
-            await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 1)
-            await plugin.serve(kubelet.directory / "p.sock")
+            await gate.reached()
+            assert plugin.called("GetDevicePluginOptions") == [None]
+            assert not registering.done()
+            assert kubelet.registrations[0].answer is None
+            gate.open()
             await registering
-            await kubelet.wait_until(lambda: kubelet.capacity == {RESOURCE: 1})
-            await plugin.stop()
+        await plugin.stop()
 
-    run_async(main())
+
+async def test_a_failure_to_give_options_fails_the_registration(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin().serve(kubelet.directory / "p.sock")
+        plugin.on_options = lambda context: context.abort(grpc.StatusCode.UNKNOWN, "boom")
+        assert await refusal(plugin, kubelet) == (
+            grpc.StatusCode.UNKNOWN,
+            "failed to get device plugin options: rpc error: code = Unknown desc = boom",
+        )
+        await plugin.stop()
+
+
+async def test_a_socket_that_does_not_answer_is_dialled_for_ten_seconds(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        registering = asyncio.create_task(refusal(SmallPlugin(), kubelet, endpoint="missing.sock"))
+        await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 1)
+        clock.advance(9.9)
+        assert kubelet.registrations[0].answer is None
+        clock.advance(0.2)
+        assert await registering == (
+            grpc.StatusCode.UNKNOWN,
+            "failed to dial device plugin: context deadline exceeded",
+        )
+
+
+async def test_the_callers_own_deadline_ends_the_dialling(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await SmallPlugin().register(kubelet, timeout_s=0.1)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 0)
+        assert kubelet.registrations[0].answer == "the caller gave up"
+
+
+async def test_a_socket_that_appears_while_the_kubelet_dials_is_found(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = SmallPlugin("a")
+        registering = asyncio.create_task(plugin.register(kubelet))
+        await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 1)
+        await plugin.serve(kubelet.directory / "p.sock")
+        await registering
+        await kubelet.wait_until(lambda: kubelet.capacity == {RESOURCE: 1})
+        await plugin.stop()
 
 
 @pytest.mark.parametrize(
     ("endpoint", "where"),
     [("sub/p.sock", "sub/p.sock"), ("../x.sock", "../x.sock"), ("/abs.sock", "abs.sock")],
 )
-def test_the_endpoint_is_joined_below_the_directory(
-    run_async: RunAsync, short_dir: Path, endpoint: str, where: str
+async def test_the_endpoint_is_joined_below_the_directory(short_dir: Path, endpoint: str, where: str) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        path = kubelet.directory / where
+        path.parent.mkdir(exist_ok=True)
+        plugin = await SmallPlugin("a").serve(path)
+        await plugin.register(kubelet, endpoint=endpoint)
+        await plugin.stop()
+
+
+async def test_a_second_registration_on_one_socket_gives_two_streams_and_the_last_list_wins(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            path = kubelet.directory / where
-            path.parent.mkdir(exist_ok=True)
-            plugin = await SmallPlugin("a").serve(path)
-            await plugin.register(kubelet, endpoint=endpoint)
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_a_second_registration_on_one_socket_gives_two_streams_and_the_last_list_wins(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            await plugin.register(kubelet)
-            await kubelet.wait_until(lambda: kubelet.messages(RESOURCE) == 2)
-            assert kubelet.streams(RESOURCE) == kubelet.connections(RESOURCE) == 2
-            plugin.streams[0].put_nowait([])
-            await kubelet.wait_until(lambda: kubelet.capacity == {RESOURCE: 0})
-            plugin.streams[1].put_nowait(plugin.devices)
-            await kubelet.wait_until(lambda: kubelet.capacity == {RESOURCE: 1})
-            await plugin.stop()
-
-    run_async(main())
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        await plugin.register(kubelet)
+        await kubelet.wait_until(lambda: kubelet.messages(RESOURCE) == 2)
+        assert kubelet.streams(RESOURCE) == kubelet.connections(RESOURCE) == 2
+        plugin.streams[0].put_nowait([])
+        await kubelet.wait_until(lambda: kubelet.capacity == {RESOURCE: 0})
+        plugin.streams[1].put_nowait(plugin.devices)
+        await kubelet.wait_until(lambda: kubelet.capacity == {RESOURCE: 1})
+        await plugin.stop()
 
 
-def test_up_to_1_36_the_end_of_the_old_stream_disconnects_the_new_client(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            await plugin.register(kubelet)
-            await kubelet.wait_until(lambda: kubelet.messages(RESOURCE) == 2)
-            plugin.end_stream(0)
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            await plugin.wait_until(lambda: plugin.cancelled == 1)
-            assert kubelet.capacity == {RESOURCE: 1}
-            assert kubelet.allocatable == {RESOURCE: 0}
-            assert kubelet.connections(RESOURCE) == 1, "nobody closes the connection whose stream ended"
-            await plugin.stop()
-
-    run_async(main())
+async def test_up_to_1_36_the_end_of_the_old_stream_disconnects_the_new_client(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        await plugin.register(kubelet)
+        await kubelet.wait_until(lambda: kubelet.messages(RESOURCE) == 2)
+        plugin.end_stream(0)
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        await plugin.wait_until(lambda: plugin.cancelled == 1)
+        assert kubelet.capacity == {RESOURCE: 1}
+        assert kubelet.allocatable == {RESOURCE: 0}
+        assert kubelet.connections(RESOURCE) == 1, "nobody closes the connection whose stream ended"
+        await plugin.stop()
 
 
-def test_up_to_1_36_an_old_plugin_that_stops_takes_the_new_one_with_it(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            old = await SmallPlugin("a").join(kubelet, "old.sock")
-            new = await SmallPlugin("a").serve(kubelet.directory / "new.sock")
-            await new.register(kubelet, endpoint="new.sock")
-            await kubelet.wait_until(lambda: kubelet.messages(RESOURCE) == 2)
-            await old.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            assert kubelet.allocatable == {RESOURCE: 0}
-            await new.wait_until(lambda: new.cancelled == 1)
-            assert kubelet.socket.exists()
-            await new.stop()
-
-    run_async(main())
+async def test_up_to_1_36_an_old_plugin_that_stops_takes_the_new_one_with_it(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        old = await SmallPlugin("a").join(kubelet, "old.sock")
+        new = await SmallPlugin("a").serve(kubelet.directory / "new.sock")
+        await new.register(kubelet, endpoint="new.sock")
+        await kubelet.wait_until(lambda: kubelet.messages(RESOURCE) == 2)
+        await old.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        assert kubelet.allocatable == {RESOURCE: 0}
+        await new.wait_until(lambda: new.cancelled == 1)
+        assert kubelet.socket.exists()
+        await new.stop()
 
 
-def test_a_failed_registration_makes_the_kubelet_forget_the_living_plugin(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            registering = asyncio.create_task(refusal(plugin, kubelet, endpoint="missing.sock"))
-            await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 2)
-            clock.advance(11)
-            await registering
-            await plugin.send(kubelet, "a", "b")
-            assert kubelet.allocatable == {RESOURCE: 2}, "the forgotten stream still feeds"
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            assert kubelet.allocatable == {RESOURCE: 2}, "nobody marks them unhealthy"
-
-    run_async(main())
+async def test_a_failed_registration_makes_the_kubelet_forget_the_living_plugin(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        registering = asyncio.create_task(refusal(plugin, kubelet, endpoint="missing.sock"))
+        await kubelet.wait_until(lambda: kubelet.connections(RESOURCE) == 2)
+        clock.advance(11)
+        await registering
+        await plugin.send(kubelet, "a", "b")
+        assert kubelet.allocatable == {RESOURCE: 2}, "the forgotten stream still feeds"
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        assert kubelet.allocatable == {RESOURCE: 2}, "nobody marks them unhealthy"
 
 
-def test_from_1_37_a_connected_socket_is_refused(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir, generation=Generation.NEWER) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            code, details = await refusal(plugin, kubelet)
-            assert code is grpc.StatusCode.UNKNOWN
-            assert details.startswith("device plugin already connected")
-            assert kubelet.allocatable == {RESOURCE: 1}
-            await plugin.stop()
-
-    run_async(main())
+async def test_from_1_37_a_connected_socket_is_refused(short_dir: Path) -> None:
+    async with Kubelet(short_dir, generation=Generation.NEWER) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        code, details = await refusal(plugin, kubelet)
+        assert code is grpc.StatusCode.UNKNOWN
+        assert details.startswith("device plugin already connected")
+        assert kubelet.allocatable == {RESOURCE: 1}
+        await plugin.stop()
 
 
-def test_from_1_37_a_survivor_takes_over_and_devices_stay_healthy(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir, generation=Generation.NEWER) as kubelet:
-            old = await SmallPlugin("a").join(kubelet, "old.sock")
-            new = await SmallPlugin("a", "b").serve(kubelet.directory / "new.sock")
-            await new.register(kubelet, endpoint="new.sock")
-            await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 2})
-            await new.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 1)
-            assert kubelet.allocatable == {RESOURCE: 1}
-            await old.send(kubelet, "a", "b", "c")
-            assert kubelet.allocatable == {RESOURCE: 3}
-            await old.stop()
-            await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 0})
-
-    run_async(main())
+async def test_from_1_37_a_survivor_takes_over_and_devices_stay_healthy(short_dir: Path) -> None:
+    async with Kubelet(short_dir, generation=Generation.NEWER) as kubelet:
+        old = await SmallPlugin("a").join(kubelet, "old.sock")
+        new = await SmallPlugin("a", "b").serve(kubelet.directory / "new.sock")
+        await new.register(kubelet, endpoint="new.sock")
+        await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 2})
+        await new.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 1)
+        assert kubelet.allocatable == {RESOURCE: 1}
+        await old.send(kubelet, "a", "b", "c")
+        assert kubelet.allocatable == {RESOURCE: 3}
+        await old.stop()
+        await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 0})
 
 
-def test_from_1_37_the_end_of_an_older_client_leaves_the_primary_alone(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir, generation=Generation.NEWER) as kubelet:
-            old = await SmallPlugin("a").join(kubelet, "old.sock")
-            new = await SmallPlugin("a", "b").serve(kubelet.directory / "new.sock")
-            await new.register(kubelet, endpoint="new.sock")
-            await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 2})
-            await old.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 1)
-            assert kubelet.allocatable == {RESOURCE: 2}
-            assert new.cancelled == 0
-            await new.stop()
-
-    run_async(main())
+async def test_from_1_37_the_end_of_an_older_client_leaves_the_primary_alone(short_dir: Path) -> None:
+    async with Kubelet(short_dir, generation=Generation.NEWER) as kubelet:
+        old = await SmallPlugin("a").join(kubelet, "old.sock")
+        new = await SmallPlugin("a", "b").serve(kubelet.directory / "new.sock")
+        await new.register(kubelet, endpoint="new.sock")
+        await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 2})
+        await old.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 1)
+        assert kubelet.allocatable == {RESOURCE: 2}
+        assert new.cancelled == 0
+        await new.stop()
 
 
-def test_at_its_start_the_kubelet_removes_every_socket_and_nothing_else(
-    run_async: RunAsync, short_dir: Path
-) -> None:
+async def test_at_its_start_the_kubelet_removes_every_socket_and_nothing_else(short_dir: Path) -> None:
     directory = short_dir / "device-plugins"
     (directory / "sub").mkdir(parents=True)
     for name in ("old.sock", "kubelet.sock", "sub/inner.sock"):
@@ -338,63 +276,47 @@ def test_at_its_start_the_kubelet_removes_every_socket_and_nothing_else(
     (directory / "regular").write_text("")
     (directory / NAME).write_text("not a checkpoint")
 
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            assert sorted(path.name for path in directory.iterdir()) == [
-                "dangling",
-                "kubelet.sock",
-                NAME,
-                "regular",
-                "sub",
-            ]
-            assert (directory / "sub/inner.sock").exists()
+    async with Kubelet(short_dir) as kubelet:
+        assert sorted(path.name for path in directory.iterdir()) == [
+            "dangling",
+            "kubelet.sock",
+            NAME,
+            "regular",
+            "sub",
+        ]
+        assert (directory / "sub/inner.sock").exists()
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(kubelet.socket))
+
+
+async def test_a_stopped_kubelet_leaves_its_socket_which_then_refuses(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        for _ in range(5):
+            await kubelet.stop()
+            assert stat.S_ISSOCK(os.stat(kubelet.socket).st_mode)
+            with socket.socket(socket.AF_UNIX) as probe, pytest.raises(ConnectionRefusedError):
+                probe.connect(str(kubelet.socket))
+            await kubelet.start()
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.connect(str(kubelet.socket))
 
-    run_async(main())
+
+async def test_a_restarted_kubelet_knows_the_resource_and_has_none_of_it(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        await kubelet.restart()
+        await plugin.wait_until(lambda: plugin.cancelled == 1)
+        assert kubelet.capacity == {RESOURCE: 0}
+        assert not (kubelet.directory / "p.sock").exists(), "the plugin's socket was removed"
+        await plugin.stop()
+        again = await SmallPlugin("a").join(kubelet, "again.sock")
+        assert kubelet.capacity == {RESOURCE: 1}
+        await again.stop()
 
 
-def test_a_stopped_kubelet_leaves_its_socket_which_then_refuses(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            for _ in range(5):
-                await kubelet.stop()
-                assert stat.S_ISSOCK(os.stat(kubelet.socket).st_mode)
-                with socket.socket(socket.AF_UNIX) as probe, pytest.raises(ConnectionRefusedError):
-                    probe.connect(str(kubelet.socket))
-                await kubelet.start()
-                with socket.socket(socket.AF_UNIX) as probe:
-                    probe.connect(str(kubelet.socket))
-
-    run_async(main())
-
-
-def test_a_restarted_kubelet_knows_the_resource_and_has_none_of_it(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            await kubelet.restart()
-            await plugin.wait_until(lambda: plugin.cancelled == 1)
-            assert kubelet.capacity == {RESOURCE: 0}
-            assert not (kubelet.directory / "p.sock").exists(), "the plugin's socket was removed"
-            await plugin.stop()
-            again = await SmallPlugin("a").join(kubelet, "again.sock")
-            assert kubelet.capacity == {RESOURCE: 1}
-            await again.stop()
-
-    run_async(main())
-
-
-def test_only_the_exact_word_healthy_is_healthy_and_ids_are_not_looked_at(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin(api.Device(ID="", health="healthy")).join(kubelet)
-            assert kubelet.capacity == {RESOURCE: 1}
-            assert kubelet.allocatable == {RESOURCE: 0}
-            await plugin.stop()
-
-    run_async(main())
+async def test_only_the_exact_word_healthy_is_healthy_and_ids_are_not_looked_at(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin(api.Device(ID="", health="healthy")).join(kubelet)
+        assert kubelet.capacity == {RESOURCE: 1}
+        assert kubelet.allocatable == {RESOURCE: 0}
+        await plugin.stop()

@@ -20,7 +20,6 @@ from genericdp.simulator import (
     Point,
     SimulatorError,
 )
-from tests.scenes.running import RunAsync
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer, device
 
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])
@@ -32,450 +31,358 @@ def null_at(path: Path | str) -> Any:
     return lambda _ids, _context: answer(devices=[spec])
 
 
-def test_a_container_that_restarts_gets_the_cached_answer_and_the_node_behind_the_link_now(
-    run_async: RunAsync, short_dir: Path
+async def test_a_container_that_restarts_gets_the_cached_answer_and_the_node_behind_the_link_now(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        link = short_dir / "link"
-        link.symlink_to("/dev/null")
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            plugin.on_allocate = null_at(link)
-            pod = await kubelet.admit(ONE)
-            before = pod.container("c").created
-            (short_dir / "new").symlink_to("/dev/zero")
-            (short_dir / "new").rename(link)
-            status = await kubelet.restart_container(pod, "c")
-            assert before is not None
-            assert status.created is not None
-            assert [(n.major, n.minor) for n in (*before.nodes, *status.created.nodes)] == [(1, 3), (1, 5)]
-            assert status.restarts == 1
-            assert len(plugin.called("Allocate")) == 1
-            await plugin.stop()
-
-    run_async(main())
+    link = short_dir / "link"
+    link.symlink_to("/dev/null")
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        plugin.on_allocate = null_at(link)
+        pod = await kubelet.admit(ONE)
+        before = pod.container("c").created
+        (short_dir / "new").symlink_to("/dev/zero")
+        (short_dir / "new").rename(link)
+        status = await kubelet.restart_container(pod, "c")
+        assert before is not None
+        assert status.created is not None
+        assert [(n.major, n.minor) for n in (*before.nodes, *status.created.nodes)] == [(1, 3), (1, 5)]
+        assert status.restarts == 1
+        assert len(plugin.called("Allocate")) == 1
+        await plugin.stop()
 
 
-def test_a_restart_takes_the_cached_answer_whatever_became_of_the_device(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", "b").join(kubelet)
-            pod = await kubelet.admit(ONE)
-            for lists in ([device("a", api.UNHEALTHY), device("b", api.UNHEALTHY)], []):
-                await plugin.send(kubelet, *lists)
-                assert (await kubelet.restart_container(pod, "c")).state is ContainerState.RUNNING
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+async def test_a_restart_takes_the_cached_answer_whatever_became_of_the_device(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", "b").join(kubelet)
+        pod = await kubelet.admit(ONE)
+        for lists in ([device("a", api.UNHEALTHY), device("b", api.UNHEALTHY)], []):
+            await plugin.send(kubelet, *lists)
             assert (await kubelet.restart_container(pod, "c")).state is ContainerState.RUNNING
-            await kubelet.restart()
-            assert pod.phase is Phase.RUNNING
-            status = await kubelet.restart_container(pod, "c")
-            assert status.state is ContainerState.RUNNING
-            assert status.restarts == 4
-            assert len(plugin.called("Allocate")) == 1
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        assert (await kubelet.restart_container(pod, "c")).state is ContainerState.RUNNING
+        await kubelet.restart()
+        assert pod.phase is Phase.RUNNING
+        status = await kubelet.restart_container(pod, "c")
+        assert status.state is ContainerState.RUNNING
+        assert status.restarts == 4
+        assert len(plugin.called("Allocate")) == 1
 
-    run_async(main())
+
+async def test_five_minutes_after_the_plugin_has_gone_its_containers_cannot_restart(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        clock.advance(301)
+        kubelet.tick()
+        status = await kubelet.restart_container(pod, "c")
+        assert (status.state, status.reason, status.message) == (
+            ContainerState.WAITING,
+            "CreateContainerConfigError",
+            f"endpoint not found in cache for a registered resource: {RESOURCE}",
+        )
 
 
-def test_five_minutes_after_the_plugin_has_gone_its_containers_cannot_restart(
-    run_async: RunAsync, short_dir: Path
+async def test_running_containers_survive_a_restart_of_the_kubelet_without_any_call(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        pod = await kubelet.admit(ONE)
+        calls = len(plugin.calls)
+        await kubelet.restart()
+        assert (pod.phase, pod.container("c").restarts) == (Phase.RUNNING, 0)
+        assert len(plugin.calls) == calls
+        assert kubelet.allocated(RESOURCE) == {"a"}
+        await plugin.stop()
+
+
+async def test_a_container_that_does_not_run_fails_its_pod_when_the_kubelet_restarts_before_the_plugin_is_back(  # noqa: E501
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            clock.advance(301)
-            kubelet.tick()
-            status = await kubelet.restart_container(pod, "c")
-            assert (status.state, status.reason, status.message) == (
-                ContainerState.WAITING,
-                "CreateContainerConfigError",
-                f"endpoint not found in cache for a registered resource: {RESOURCE}",
-            )
-
-    run_async(main())
-
-
-def test_running_containers_survive_a_restart_of_the_kubelet_without_any_call(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            pod = await kubelet.admit(ONE)
-            calls = len(plugin.calls)
-            await kubelet.restart()
-            assert (pod.phase, pod.container("c").restarts) == (Phase.RUNNING, 0)
-            assert len(plugin.calls) == calls
-            assert kubelet.allocated(RESOURCE) == {"a"}
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_a_container_that_does_not_run_fails_its_pod_when_the_kubelet_restarts_before_the_plugin_is_back(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            plugin.on_allocate = null_at(short_dir / "missing")
-            pod = await kubelet.admit(ONE)
-            assert pod.container("c").reason == "CreateContainerError"
-            await kubelet.restart()
-            assert (pod.phase, pod.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
-            assert pod.message == (
-                "Pod was rejected: Allocate failed due to no healthy devices present; "
-                f"cannot allocate unhealthy devices {RESOURCE}, which is unexpected"
-            )
-            await plugin.stop()
-
-    run_async(main())
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        plugin.on_allocate = null_at(short_dir / "missing")
+        pod = await kubelet.admit(ONE)
+        assert pod.container("c").reason == "CreateContainerError"
+        await kubelet.restart()
+        assert (pod.phase, pod.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
+        assert pod.message == (
+            "Pod was rejected: Allocate failed due to no healthy devices present; "
+            f"cannot allocate unhealthy devices {RESOURCE}, which is unexpected"
+        )
+        await plugin.stop()
 
 
 @pytest.mark.parametrize(("ids", "phase"), [(["a"], Phase.RUNNING), (["b"], Phase.FAILED)])
-def test_after_a_reboot_the_plugin_has_to_be_first_and_with_the_same_ids(
-    run_async: RunAsync, short_dir: Path, ids: list[str], phase: Phase
+async def test_after_a_reboot_the_plugin_has_to_be_first_and_with_the_same_ids(
+    short_dir: Path, ids: list[str], phase: Phase
 ) -> None:
-    async def main() -> None:
-        links = short_dir / "links"
-        links.mkdir()
-        (links / "a").symlink_to("/dev/null")
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            plugin.on_allocate = null_at(links / "a")
-            pod = await kubelet.admit(ONE)
-            await kubelet.reboot(wipe=[links], readmit=False)
-            await plugin.stop()
-            assert list(links.iterdir()) == []
-            assert pod.container("c").state is ContainerState.TERMINATED
-            (links / "a").symlink_to("/dev/zero")
-            again = await SmallPlugin(*ids).join(kubelet, "again.sock")
-            await kubelet.readmit()
-            assert pod.phase is phase
-            assert again.called("Allocate") == []
-            if phase is Phase.RUNNING:
-                created = pod.container("c").created
-                assert created is not None
-                assert created.nodes[0].minor == 5
-            else:
-                assert pod.message == (
-                    "Pod was rejected: Allocate failed due to previously allocated devices are no longer "
-                    f"healthy; cannot allocate unhealthy devices {RESOURCE}, which is unexpected"
-                )
-            await again.stop()
-
-    run_async(main())
+    links = short_dir / "links"
+    links.mkdir()
+    (links / "a").symlink_to("/dev/null")
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        plugin.on_allocate = null_at(links / "a")
+        pod = await kubelet.admit(ONE)
+        await kubelet.reboot(wipe=[links], readmit=False)
+        await plugin.stop()
+        assert list(links.iterdir()) == []
+        assert pod.container("c").state is ContainerState.TERMINATED
+        (links / "a").symlink_to("/dev/zero")
+        again = await SmallPlugin(*ids).join(kubelet, "again.sock")
+        await kubelet.readmit()
+        assert pod.phase is phase
+        assert again.called("Allocate") == []
+        if phase is Phase.RUNNING:
+            created = pod.container("c").created
+            assert created is not None
+            assert created.nodes[0].minor == 5
+        else:
+            assert pod.message == (
+                "Pod was rejected: Allocate failed due to previously allocated devices are no longer "
+                f"healthy; cannot allocate unhealthy devices {RESOURCE}, which is unexpected"
+            )
+        await again.stop()
 
 
-def test_a_reboot_without_the_plugin_fails_every_pod_with_devices(
-    run_async: RunAsync, short_dir: Path
+async def test_a_reboot_without_the_plugin_fails_every_pod_with_devices(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        pod = await kubelet.admit(ONE)
+        other = await kubelet.admit(Pod("other", [Container("c")]))
+        await kubelet.reboot()
+        assert pod.phase is Phase.FAILED
+        assert other.phase is Phase.RUNNING
+        await plugin.stop()
+
+
+async def test_a_lost_checkpoint_makes_the_kubelet_allocate_again_when_the_container_starts(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            pod = await kubelet.admit(ONE)
-            other = await kubelet.admit(Pod("other", [Container("c")]))
-            await kubelet.reboot()
-            assert pod.phase is Phase.FAILED
-            assert other.phase is Phase.RUNNING
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_a_lost_checkpoint_makes_the_kubelet_allocate_again_when_the_container_starts(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await kubelet.stop()
-            (kubelet.directory / "kubelet_internal_checkpoint").unlink()
-            await kubelet.start()
-            await plugin.stop()
-            again = await SmallPlugin("a").join(kubelet, "again.sock")
-            await kubelet.restart_container(pod, "c")
-            assert again.called("Allocate") == [["a"]]
-            await again.stop()
-
-    run_async(main())
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await kubelet.stop()
+        (kubelet.directory / "kubelet_internal_checkpoint").unlink()
+        await kubelet.start()
+        await plugin.stop()
+        again = await SmallPlugin("a").join(kubelet, "again.sock")
+        await kubelet.restart_container(pod, "c")
+        assert again.called("Allocate") == [["a"]]
+        await again.stop()
 
 
-def test_pre_start_comes_before_every_creation_with_30_seconds(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await plugin.send(kubelet, device("a", api.UNHEALTHY))
-            await kubelet.restart_container(pod, "c")
-            assert plugin.called("PreStartContainer") == [["a"], ["a"]]
-            assert plugin.remaining is not None
-            assert abs(plugin.remaining - 30) < 1
-            await plugin.stop()
-
-    run_async(main())
+async def test_pre_start_comes_before_every_creation_with_30_seconds(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await plugin.send(kubelet, device("a", api.UNHEALTHY))
+        await kubelet.restart_container(pod, "c")
+        assert plugin.called("PreStartContainer") == [["a"], ["a"]]
+        assert plugin.remaining is not None
+        assert abs(plugin.remaining - 30) < 1
+        await plugin.stop()
 
 
-def test_a_pod_has_one_worker_so_no_container_of_it_is_started_twice_at_once(
-    run_async: RunAsync, short_dir: Path
-) -> None:
+async def test_a_pod_has_one_worker_so_no_container_of_it_is_started_twice_at_once(short_dir: Path) -> None:
     """The timer of the node comes by while an admission waits for PreStartContainer."""
-
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            with kubelet.faults.hold(Point.PRE_START) as gate:
-                admitting = asyncio.create_task(kubelet.admit(ONE))
-                await gate.reached()
-                (pod,) = kubelet.pods
-                syncing = asyncio.create_task(kubelet.sync(pod))
-                await asyncio.sleep(0)
-                gate.open()
-                await asyncio.gather(admitting, syncing)
-            assert plugin.called("PreStartContainer") == [["a"]]
-            assert pod.container("c").restarts == 0
-            await plugin.stop()
-
-    run_async(main())
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        with kubelet.faults.hold(Point.PRE_START) as gate:
+            admitting = asyncio.create_task(kubelet.admit(ONE))
+            await gate.reached()
+            (pod,) = kubelet.pods
+            syncing = asyncio.create_task(kubelet.sync(pod))
+            await asyncio.sleep(0)
+            gate.open()
+            await asyncio.gather(admitting, syncing)
+        assert plugin.called("PreStartContainer") == [["a"]]
+        assert pod.container("c").restarts == 0
+        await plugin.stop()
 
 
-def test_a_failed_pre_start_keeps_the_container_waiting_and_is_tried_again(
-    run_async: RunAsync, short_dir: Path
+async def test_a_failed_pre_start_keeps_the_container_waiting_and_is_tried_again(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        plugin.on_pre_start = lambda _ids, context: context.abort(grpc.StatusCode.UNAVAILABLE, "no 'a'")
+        pod = await kubelet.admit(ONE)
+        status = pod.container("c")
+        assert (pod.phase, status.state) == (Phase.PENDING, ContainerState.WAITING)
+        assert status.reason == "CreateContainerConfigError"
+        assert status.message == (
+            "device plugin PreStartContainer rpc failed with err: rpc error: code = Unavailable desc = no 'a'"
+        )
+        plugin.on_pre_start = lambda _ids, _context: None
+        await kubelet.sync(pod)
+        assert (pod.phase, status.restarts) == (Phase.RUNNING, 0)
+        await plugin.stop()
+
+
+async def test_a_pre_start_that_takes_more_than_30_seconds_has_failed(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        plugin.on_pre_start = lambda _ids, _context: clock.advance(30.1)
+        pod = await kubelet.admit(ONE)
+        assert pod.container("c").message == (
+            "device plugin PreStartContainer rpc failed with err: "
+            "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+        )
+        await plugin.stop()
+
+
+async def test_pre_start_needs_a_living_plugin_until_the_kubelet_has_restarted(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await plugin.stop()
+        await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
+        status = await kubelet.restart_container(pod, "c")
+        assert (status.reason, status.message) == (
+            "CreateContainerConfigError",
+            f"device plugin PreStartContainer rpc failed with err: endpoint {RESOURCE} has been stopped",
+        )
+        await kubelet.sync(pod)
+        assert status.state is ContainerState.WAITING
+
+
+async def test_right_after_a_restart_the_kubelet_knows_no_options_and_skips_pre_start(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            plugin.on_pre_start = lambda _ids, context: context.abort(grpc.StatusCode.UNAVAILABLE, "no 'a'")
-            pod = await kubelet.admit(ONE)
-            status = pod.container("c")
-            assert (pod.phase, status.state) == (Phase.PENDING, ContainerState.WAITING)
-            assert status.reason == "CreateContainerConfigError"
-            assert status.message == (
-                "device plugin PreStartContainer rpc failed with err: "
-                "rpc error: code = Unavailable desc = no 'a'"
-            )
-            plugin.on_pre_start = lambda _ids, _context: None
-            await kubelet.sync(pod)
-            assert (pod.phase, status.restarts) == (Phase.RUNNING, 0)
-            await plugin.stop()
-
-    run_async(main())
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await kubelet.restart()
+        status = await kubelet.restart_container(pod, "c")
+        assert status.state is ContainerState.RUNNING
+        assert plugin.called("PreStartContainer") == [["a"]]
+        await plugin.stop()
 
 
-def test_a_pre_start_that_takes_more_than_30_seconds_has_failed(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            plugin.on_pre_start = lambda _ids, _context: clock.advance(30.1)
-            pod = await kubelet.admit(ONE)
-            assert pod.container("c").message == (
-                "device plugin PreStartContainer rpc failed with err: "
-                "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
-            )
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_pre_start_needs_a_living_plugin_until_the_kubelet_has_restarted(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await plugin.stop()
-            await kubelet.wait_until(lambda: kubelet.streams(RESOURCE) == 0)
-            status = await kubelet.restart_container(pod, "c")
-            assert (status.reason, status.message) == (
-                "CreateContainerConfigError",
-                f"device plugin PreStartContainer rpc failed with err: endpoint {RESOURCE} has been stopped",
-            )
-            await kubelet.sync(pod)
-            assert status.state is ContainerState.WAITING
-
-    run_async(main())
+async def test_pre_start_without_a_cached_allocation_can_never_be_repaired(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await kubelet.stop()
+        (kubelet.directory / "kubelet_internal_checkpoint").unlink()
+        await kubelet.start()
+        await plugin.stop()
+        again = await SmallPlugin("a", pre_start_required=True).join(kubelet, "again.sock")
+        status = await kubelet.restart_container(pod, "c")
+        assert status.message == (
+            f"no devices found allocated in local cache for pod {pod.uid}, container c, resource {RESOURCE}"
+        )
+        await again.stop()
 
 
-def test_right_after_a_restart_the_kubelet_knows_no_options_and_skips_pre_start(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await kubelet.restart()
-            status = await kubelet.restart_container(pod, "c")
-            assert status.state is ContainerState.RUNNING
-            assert plugin.called("PreStartContainer") == [["a"]]
-            await plugin.stop()
-
-    run_async(main())
-
-
-def test_pre_start_without_a_cached_allocation_can_never_be_repaired(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await kubelet.stop()
-            (kubelet.directory / "kubelet_internal_checkpoint").unlink()
-            await kubelet.start()
-            await plugin.stop()
-            again = await SmallPlugin("a", pre_start_required=True).join(kubelet, "again.sock")
-            status = await kubelet.restart_container(pod, "c")
-            assert status.message == (
-                f"no devices found allocated in local cache for pod {pod.uid}, "
-                f"container c, resource {RESOURCE}"
-            )
-            await again.stop()
-
-    run_async(main())
+async def test_a_failed_init_container_holds_the_others_back(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        plugin.on_allocate = null_at(short_dir / "missing")
+        pod = await kubelet.admit(
+            Pod("p", [Container("c")], init_containers=[Container("i", limits={RESOURCE: 1})])
+        )
+        assert pod.container("i").reason == "CreateContainerError"
+        assert pod.container("c").reason == "PodInitializing"
+        (short_dir / "missing").symlink_to("/dev/null")
+        await kubelet.sync(pod)
+        assert pod.container("i").reason == "Completed"
+        assert pod.phase is Phase.RUNNING
+        await plugin.stop()
 
 
-def test_a_failed_init_container_holds_the_others_back(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            plugin.on_allocate = null_at(short_dir / "missing")
-            pod = await kubelet.admit(
-                Pod("p", [Container("c")], init_containers=[Container("i", limits={RESOURCE: 1})])
-            )
-            assert pod.container("i").reason == "CreateContainerError"
-            assert pod.container("c").reason == "PodInitializing"
-            (short_dir / "missing").symlink_to("/dev/null")
-            await kubelet.sync(pod)
-            assert pod.container("i").reason == "Completed"
-            assert pod.phase is Phase.RUNNING
-            await plugin.stop()
-
-    run_async(main())
+async def test_a_crash_leaves_a_half_written_checkpoint_beside_the_good_one(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        pod = await kubelet.admit(ONE)
+        await kubelet.crash()
+        assert [path.name[0] for path in kubelet.directory.iterdir() if path.is_file()].count(".") == 1
+        await kubelet.start()
+        assert kubelet.allocated(RESOURCE) == {"a"}
+        assert pod.phase is Phase.RUNNING
+        await plugin.stop()
 
 
-def test_a_crash_leaves_a_half_written_checkpoint_beside_the_good_one(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            pod = await kubelet.admit(ONE)
-            await kubelet.crash()
-            assert [path.name[0] for path in kubelet.directory.iterdir() if path.is_file()].count(".") == 1
-            await kubelet.start()
-            assert kubelet.allocated(RESOURCE) == {"a"}
-            assert pod.phase is Phase.RUNNING
-            await plugin.stop()
-
-    run_async(main())
+async def test_a_kubelet_that_does_not_run_cannot_be_asked(short_dir: Path) -> None:
+    kubelet = Kubelet(short_dir)
+    with pytest.raises(SimulatorError, match=r"^the kubelet does not run$"):
+        await kubelet.admit(ONE)
+    assert kubelet.pods == ()
+    assert kubelet.describe() == "the kubelet is stopped"
 
 
-def test_a_kubelet_that_does_not_run_cannot_be_asked(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        kubelet = Kubelet(short_dir)
-        with pytest.raises(SimulatorError, match=r"^the kubelet does not run$"):
-            await kubelet.admit(ONE)
-        assert kubelet.pods == ()
-        assert kubelet.describe() == "the kubelet is stopped"
+async def test_a_late_kubelet_socket_can_be_played(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        await kubelet.stop()
+        with kubelet.faults.hold(Point.LISTEN) as gate:
+            starting = asyncio.create_task(kubelet.start())
+            await gate.reached()
+            assert not kubelet.socket.exists()
+            gate.open()
+            await starting
+        assert kubelet.socket.exists()
 
-    run_async(main())
 
-
-def test_a_late_kubelet_socket_can_be_played(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            await kubelet.stop()
-            with kubelet.faults.hold(Point.LISTEN) as gate:
-                starting = asyncio.create_task(kubelet.start())
-                await gate.reached()
-                assert not kubelet.socket.exists()
+async def test_a_bound_socket_refuses_until_the_kubelet_listens_and_no_event_tells(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        await kubelet.stop()
+        with kubelet.faults.hold(Point.ACCEPT) as gate:
+            starting = asyncio.create_task(kubelet.start())
+            await gate.reached()
+            with socket.socket(socket.AF_UNIX) as probe, pytest.raises(ConnectionRefusedError):
+                probe.connect(str(kubelet.socket))
+            with INotify() as inotify:
+                inotify.add_watch(str(kubelet.directory), flags.CREATE | flags.DELETE | flags.MOVED_TO)
                 gate.open()
                 await starting
-            assert kubelet.socket.exists()
-
-    run_async(main())
-
-
-def test_a_bound_socket_refuses_until_the_kubelet_listens_and_no_event_tells(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            await kubelet.stop()
-            with kubelet.faults.hold(Point.ACCEPT) as gate:
-                starting = asyncio.create_task(kubelet.start())
-                await gate.reached()
-                with socket.socket(socket.AF_UNIX) as probe, pytest.raises(ConnectionRefusedError):
-                    probe.connect(str(kubelet.socket))
-                with INotify() as inotify:
-                    inotify.add_watch(str(kubelet.directory), flags.CREATE | flags.DELETE | flags.MOVED_TO)
-                    gate.open()
-                    await starting
-                    assert inotify.read(timeout=0) == []
-            plugin = await SmallPlugin("a").join(kubelet)
-            await kubelet.restart()
-            again = await SmallPlugin("a").join(kubelet, "again.sock")
-            await plugin.stop()
-            await again.stop()
-
-    run_async(main())
+                assert inotify.read(timeout=0) == []
+        plugin = await SmallPlugin("a").join(kubelet)
+        await kubelet.restart()
+        again = await SmallPlugin("a").join(kubelet, "again.sock")
+        await plugin.stop()
+        await again.stop()
 
 
-def test_the_directory_can_go_and_come_back(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            kubelet.faults.remove_directory()
-            await plugin.send(kubelet, "a", "b")
-            assert kubelet.capacity == {RESOURCE: 2}, "a checkpoint that cannot be written is only logged"
-            kubelet.faults.make_directory()
-            assert not kubelet.socket.exists()
-            await plugin.stop()
-            await kubelet.restart()
-            await (again := await SmallPlugin("a").join(kubelet)).stop()
-            assert again.called("ListAndWatch") == [None]
-
-    run_async(main())
+async def test_the_directory_can_go_and_come_back(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        kubelet.faults.remove_directory()
+        await plugin.send(kubelet, "a", "b")
+        assert kubelet.capacity == {RESOURCE: 2}, "a checkpoint that cannot be written is only logged"
+        kubelet.faults.make_directory()
+        assert not kubelet.socket.exists()
+        await plugin.stop()
+        await kubelet.restart()
+        await (again := await SmallPlugin("a").join(kubelet)).stop()
+        assert again.called("ListAndWatch") == [None]
 
 
-def test_a_deleted_socket_is_not_noticed_by_the_kubelet(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            kubelet.faults.remove_socket()
-            await plugin.send(kubelet, "a", "b")
-            assert kubelet.capacity == {RESOURCE: 2}
-            assert not kubelet.socket.exists()
-            await plugin.stop()
-            await kubelet.restart()
-            assert kubelet.socket.exists()
-
-    run_async(main())
+async def test_a_deleted_socket_is_not_noticed_by_the_kubelet(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        kubelet.faults.remove_socket()
+        await plugin.send(kubelet, "a", "b")
+        assert kubelet.capacity == {RESOURCE: 2}
+        assert not kubelet.socket.exists()
+        await plugin.stop()
+        await kubelet.restart()
+        assert kubelet.socket.exists()
 
 
-def test_registrations_can_be_refused_and_streams_be_broken(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with Kubelet(short_dir) as kubelet:
-            plugin = await SmallPlugin("a").join(kubelet)
-            kubelet.faults.end_streams(RESOURCE)
-            await plugin.wait_until(lambda: plugin.cancelled == 1)
-            await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 0})
-            assert kubelet.socket.exists()
-            kubelet.faults.refuse_registrations("not today")
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await plugin.register(kubelet)
-            assert caught.value.details() == "not today"
-            kubelet.faults.refuse_registrations(None)
+async def test_registrations_can_be_refused_and_streams_be_broken(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        kubelet.faults.end_streams(RESOURCE)
+        await plugin.wait_until(lambda: plugin.cancelled == 1)
+        await kubelet.wait_until(lambda: kubelet.allocatable == {RESOURCE: 0})
+        assert kubelet.socket.exists()
+        kubelet.faults.refuse_registrations("not today")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
             await plugin.register(kubelet)
-            await plugin.stop()
-
-    run_async(main())
+        assert caught.value.details() == "not today"
+        kubelet.faults.refuse_registrations(None)
+        await plugin.register(kubelet)
+        await plugin.stop()

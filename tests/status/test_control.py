@@ -11,7 +11,6 @@ import pytest
 from genericdp.status import control
 from genericdp.status.control import SOCKET, Control, Events
 from tests.scenes.asking import answer_to, connected, until
-from tests.scenes.running import RunAsync
 
 ASK = b'{"ask": "events"}\n'
 
@@ -30,71 +29,59 @@ async def a_control(run_dir: Path) -> AsyncIterator[Events]:
         await answers.listener.close()
 
 
-def test_the_status_is_one_line_of_json(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> bytes:
-        async with a_control(short_dir):
-            return await answer_to(short_dir / SOCKET, b'{"ask": "status"}\n')
+async def test_the_status_is_one_line_of_json(short_dir: Path) -> None:
+    async with a_control(short_dir):
+        answer = await answer_to(short_dir / SOCKET, b'{"ask": "status"}\n')
 
-    assert run_async(main()) == b'{"status": {"well": true}}\n'
+    assert answer == b'{"status": {"well": true}}\n'
 
 
 @pytest.mark.parametrize(
     "question", [b"\n", b"status\n", b"[]\n", b'{"ask": 1}\n', b'{"ask": "reboot"}\n', b"[" * 5000 + b"\n"]
 )
-def test_a_question_that_makes_no_sense_is_told_what_does(
-    run_async: RunAsync, short_dir: Path, question: bytes
-) -> None:
-    async def main() -> bytes:
-        async with a_control(short_dir):
-            return await answer_to(short_dir / SOCKET, question)
+async def test_a_question_that_makes_no_sense_is_told_what_does(short_dir: Path, question: bytes) -> None:
+    async with a_control(short_dir):
+        answer = await answer_to(short_dir / SOCKET, question)
 
-    assert json.loads(run_async(main())) == {"error": 'ask {"ask": "status"} or {"ask": "events"}'}
+    assert json.loads(answer) == {"error": 'ask {"ask": "status"} or {"ask": "events"}'}
 
 
-def test_whoever_asks_nothing_is_hung_up_on(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_whoever_asks_nothing_is_hung_up_on(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "PATIENCE_S", 0.01)
 
-    async def main() -> bytes:
-        async with a_control(short_dir), connected(short_dir / SOCKET) as client:
-            return await client.rest()
+    async with a_control(short_dir), connected(short_dir / SOCKET) as client:
+        rest = await client.rest()
 
-    assert run_async(main()) == b""
-
-
-def test_events_come_one_line_each_until_the_asker_hangs_up(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with a_control(short_dir) as events:
-            assert not events
-            async with connected(short_dir / SOCKET) as client:
-                client.writer.write(ASK)
-                assert await client.reader.readline() == b'{"event": "begin"}\n'
-                assert events
-                events.tell({"event": "uevent", "action": "add"})
-                assert await client.reader.readline() == b'{"event": "uevent", "action": "add"}\n'
-            await until(lambda: not events)
-
-    run_async(main())
+    assert rest == b""
 
 
-def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+async def test_events_come_one_line_each_until_the_asker_hangs_up(short_dir: Path) -> None:
+    async with a_control(short_dir) as events:
+        assert not events
+        async with connected(short_dir / SOCKET) as client:
+            client.writer.write(ASK)
+            assert await client.reader.readline() == b'{"event": "begin"}\n'
+            assert events
+            events.tell({"event": "uevent", "action": "add"})
+            assert await client.reader.readline() == b'{"event": "uevent", "action": "add"}\n'
+        await until(lambda: not events)
+
+
+async def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "WAITING_LIMIT", 2)
 
-    async def main() -> list[str]:
-        async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
-            client.writer.write(ASK)
-            lines = [await client.reader.readline()]
-            for number in range(5):  # without giving the loop its turn
-                events.tell({"event": str(number)})
-            lines += [await client.reader.readline() for _ in range(3)]
-            events.tell({"event": "last"})
-            lines.append(await client.reader.readline())
-            return [json.loads(line) for line in lines]
+    async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
+        client.writer.write(ASK)
+        lines = [await client.reader.readline()]
+        for number in range(5):  # without giving the loop its turn
+            events.tell({"event": str(number)})
+        lines += [await client.reader.readline() for _ in range(3)]
+        events.tell({"event": "last"})
+        lines.append(await client.reader.readline())
 
-    assert run_async(main()) == [
+    assert [json.loads(line) for line in lines] == [
         {"event": "begin"},
         {"event": "0"},
         {"event": "1"},
@@ -103,18 +90,15 @@ def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
     ]
 
 
-def test_an_asker_that_does_not_read_at_all_is_hung_up_on(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+async def test_an_asker_that_does_not_read_at_all_is_hung_up_on(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "PATIENCE_S", 0.05)
 
-    async def main() -> None:
-        async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
-            client.writer.write(ASK)
-            await client.reader.readline()
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
-            while events:
-                events.tell({"event": "x" * 100_000})
-                await asyncio.sleep(0)
-
-    run_async(main())
+    async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
+        client.writer.write(ASK)
+        await client.reader.readline()
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
+        while events:
+            events.tell({"event": "x" * 100_000})
+            await asyncio.sleep(0)

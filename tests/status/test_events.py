@@ -21,8 +21,7 @@ from genericdp.udev import Deafness, Resync, Uevent
 from tests.scenes.asking import Client, connected, until
 from tests.scenes.builders import a_usb_serial, resources_of
 from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-from tests.scenes.running import RunAsync
-from tests.udev.hotplug import reserve_console, udevd
+from tests.udev.hotplug import Console, udevd
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
@@ -57,99 +56,83 @@ async def listening(settings: Settings) -> AsyncIterator[Listener]:
         yield listener
 
 
-def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        settings = settings_below(short_dir)
-        with a_machine() as machine:
-            async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
-                await until_allocatable(kubelet, FTDI, 0)
-                async with listening(settings) as listener:
-                    stick = a_usb_serial(0)
-                    machine.plug(stick)
-                    uevent, change, told = await listener.until("list")
-                    touched = [{"resource": FTDI, "device": "ftdi_A50285BI"}]
-                    assert (uevent["event"], uevent["action"], uevent["touched"]) == (
-                        "uevent",
-                        "add",
-                        touched,
-                    )
-                    assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
-                    assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
-                    assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
-                    await until_allocatable(kubelet, FTDI, 1)
-                    await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
-                    (allocation,) = await listener.until("allocation")
-                    assert (allocation["ids"], allocation["error"]) == (["ftdi_A50285BI"], "")
-                    machine.unplug(stick)
-                    uevent, change, told = await listener.until("list")
-                    assert (uevent["action"], uevent["touched"]) == ("remove", touched)
-                    assert change["fields"]["why"] == "it is unplugged"
-                    assert (told["ids"], told["healthy"]) == (1, 0)
-
-    run_async(main())
+async def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(short_dir: Path) -> None:
+    settings = settings_below(short_dir)
+    with a_machine() as machine:
+        async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
+            await until_allocatable(kubelet, FTDI, 0)
+            async with listening(settings) as listener:
+                stick = a_usb_serial(0)
+                machine.plug(stick)
+                uevent, change, told = await listener.until("list")
+                touched = [{"resource": FTDI, "device": "ftdi_A50285BI"}]
+                assert (uevent["event"], uevent["action"], uevent["touched"]) == (
+                    "uevent",
+                    "add",
+                    touched,
+                )
+                assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
+                assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
+                assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
+                await until_allocatable(kubelet, FTDI, 1)
+                await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
+                (allocation,) = await listener.until("allocation")
+                assert (allocation["ids"], allocation["error"]) == (["ftdi_A50285BI"], "")
+                machine.unplug(stick)
+                uevent, change, told = await listener.until("list")
+                assert (uevent["action"], uevent["touched"]) == ("remove", touched)
+                assert change["fields"]["why"] == "it is unplugged"
+                assert (told["ids"], told["healthy"]) == (1, 0)
 
 
-def test_uevents_that_change_nothing_are_told_and_only_once(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        settings = settings_below(short_dir)
-        with a_machine() as machine:
-            async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-                async with listening(settings) as listener:
-                    for source in ("kernel", "udev"):
-                        machine.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
-                    machine.tell(Resync("rescan"))
-                    machine.tell(Deafness("no udev"))
-                    daemon.reload()
-                    heard = await listener.until("uevent")
-                    assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
-                    assert heard[-1]["touched"] == []
-                    machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
-                    (event,) = await listener.until("uevent")
-                    assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
-
-    run_async(main())
-
-
-def test_a_kubelet_that_comes_is_told_with_each_registration(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        settings = settings_below(short_dir)
-        with a_machine() as machine:
-            async with a_daemon(machine, FixedRules(RULES), settings), listening(settings) as listener:
-                async with Kubelet(short_dir):
-                    heard = await listener.until("registration", registered=True)
-                    assert [event["event"] for event in heard] == [
-                        "kubelet",
-                        "registration",
-                        "list",
-                        "registration",
-                    ]
-                    assert heard[2]["changes"] == []
-
-    run_async(main())
-
-
-def test_nothing_is_kept_for_those_who_do_not_listen(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        settings = settings_below(short_dir)
-        with a_machine() as machine:
-            async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-                async with listening(settings):
-                    pass
-                await until(lambda: not daemon.witness._events)
+async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Path) -> None:
+    settings = settings_below(short_dir)
+    with a_machine() as machine:
+        async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
+            async with listening(settings) as listener:
+                for source in ("kernel", "udev"):
+                    machine.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
+                machine.tell(Resync("rescan"))
+                machine.tell(Deafness("no udev"))
+                daemon.reload()
+                heard = await listener.until("uevent")
+                assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
+                assert heard[-1]["touched"] == []
                 machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
-                assert daemon.witness._heard == []
+                (event,) = await listener.until("uevent")
+                assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
 
-    run_async(main())
+
+async def test_a_kubelet_that_comes_is_told_with_each_registration(short_dir: Path) -> None:
+    settings = settings_below(short_dir)
+    with a_machine() as machine:
+        async with a_daemon(machine, FixedRules(RULES), settings), listening(settings) as listener:
+            async with Kubelet(short_dir):
+                heard = await listener.until("registration", registered=True)
+                assert [event["event"] for event in heard] == [
+                    "kubelet",
+                    "registration",
+                    "list",
+                    "registration",
+                ]
+                assert heard[2]["changes"] == []
+
+
+async def test_nothing_is_kept_for_those_who_do_not_listen(short_dir: Path) -> None:
+    settings = settings_below(short_dir)
+    with a_machine() as machine:
+        async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
+            async with listening(settings):
+                pass
+            await until(lambda: not daemon.witness._events)
+            machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
+            assert daemon.witness._heard == []
 
 
 @pytest.mark.hotplug
-def test_without_a_daemon_the_same_is_seen(run_async: RunAsync, short_dir: Path) -> None:
+async def test_without_a_daemon_the_same_is_seen(short_dir: Path, console: Console) -> None:
     """A console of the real kernel comes and goes, and a real udevd tells of it."""
-    console = reserve_console()
-
-    async def main() -> None:
+    with udevd():
         rules = f'[[resource]]\nname = "screen"\nmatch = {{ DEVNAME = "{console.node}" }}\n'
         told: list[Event] = []
         changed = asyncio.Event()
@@ -183,13 +166,9 @@ def test_without_a_daemon_the_same_is_seen(run_async: RunAsync, short_dir: Path)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
 
-    with udevd():
-        run_async(main())
-
 
 @pytest.mark.hotplug
-def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path) -> None:
-    console = reserve_console()
+def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) -> None:
     rules = short_dir / "rules.toml"
     rules.write_text(f'[[resource]]\nname = "screen"\nmatch = {{ DEVNAME = "{console.node}" }}\n')
     settings = short_dir / "genericdp.toml"

@@ -13,7 +13,6 @@ from genericdp.status import exporter
 from genericdp.status.exporter import Exporter, Page
 from genericdp.status.listener import MOST
 from tests.scenes.asking import answer_to, connected, until
-from tests.scenes.running import RunAsync
 
 
 @asynccontextmanager
@@ -32,17 +31,14 @@ async def exporting(path: Path) -> AsyncIterator[Exporter]:
         await exports.listener.close()
 
 
-def said(run_async: RunAsync, directory: Path, request: bytes) -> str:
-    async def main() -> bytes:
-        async with exporting(directory / "m"):
-            return await answer_to(directory / "m", request)
-
-    return run_async(main()).decode()
+async def said(directory: Path, request: bytes) -> str:
+    async with exporting(directory / "m"):
+        return (await answer_to(directory / "m", request)).decode()
 
 
-def test_a_scrape_gets_the_page_with_its_length_and_its_kind(run_async: RunAsync, short_dir: Path) -> None:
+async def test_a_scrape_gets_the_page_with_its_length_and_its_kind(short_dir: Path) -> None:
     request = b"GET /metrics?x=y HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
-    assert said(run_async, short_dir, request) == (
+    assert await said(short_dir, request) == (
         "HTTP/1.1 200 OK\r\n"
         "Content-Type: text/plain; version=0.0.4\r\n"
         "Content-Length: 4\r\n"
@@ -72,15 +68,15 @@ def test_a_scrape_gets_the_page_with_its_length_and_its_kind(run_async: RunAsync
     ],
     ids=lambda each: str(each)[:24],
 )
-def test_everything_else_is_told_what_it_is(
-    run_async: RunAsync, short_dir: Path, request_: bytes, status: str, text: str
+async def test_everything_else_is_told_what_it_is(
+    short_dir: Path, request_: bytes, status: str, text: str
 ) -> None:
-    head, _, body = said(run_async, short_dir, request_).partition("\r\n\r\n")
+    head, _, body = (await said(short_dir, request_)).partition("\r\n\r\n")
     assert (head.splitlines()[0], body) == (f"HTTP/1.1 {status}", text)
     assert ("Allow: GET, HEAD" in head) == status.startswith("405")
 
 
-def test_a_client_of_the_standard_library_understands_it(run_async: RunAsync, short_dir: Path) -> None:
+async def test_a_client_of_the_standard_library_understands_it(short_dir: Path) -> None:
     def scrape() -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("x")
         connection.sock = socket.socket(socket.AF_UNIX)
@@ -92,68 +88,57 @@ def test_a_client_of_the_standard_library_understands_it(run_async: RunAsync, sh
         finally:
             connection.close()
 
-    async def main() -> tuple[int, bytes]:
-        async with exporting(short_dir / "m"):
-            return await asyncio.to_thread(scrape)
+    async with exporting(short_dir / "m"):
+        answer = await asyncio.to_thread(scrape)
 
-    assert run_async(main()) == (200, b"a 1\n")
+    assert answer == (200, b"a 1\n")
 
 
-def test_one_that_sends_a_byte_now_and_then_has_its_time_like_everybody(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+async def test_one_that_sends_a_byte_now_and_then_has_its_time_like_everybody(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "PATIENCE_S", 0.05)
 
-    async def main() -> bytes:
-        async with exporting(short_dir / "m"), connected(short_dir / "m") as client:
-            client.writer.write(b"GET /met")
-            return await client.rest()
+    async with exporting(short_dir / "m"), connected(short_dir / "m") as client:
+        client.writer.write(b"GET /met")
+        rest = await client.rest()
 
-    assert run_async(main()).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert rest.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
-def test_one_that_hangs_up_early_is_no_trouble(
-    run_async: RunAsync, short_dir: Path, caplog: pytest.LogCaptureFixture
+async def test_one_that_hangs_up_early_is_no_trouble(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with exporting(short_dir / "m") as exports:
-            async with connected(short_dir / "m") as client:
-                client.writer.write(b"GET /metrics HT")
-                await until(lambda: exports.listener._asking)
-            await until(lambda: not exports.listener._asking)
-            assert b" 200 " in await answer_to(short_dir / "m", b"GET /metrics HTTP/1.1\r\n\r\n")
-
-    run_async(main())
+    async with exporting(short_dir / "m") as exports:
+        async with connected(short_dir / "m") as client:
+            client.writer.write(b"GET /metrics HT")
+            await until(lambda: exports.listener._asking)
+        await until(lambda: not exports.listener._asking)
+        assert b" 200 " in await answer_to(short_dir / "m", b"GET /metrics HTTP/1.1\r\n\r\n")
     assert not caplog.records
 
 
-def test_a_crowd_is_served_as_far_as_there_are_places_and_leaves_nothing_behind(
-    run_async: RunAsync, short_dir: Path
+async def test_a_crowd_is_served_as_far_as_there_are_places_and_leaves_nothing_behind(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        async with exporting(short_dir / "m") as exports:
-            request = b"GET /metrics HTTP/1.1\r\n\r\n"
-            answers = await asyncio.gather(
-                *(answer_to(short_dir / "m", request) for _ in range(200)), return_exceptions=True
-            )
-            served = [each for each in answers if isinstance(each, bytes) and each.endswith(b"a 1\n")]
-            assert served
-            await until(lambda: not exports.listener._asking)
-            assert (await answer_to(short_dir / "m", request)).endswith(b"a 1\n")
-
-    run_async(main())
+    async with exporting(short_dir / "m") as exports:
+        request = b"GET /metrics HTTP/1.1\r\n\r\n"
+        answers = await asyncio.gather(
+            *(answer_to(short_dir / "m", request) for _ in range(200)), return_exceptions=True
+        )
+        served = [each for each in answers if isinstance(each, bytes) and each.endswith(b"a 1\n")]
+        assert served
+        await until(lambda: not exports.listener._asking)
+        assert (await answer_to(short_dir / "m", request)).endswith(b"a 1\n")
 
 
-def test_connections_that_say_nothing_keep_no_probe_away(run_async: RunAsync, short_dir: Path) -> None:
+async def test_connections_that_say_nothing_keep_no_probe_away(short_dir: Path) -> None:
     path = short_dir / "m"
 
-    async def main() -> None:
-        async with exporting(path), AsyncExitStack() as stack:
-            silent = [await stack.enter_async_context(connected(path)) for _ in range(3 * MOST)]
-            answer = await answer_to(path, b"GET /metrics HTTP/1.1\r\n\r\n")
-            assert answer.startswith(b"HTTP/1.1 200 OK")
-            # The oldest were hung up on, one for each that came after the sixteenth.
-            for client in silent[: 2 * MOST]:
-                assert await client.rest() == b""
-
-    run_async(main())
+    async with exporting(path), AsyncExitStack() as stack:
+        silent = [await stack.enter_async_context(connected(path)) for _ in range(3 * MOST)]
+        answer = await answer_to(path, b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        # The oldest were hung up on, one for each that came after the sixteenth.
+        for client in silent[: 2 * MOST]:
+            assert await client.rest() == b""

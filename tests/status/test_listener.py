@@ -14,7 +14,6 @@ import pytest
 from genericdp.errors import GenericdpError
 from genericdp.status.listener import LINE_LIMIT, Answer, Listener, send
 from tests.scenes.asking import answer_to, connected, until
-from tests.scenes.running import RunAsync
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,163 +35,125 @@ def a_dead_socket(path: Path) -> None:
         dead.bind(str(path))
 
 
-def test_only_the_owner_and_the_group_may_ask_whatever_the_umask(
-    run_async: RunAsync, short_dir: Path
-) -> None:
+async def test_only_the_owner_and_the_group_may_ask_whatever_the_umask(short_dir: Path) -> None:
     path = short_dir / "run" / "s"
 
-    async def main() -> None:
+    umask = os.umask(0o077)
+    try:
         async with listening(f"unix:{path}"):
             assert stat.S_IMODE(path.stat().st_mode) == 0o660
             assert stat.S_IMODE(path.parent.stat().st_mode) == 0o755
             assert await answer_to(path, b"hello\n") == b"hello\n"
         assert not path.exists()
-
-    umask = os.umask(0o077)
-    try:
-        run_async(main())
     finally:
         os.umask(umask)
 
 
-def test_the_mode_of_a_directory_that_is_there_is_left_alone(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> int:
-        async with listening(f"unix:{short_dir}/s"):
-            return stat.S_IMODE(os.stat(short_dir).st_mode)
+async def test_the_mode_of_a_directory_that_is_there_is_left_alone(short_dir: Path) -> None:
+    async with listening(f"unix:{short_dir}/s"):
+        mode = stat.S_IMODE(os.stat(short_dir).st_mode)
 
-    assert run_async(main()) == 0o700
-
-
-def test_a_socket_that_a_killed_process_left_is_replaced(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        a_dead_socket(short_dir / "s")
-        async with listening(f"unix:{short_dir}/s"):
-            assert await answer_to(short_dir / "s", b"hello\n") == b"hello\n"
-
-    run_async(main())
+    assert mode == 0o700
 
 
-def test_a_socket_on_which_somebody_listens_is_left_alone(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
+async def test_a_socket_that_a_killed_process_left_is_replaced(short_dir: Path) -> None:
+    a_dead_socket(short_dir / "s")
+    async with listening(f"unix:{short_dir}/s"):
+        assert await answer_to(short_dir / "s", b"hello\n") == b"hello\n"
+
+
+async def test_a_socket_on_which_somebody_listens_is_left_alone(short_dir: Path) -> None:
+    path = short_dir / "s"
+    async with listening(f"unix:{path}"):
+        second = Listener(f"unix:{path}", echo)
+        with pytest.raises(GenericdpError) as refused:
+            await second.open()
+        assert str(refused.value) == (f"cannot listen on 'unix:{path}': another process listens there")
+        await second.close()
+        assert await answer_to(path, b"hello\n") == b"hello\n"
+
+
+async def test_what_is_no_socket_is_left_alone(short_dir: Path) -> None:
+    path = short_dir / "s"
+    path.write_text("mine")
+    listener = Listener(f"unix:{path}", echo)
+    with pytest.raises(GenericdpError) as refused:
+        await listener.open()
+    assert str(refused.value) == f"cannot listen on 'unix:{path}': Address already in use"
+    assert path.read_text() == "mine"
+
+
+async def test_a_directory_that_cannot_be_made_is_said(short_dir: Path) -> None:
+    (short_dir / "file").write_text("")
+    with pytest.raises(GenericdpError) as refused:
+        await Listener(f"unix:{short_dir}/file/s", echo).open()
+    assert str(refused.value) == f"cannot listen on 'unix:{short_dir}/file/s': File exists"
+
+
+async def test_a_path_that_is_too_long_is_said(short_dir: Path) -> None:
+    with pytest.raises(GenericdpError) as refused:
+        await Listener(f"unix:{short_dir}/{'x' * 108}", echo).open()
+    assert str(refused.value).endswith("x': AF_UNIX path too long")
+
+
+async def test_the_socket_of_a_successor_is_not_removed(short_dir: Path) -> None:
+    path = short_dir / "s"
+    async with listening(f"unix:{path}") as first:
+        path.unlink()
+        assert not first.listens
         async with listening(f"unix:{path}"):
-            second = Listener(f"unix:{path}", echo)
-            with pytest.raises(GenericdpError) as refused:
-                await second.open()
-            assert str(refused.value) == (f"cannot listen on 'unix:{path}': another process listens there")
-            await second.close()
+            await first.close()
             assert await answer_to(path, b"hello\n") == b"hello\n"
 
-    run_async(main())
 
-
-def test_what_is_no_socket_is_left_alone(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
-        path.write_text("mine")
-        listener = Listener(f"unix:{path}", echo)
-        with pytest.raises(GenericdpError) as refused:
-            await listener.open()
-        assert str(refused.value) == f"cannot listen on 'unix:{path}': Address already in use"
-        assert path.read_text() == "mine"
-
-    run_async(main())
-
-
-def test_a_directory_that_cannot_be_made_is_said(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        (short_dir / "file").write_text("")
-        with pytest.raises(GenericdpError) as refused:
-            await Listener(f"unix:{short_dir}/file/s", echo).open()
-        assert str(refused.value) == f"cannot listen on 'unix:{short_dir}/file/s': File exists"
-
-    run_async(main())
-
-
-def test_a_path_that_is_too_long_is_said(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(GenericdpError) as refused:
-            await Listener(f"unix:{short_dir}/{'x' * 108}", echo).open()
-        assert str(refused.value).endswith("x': AF_UNIX path too long")
-
-    run_async(main())
-
-
-def test_the_socket_of_a_successor_is_not_removed(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
-        async with listening(f"unix:{path}") as first:
-            path.unlink()
-            assert not first.listens
-            async with listening(f"unix:{path}"):
-                await first.close()
-                assert await answer_to(path, b"hello\n") == b"hello\n"
-
-    run_async(main())
-
-
-def test_opening_again_makes_a_socket_that_was_taken_away_and_leaves_one_that_is_there(
-    run_async: RunAsync, short_dir: Path
+async def test_opening_again_makes_a_socket_that_was_taken_away_and_leaves_one_that_is_there(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
-        async with listening(f"unix:{path}") as listener:
-            before = path.stat().st_ino
-            await listener.open()
-            assert path.stat().st_ino == before
-            path.unlink()
-            await listener.open()
-            assert await answer_to(path, b"hello\n") == b"hello\n"
-
-    run_async(main())
+    path = short_dir / "s"
+    async with listening(f"unix:{path}") as listener:
+        before = path.stat().st_ino
+        await listener.open()
+        assert path.stat().st_ino == before
+        path.unlink()
+        await listener.open()
+        assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
-def test_a_port_of_an_address_is_listened_on(run_async: RunAsync, host: str) -> None:
-    async def main() -> None:
-        async with listening(f"{host}:0") as listener:
-            assert listener._server is not None
-            port = listener._server.sockets[0].getsockname()[1]
-            with pytest.raises(GenericdpError) as refused:
-                await Listener(f"{host}:{port}", echo).open()
-            assert str(refused.value) == f"cannot listen on '{host}:{port}': Address already in use"
-            assert await answer_to((host.strip("[]"), port), b"hello\n") == b"hello\n"
-
-    run_async(main())
+async def test_a_port_of_an_address_is_listened_on(host: str) -> None:
+    async with listening(f"{host}:0") as listener:
+        assert listener._server is not None
+        port = listener._server.sockets[0].getsockname()[1]
+        with pytest.raises(GenericdpError) as refused:
+            await Listener(f"{host}:{port}", echo).open()
+        assert str(refused.value) == f"cannot listen on '{host}:{port}': Address already in use"
+        assert await answer_to((host.strip("[]"), port), b"hello\n") == b"hello\n"
 
 
-def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
-        async with (
-            listening(f"unix:{path}", most=2) as listener,
-            connected(path) as first,
-            connected(path) as second,
-        ):
-            await until(lambda: len(listener._asking) == 2)
-            async with connected(path) as third:
-                assert await third.rest() == b""
-            for client in (first, second):
-                client.writer.write(b"x\n")
-                assert await client.rest() == b"x\n"
-            await until(lambda: not listener._asking)
-            assert await answer_to(path, b"hello\n") == b"hello\n"
-
-    run_async(main())
+async def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(short_dir: Path) -> None:
+    path = short_dir / "s"
+    async with (
+        listening(f"unix:{path}", most=2) as listener,
+        connected(path) as first,
+        connected(path) as second,
+    ):
+        await until(lambda: len(listener._asking) == 2)
+        async with connected(path) as third:
+            assert await third.rest() == b""
+        for client in (first, second):
+            client.writer.write(b"x\n")
+            assert await client.rest() == b"x\n"
+        await until(lambda: not listener._asking)
+        assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
-def test_an_endless_line_is_hung_up_on(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
-        async with listening(f"unix:{path}"):
-            assert await answer_to(path, b"x" * (LINE_LIMIT * 3)) == b""
-
-    run_async(main())
+async def test_an_endless_line_is_hung_up_on(short_dir: Path) -> None:
+    path = short_dir / "s"
+    async with listening(f"unix:{path}"):
+        assert await answer_to(path, b"x" * (LINE_LIMIT * 3)) == b""
 
 
-def test_one_that_does_not_read_is_hung_up_on(run_async: RunAsync, short_dir: Path) -> None:
+async def test_one_that_does_not_read_is_hung_up_on(short_dir: Path) -> None:
     outcomes: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -203,66 +164,54 @@ def test_one_that_does_not_read_is_hung_up_on(run_async: RunAsync, short_dir: Pa
             outcomes.append("too slow")
             raise
 
-    async def main() -> None:
-        path = short_dir / "s"
-        async with listening(f"unix:{path}", answer) as listener, connected(path) as client:
-            client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
-            await until(lambda: outcomes)
-            await until(lambda: not listener._asking)
-        assert outcomes == ["too slow"]
-
-    run_async(main())
+    path = short_dir / "s"
+    async with listening(f"unix:{path}", answer) as listener, connected(path) as client:
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
+        await until(lambda: outcomes)
+        await until(lambda: not listener._asking)
+    assert outcomes == ["too slow"]
 
 
-def test_closing_hangs_up_on_those_who_still_ask(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        path = short_dir / "s"
-        async with listening(f"unix:{path}") as listener, connected(path) as client:
-            await until(lambda: listener._asking)
-            await listener.close()
-            assert await client.rest() == b""
-
-    run_async(main())
+async def test_closing_hangs_up_on_those_who_still_ask(short_dir: Path) -> None:
+    path = short_dir / "s"
+    async with listening(f"unix:{path}") as listener, connected(path) as client:
+        await until(lambda: listener._asking)
+        await listener.close()
+        assert await client.rest() == b""
 
 
-def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
-    run_async: RunAsync, short_dir: Path, caplog: pytest.LogCaptureFixture
+async def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if await reader.readline() == b"bug\n":
             raise RuntimeError("impossible")
         await send(writer, b"fine\n", 5.0)
 
-    async def main() -> None:
-        path = short_dir / "s"
-        async with listening(f"unix:{path}", answer):
-            assert await answer_to(path, b"bug\n") == b""
-            assert await answer_to(path, b"hello\n") == b"fine\n"
-
-    run_async(main())
+    path = short_dir / "s"
+    async with listening(f"unix:{path}", answer):
+        assert await answer_to(path, b"bug\n") == b""
+        assert await answer_to(path, b"hello\n") == b"fine\n"
     assert [record.getMessage() for record in caplog.records] == ["an answer could not be given"]
 
 
 @pytest.mark.parametrize("rounds", range(6))
-def test_whoever_is_just_being_accepted_when_it_closes_is_hung_up_on(
-    run_async: RunAsync, short_dir: Path, rounds: int
+async def test_whoever_is_just_being_accepted_when_it_closes_is_hung_up_on(
+    short_dir: Path, rounds: int
 ) -> None:
     """Closed between accept(2) and the first call of ours, a server of asyncio leaves the socket open."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async def main() -> None:
-        listener = Listener(f"unix:{short_dir}/s.sock", answer)
-        await listener.open()
-        with socket.socket(socket.AF_UNIX) as caller:
-            caller.connect(f"{short_dir}/s.sock")
-            for _ in range(rounds):
-                await asyncio.sleep(0)
-            await listener.close()
-            gc.collect()
-            caller.setblocking(False)
-            with suppress(ConnectionResetError):
-                assert await asyncio.get_running_loop().sock_recv(caller, 1) == b""
-
-    run_async(main())
+    listener = Listener(f"unix:{short_dir}/s.sock", answer)
+    await listener.open()
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.connect(f"{short_dir}/s.sock")
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        await listener.close()
+        gc.collect()
+        caller.setblocking(False)
+        with suppress(ConnectionResetError):
+            assert await asyncio.get_running_loop().sock_recv(caller, 1) == b""

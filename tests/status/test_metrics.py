@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.rules.settings import Settings
-from genericdp.simulator import Container, Kubelet, Pod, PodStatus
+from genericdp.simulator import Container, Kubelet, Pod
 from tests.scenes.asking import answer_to
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-from tests.scenes.running import RunAsync
 from tests.scenes.scrape import read
 
 FTDI = "example.com/ftdi"
@@ -36,71 +35,60 @@ async def scrape(settings: Settings) -> dict[str, list[tuple[dict[str, str], flo
     return read(text)
 
 
-def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(
-    run_async: RunAsync, short_dir: Path
-) -> None:
-    async def main() -> None:
-        settings = with_metrics(short_dir)
-        with a_machine() as machine:
-            machine.plug(a_usb_serial(0))
-            async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
-                await until_allocatable(kubelet, FTDI, 1)
-                await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
-                found = await scrape(settings)
-                assert found["genericdp_registered"] == [({"resource": FTDI}, 1.0)]
-                assert found["genericdp_allocations_total"] == [({"resource": FTDI}, 1.0)]
-                assert found["genericdp_allocation_duration_seconds_count"] == [({}, 1.0)]
-                assert 0.0 < found["genericdp_allocation_duration_seconds_sum"][0][1] < 1.0
-                holder = {"namespace": "default", "pod": "app", "container": "main"}
-                assert found["genericdp_device_allocated"] == [
-                    ({"resource": FTDI, "device": "ftdi_A50285BI", **holder}, 1.0)
-                ]
-                assert found["process_resident_memory_bytes"][0][1] > 1 << 20
-                assert found["process_open_fds"][0][1] > 3
-                assert await get(settings, "/readyz") == ("200", "ok\n")
-                assert await get(settings, "/healthz") == ("200", "ok\n")
-
-    run_async(main())
+async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(short_dir: Path) -> None:
+    settings = with_metrics(short_dir)
+    with a_machine() as machine:
+        machine.plug(a_usb_serial(0))
+        async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
+            await until_allocatable(kubelet, FTDI, 1)
+            await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
+            found = await scrape(settings)
+            assert found["genericdp_registered"] == [({"resource": FTDI}, 1.0)]
+            assert found["genericdp_allocations_total"] == [({"resource": FTDI}, 1.0)]
+            assert found["genericdp_allocation_duration_seconds_count"] == [({}, 1.0)]
+            assert 0.0 < found["genericdp_allocation_duration_seconds_sum"][0][1] < 1.0
+            holder = {"namespace": "default", "pod": "app", "container": "main"}
+            assert found["genericdp_device_allocated"] == [
+                ({"resource": FTDI, "device": "ftdi_A50285BI", **holder}, 1.0)
+            ]
+            assert found["process_resident_memory_bytes"][0][1] > 1 << 20
+            assert found["process_open_fds"][0][1] > 3
+            assert await get(settings, "/readyz") == ("200", "ok\n")
+            assert await get(settings, "/healthz") == ("200", "ok\n")
 
 
-def test_without_a_kubelet_it_is_healthy_and_not_ready(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        settings = with_metrics(short_dir)
-        with a_machine() as machine:
-            async with a_daemon(machine, FixedRules(RULES), settings):
-                why = f"there is no kubelet at '{settings.kubelet_dir}'\n"
-                assert await get(settings, "/readyz") == ("503", why)
-                assert await get(settings, "/healthz") == ("200", "ok\n")
-                assert (await scrape(settings))["genericdp_kubelet_up"] == [({}, 0.0)]
-
-    run_async(main())
+async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path) -> None:
+    settings = with_metrics(short_dir)
+    with a_machine() as machine:
+        async with a_daemon(machine, FixedRules(RULES), settings):
+            why = f"there is no kubelet at '{settings.kubelet_dir}'\n"
+            assert await get(settings, "/readyz") == ("503", why)
+            assert await get(settings, "/healthz") == ("200", "ok\n")
+            assert (await scrape(settings))["genericdp_kubelet_up"] == [({}, 0.0)]
 
 
-def test_a_resource_that_is_stuck_makes_it_unhealthy(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        settings = with_metrics(short_dir)
-        clock = [0.0]
-        with a_machine() as machine:
-            async with (
-                Kubelet(short_dir) as kubelet,
-                a_daemon(machine, FixedRules(RULES), settings, now=lambda: clock[0]) as daemon,
-            ):
-                await until_allocatable(kubelet, FTDI, 0)
-                for task in daemon.plugins._tasks.values():  # as only a bug of ours would end it
-                    task.cancel()
-                await asyncio.wait(daemon.plugins._tasks.values())
-                assert (await get(settings, "/healthz"))[0] == "200"
-                clock[0] = 100.0
-                assert await get(settings, "/healthz") == (
-                    "503",
-                    f"{FTDI} is stuck: nothing tries to register it\n",
-                )
-
-    run_async(main())
+async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path) -> None:
+    settings = with_metrics(short_dir)
+    clock = [0.0]
+    with a_machine() as machine:
+        async with (
+            Kubelet(short_dir) as kubelet,
+            a_daemon(machine, FixedRules(RULES), settings, now=lambda: clock[0]) as daemon,
+        ):
+            await until_allocatable(kubelet, FTDI, 0)
+            for task in daemon.plugins._tasks.values():  # as only a bug of ours would end it
+                task.cancel()
+            await asyncio.wait(daemon.plugins._tasks.values())
+            assert (await get(settings, "/healthz"))[0] == "200"
+            clock[0] = 100.0
+            assert await get(settings, "/healthz") == (
+                "503",
+                f"{FTDI} is stuck: nothing tries to register it\n",
+            )
 
 
-def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
-    run_async: RunAsync, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -110,32 +98,28 @@ def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
 
     monkeypatch.setattr("genericdp.status.witness.podresources.ask", ask)
 
-    async def main() -> None:
-        settings = with_metrics(short_dir)
-        clock = [0.0]
-        with a_machine() as machine:
-            async with a_daemon(machine, FixedRules(RULES), settings, now=lambda: clock[0]):
-                await asyncio.gather(*(scrape(settings) for _ in range(5)))
-                assert len(asked) == 1
-                clock[0] = 10.5
-                await scrape(settings)
-                assert len(asked) == 2
-
-    run_async(main())
+    settings = with_metrics(short_dir)
+    clock = [0.0]
+    with a_machine() as machine:
+        async with a_daemon(machine, FixedRules(RULES), settings, now=lambda: clock[0]):
+            await asyncio.gather(*(scrape(settings) for _ in range(5)))
+            assert len(asked) == 1
+            clock[0] = 10.5
+            await scrape(settings)
+            assert len(asked) == 2
 
 
-def test_a_port_that_is_taken_is_said_and_the_plugin_serves(
-    run_async: RunAsync, short_dir: Path, caplog: pytest.LogCaptureFixture
+async def test_a_port_that_is_taken_is_said_and_the_plugin_serves(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> PodStatus:
-        settings = replace(settings_below(short_dir), metrics="203.0.113.1:9101")
-        with a_machine() as machine:
-            machine.plug(a_usb_serial(0))
-            async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
-                await until_allocatable(kubelet, FTDI, 1)
-                return await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
+    settings = replace(settings_below(short_dir), metrics="203.0.113.1:9101")
+    with a_machine() as machine:
+        machine.plug(a_usb_serial(0))
+        async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
+            await until_allocatable(kubelet, FTDI, 1)
+            pod = await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
 
-    assert run_async(main()).phase == "Running"
+    assert pod.phase == "Running"
     (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert warning.getMessage() == "cannot listen on '203.0.113.1:9101': Cannot assign requested address"
     assert getattr(warning, "fields", {}) == {"hint": "it must be an address of this machine"}

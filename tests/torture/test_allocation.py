@@ -10,7 +10,6 @@ from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Container, ContainerState, Phase, Pod, Point, Runtime
 from tests.scenes.builders import a_device, a_usb_serial
 from tests.scenes.machine import FixedRules, a_daemon, until_allocatable
-from tests.scenes.running import RunAsync
 from tests.scenes.scene import FTDI, SERIAL_PORTS, Scene, a_scene, both_runtimes, ids_told, minors_in
 
 ONE_PATH = SERIAL_PORTS.replace("/dev/serial{index}", "/dev/modem")
@@ -35,172 +34,147 @@ def paths(answer: api.ContainerAllocateResponse) -> list[tuple[str, str]]:
     return [(spec.container_path, spec.host_path.rpartition("/")[2]) for spec in answer.devices]
 
 
-def test_each_container_request_has_its_answer_in_order(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
-        async with a_scene(short_dir, a, b) as scene:
-            first, none, second = await answers(scene, ["ftdi_B"], [], ["ftdi_A"])
-            assert paths(first) == [("/dev/serial0", "ftdi_B")]
-            assert paths(none) == []
-            assert paths(second) == [("/dev/serial0", "ftdi_A")]
-
-    run_async(main())
+async def test_each_container_request_has_its_answer_in_order(short_dir: Path) -> None:
+    a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
+    async with a_scene(short_dir, a, b) as scene:
+        first, none, second = await answers(scene, ["ftdi_B"], [], ["ftdi_A"])
+        assert paths(first) == [("/dev/serial0", "ftdi_B")]
+        assert paths(none) == []
+        assert paths(second) == [("/dev/serial0", "ftdi_A")]
 
 
-def test_an_id_that_is_asked_for_twice_is_given_once(run_async: RunAsync, short_dir: Path) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
-            (twice,) = await answers(scene, ["ftdi_A", "ftdi_A"])
-            (once,) = await answers(scene, ["ftdi_A"])
-            assert twice == once
-
-    run_async(main())
+async def test_an_id_that_is_asked_for_twice_is_given_once(short_dir: Path) -> None:
+    async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
+        (twice,) = await answers(scene, ["ftdi_A", "ftdi_A"])
+        (once,) = await answers(scene, ["ftdi_A"])
+        assert twice == once
 
 
-def test_the_same_question_has_the_same_answer_after_a_move_and_after_a_restart(
-    run_async: RunAsync, short_dir: Path
+async def test_the_same_question_has_the_same_answer_after_a_move_and_after_a_restart(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
-            before = await answers(scene, ["ftdi_A"])
-            scene.machine.unplug(a_usb_serial(0, serial="A"))
-            scene.machine.plug(a_usb_serial(4, serial="A", port="7"))
-            await asyncio.sleep(0)
-            assert await answers(scene, ["ftdi_A"]) == before
-            scene.daemon.stop()
-            await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
-            async with a_daemon(scene.machine, FixedRules(SERIAL_PORTS), scene.settings) as daemon:
-                again = Scene(scene.machine, scene.kubelet, daemon, scene.rules, scene.settings)
-                assert await answers(again, ["ftdi_A"]) == before
-
-    run_async(main())
+    async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
+        before = await answers(scene, ["ftdi_A"])
+        scene.machine.unplug(a_usb_serial(0, serial="A"))
+        scene.machine.plug(a_usb_serial(4, serial="A", port="7"))
+        await asyncio.sleep(0)
+        assert await answers(scene, ["ftdi_A"]) == before
+        scene.daemon.stop()
+        await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
+        async with a_daemon(scene.machine, FixedRules(SERIAL_PORTS), scene.settings) as daemon:
+            again = Scene(scene.machine, scene.kubelet, daemon, scene.rules, scene.settings)
+            assert await answers(again, ["ftdi_A"]) == before
 
 
 @both_runtimes
-def test_an_init_container_and_the_app_after_it_get_the_same_device(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_an_init_container_and_the_app_after_it_get_the_same_device(
+    short_dir: Path, runtime: Runtime
 ) -> None:
     """The kubelet lends it to both, and asks Allocate once for each."""
-
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=1)
-            pod = await scene.kubelet.admit(
-                Pod(
-                    "app",
-                    [Container("main", limits={FTDI: 1})],
-                    init_containers=[Container("init", limits={FTDI: 1})],
-                )
+    async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=1)
+        pod = await scene.kubelet.admit(
+            Pod(
+                "app",
+                [Container("main", limits={FTDI: 1})],
+                init_containers=[Container("init", limits={FTDI: 1})],
             )
-            assert pod.phase is Phase.RUNNING
-            assert ids_told(pod.container("init")) == ids_told(pod.container("main")) == ["ftdi_A50285BI"]
-            assert minors_in(pod.container("init")) == minors_in(pod.container("main")) == [0]
-
-    run_async(main())
+        )
+        assert pod.phase is Phase.RUNNING
+        assert ids_told(pod.container("init")) == ids_told(pod.container("main")) == ["ftdi_A50285BI"]
+        assert minors_in(pod.container("init")) == minors_in(pod.container("main")) == [0]
 
 
 @both_runtimes
-def test_two_devices_with_one_container_path_are_both_there_under_names_that_the_container_is_told(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_two_devices_with_one_container_path_are_both_there_under_names_that_the_container_is_told(
+    short_dir: Path, runtime: Runtime
 ) -> None:
-    async def main() -> None:
-        a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
-        async with a_scene(short_dir, a, b, rules=ONE_PATH, runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=2)
-            created = (await scene.admit(2)).container("main").created
-            assert created is not None
-            told = created.envs["GENERICDP_EXAMPLE_COM_FTDI"].split(",")
-            assert sorted(told) == ["/dev/modem", "/dev/modem-1"]
-            assert [node.container_path for node in created.nodes] == told
-            assert {node.minor for node in created.nodes} == {0, 1}
-
-    run_async(main())
+    a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
+    async with a_scene(short_dir, a, b, rules=ONE_PATH, runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=2)
+        created = (await scene.admit(2)).container("main").created
+        assert created is not None
+        told = created.envs["GENERICDP_EXAMPLE_COM_FTDI"].split(",")
+        assert sorted(told) == ["/dev/modem", "/dev/modem-1"]
+        assert [node.container_path for node in created.nodes] == told
+        assert {node.minor for node in created.nodes} == {0, 1}
 
 
-def test_a_rule_that_goes_while_the_kubelet_allocates_fails_the_pod_with_words_and_crashes_nobody(
-    run_async: RunAsync, short_dir: Path
+async def test_a_rule_that_goes_while_the_kubelet_allocates_fails_the_pod_with_words_and_crashes_nobody(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0)) as scene:
-            await scene.until(FTDI, allocatable=1)
-            with scene.kubelet.faults.hold(Point.ALLOCATE) as gate:
-                admitting = asyncio.ensure_future(scene.admit())
-                await gate.reached()
-                scene.rules.become("")
-                scene.daemon.reload()
-                await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
-                gate.open()
-                pod = await admitting
-            assert pod.phase is Phase.FAILED
-            assert pod.reason == "UnexpectedAdmissionError"
-            # The rule comes back, and with it the device; nothing has leaked.
-            scene.rules.become(SERIAL_PORTS)
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until(FTDI, allocatable=1)
+        with scene.kubelet.faults.hold(Point.ALLOCATE) as gate:
+            admitting = asyncio.ensure_future(scene.admit())
+            await gate.reached()
+            scene.rules.become("")
             scene.daemon.reload()
-            await scene.until(FTDI, allocatable=1, capacity=1)
-            assert minors_in((await scene.admit(name="second")).container("main")) == [0]
+            await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
+            gate.open()
+            pod = await admitting
+        assert pod.phase is Phase.FAILED
+        assert pod.reason == "UnexpectedAdmissionError"
+        # The rule comes back, and with it the device; nothing has leaked.
+        scene.rules.become(SERIAL_PORTS)
+        scene.daemon.reload()
+        await scene.until(FTDI, allocatable=1, capacity=1)
+        assert minors_in((await scene.admit(name="second")).container("main")) == [0]
 
-    run_async(main())
 
-
-def test_a_rule_that_now_takes_another_device_does_not_give_that_to_who_was_admitted_before(
-    run_async: RunAsync, short_dir: Path
+async def test_a_rule_that_now_takes_another_device_does_not_give_that_to_who_was_admitted_before(
+    short_dir: Path,
 ) -> None:
-    async def main() -> None:
-        a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
-        only_a, only_b = (
-            SERIAL_PORTS.replace('vendor = "0403"', f'vendor = "0403", serial = "{each}"') for each in "AB"
-        )
-        async with a_scene(short_dir, a, b, rules=only_a) as scene:
-            await scene.until(FTDI, allocatable=1)
-            pod = await scene.admit()
-            scene.rules.become(only_b)
-            scene.daemon.reload()
-            await scene.until(FTDI, allocatable=1, capacity=2)
-            assert scene.kubelet.resource_health(pod, "main") == {FTDI: {"ftdi_A": "Unhealthy"}}
-            status = await scene.kubelet.restart_container(pod, "main")
-            assert status.state is ContainerState.WAITING
-
-    run_async(main())
+    a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
+    only_a, only_b = (
+        SERIAL_PORTS.replace('vendor = "0403"', f'vendor = "0403", serial = "{each}"') for each in "AB"
+    )
+    async with a_scene(short_dir, a, b, rules=only_a) as scene:
+        await scene.until(FTDI, allocatable=1)
+        pod = await scene.admit()
+        scene.rules.become(only_b)
+        scene.daemon.reload()
+        await scene.until(FTDI, allocatable=1, capacity=2)
+        assert scene.kubelet.resource_health(pod, "main") == {FTDI: {"ftdi_A": "Unhealthy"}}
+        status = await scene.kubelet.restart_container(pod, "main")
+        assert status.state is ContainerState.WAITING
 
 
 # In a storm
 
 
-def test_pods_are_admitted_with_their_own_device_while_others_flap_without_a_pause(
-    run_async: RunAsync, short_dir: Path
+async def test_pods_are_admitted_with_their_own_device_while_others_flap_without_a_pause(
+    short_dir: Path,
 ) -> None:
     flapping = [a_usb_serial(10 + n, serial=f"F{n}", port=f"2.{n + 1}", vendor="10c4") for n in range(4)]
     both = SERIAL_PORTS + SERIAL_PORTS.replace('"ftdi"', '"flapping"').replace("0403", "10c4")
 
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(3), *flapping, rules=both, coalesce_s=0.01) as scene:
-            await scene.until(FTDI, allocatable=1)
-            events = 0
+    async with a_scene(short_dir, a_usb_serial(3), *flapping, rules=both, coalesce_s=0.01) as scene:
+        await scene.until(FTDI, allocatable=1)
+        events = 0
 
-            async def storm() -> None:
-                nonlocal events
-                while True:
-                    for each in flapping:
-                        scene.machine.unplug(each)
-                        await asyncio.sleep(0)
-                        scene.machine.plug(each)
-                        await asyncio.sleep(0)
-                        events += 2
+        async def storm() -> None:
+            nonlocal events
+            while True:
+                for each in flapping:
+                    scene.machine.unplug(each)
+                    await asyncio.sleep(0)
+                    scene.machine.plug(each)
+                    await asyncio.sleep(0)
+                    events += 2
 
-            raging = asyncio.ensure_future(storm())
-            for round_ in range(20):
-                pod = await scene.admit(name=f"pod-{round_}")
-                assert minors_in(pod.container("main")) == [3], pod.message
-                scene.kubelet.delete(pod)
-            raging.cancel()
-            await asyncio.wait((raging,))
-            scene.machine.plug(*(each for each in flapping if each.sys_path not in scene.machine.devices))
-            # Each admission had to wait for some of them, and none for all.
-            assert events > 100
-            await scene.until("example.com/flapping", allocatable=4)
-            assert scene.kubelet.messages(FTDI) == 1
-
-    run_async(main())
+        raging = asyncio.ensure_future(storm())
+        for round_ in range(20):
+            pod = await scene.admit(name=f"pod-{round_}")
+            assert minors_in(pod.container("main")) == [3], pod.message
+            scene.kubelet.delete(pod)
+        raging.cancel()
+        await asyncio.wait((raging,))
+        scene.machine.plug(*(each for each in flapping if each.sys_path not in scene.machine.devices))
+        # Each admission had to wait for some of them, and none for all.
+        assert events > 100
+        await scene.until("example.com/flapping", allocatable=4)
+        assert scene.kubelet.messages(FTDI) == 1
 
 
 # In numbers
@@ -218,8 +192,9 @@ def many(count: int) -> list[UdevDevice]:
     ]
 
 
-def test_two_hundred_resources_with_two_thousand_devices_are_registered_and_follow_a_change(
-    run_async: RunAsync, short_dir: Path
+@pytest.mark.timeout_s(200)
+async def test_two_hundred_resources_with_two_thousand_devices_are_registered_and_follow_a_change(
+    short_dir: Path,
 ) -> None:
     rules = "".join(
         f'[[resource]]\nname = "bulk-{n}"\nmatch = {{ SUBSYSTEM = "bulk", DEVNAME = "*-{n:03}" }}\n'
@@ -236,34 +211,28 @@ def test_two_hundred_resources_with_two_thousand_devices_are_registered_and_foll
         for unit in range(10)
     ]
 
-    async def main() -> None:
-        async with a_scene(short_dir, *devices, rules=rules) as scene:
-            names = [f"example.com/bulk-{n}" for n in range(200)]
-            await scene.kubelet.wait_until(
-                lambda: all(scene.kubelet.allocatable.get(name) == 10 for name in names), timeout_s=150
-            )
-            sent = sum(scene.kubelet.messages(name) for name in names)
-            scene.machine.unplug(devices[-1])
-            await until_allocatable(scene.kubelet, names[-1], 9)
-            assert sum(scene.kubelet.messages(name) for name in names) == sent + 1
-
-    run_async(main(), timeout_s=200)
+    async with a_scene(short_dir, *devices, rules=rules) as scene:
+        names = [f"example.com/bulk-{n}" for n in range(200)]
+        await scene.kubelet.wait_until(
+            lambda: all(scene.kubelet.allocatable.get(name) == 10 for name in names), timeout_s=150
+        )
+        sent = sum(scene.kubelet.messages(name) for name in names)
+        scene.machine.unplug(devices[-1])
+        await until_allocatable(scene.kubelet, names[-1], 9)
+        assert sum(scene.kubelet.messages(name) for name in names) == sent + 1
 
 
 @pytest.mark.parametrize("count", [1, 100])
-def test_a_device_shared_a_thousand_times_and_a_hundred_of_its_shares_in_one_container(
-    run_async: RunAsync, short_dir: Path, count: int
+async def test_a_device_shared_a_thousand_times_and_a_hundred_of_its_shares_in_one_container(
+    short_dir: Path, count: int
 ) -> None:
     bulk = "example.com/bulk"
     rules = '[[resource]]\nname = "bulk"\nmatch = { SUBSYSTEM = "bulk" }\nreplicas = 1000\n'
 
-    async def main() -> None:
-        async with a_scene(short_dir, *many(2), rules=rules) as scene:
-            await scene.until(bulk, allocatable=2000)
-            created = (await scene.admit(count, bulk)).container("main").created
-            assert created is not None
-            assert len(created.envs["GENERICDP_EXAMPLE_COM_BULK_IDS"].split(",")) == count
-            # However many shares of it, a node is in the container once.
-            assert 1 <= len(created.nodes) <= 2
-
-    run_async(main())
+    async with a_scene(short_dir, *many(2), rules=rules) as scene:
+        await scene.until(bulk, allocatable=2000)
+        created = (await scene.admit(count, bulk)).container("main").created
+        assert created is not None
+        assert len(created.envs["GENERICDP_EXAMPLE_COM_BULK_IDS"].split(",")) == count
+        # However many shares of it, a node is in the container once.
+        assert 1 <= len(created.nodes) <= 2

@@ -11,7 +11,6 @@ import pytest
 from genericdp.files.links import Links
 from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, LowLevel, Pod, Point, Runtime
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.running import RunAsync
 from tests.scenes.scene import FTDI, SERIAL_PORTS, a_scene, both_runtimes, minors_in, nodes_in
 
 BY_LINK = SERIAL_PORTS.replace("/dev/serial{index}", "{link}")
@@ -24,103 +23,85 @@ every_runtime = pytest.mark.parametrize(
 
 
 @every_runtime
-def test_a_device_that_moves_between_the_answer_and_the_creation_is_the_right_one(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_a_device_that_moves_between_the_answer_and_the_creation_is_the_right_one(
+    short_dir: Path, runtime: Runtime
 ) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=1)
-            with scene.kubelet.faults.hold(Point.ALLOCATED) as gate:
-                admitting = asyncio.ensure_future(scene.admit())
-                await gate.reached()
-                scene.machine.unplug(a_usb_serial(0))
-                await asyncio.sleep(0)
-                scene.machine.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
-                await asyncio.sleep(0)
-                gate.open()
-                pod = await admitting
-            assert minors_in(pod.container("main")) == [1]
-
-    run_async(main())
+    async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=1)
+        with scene.kubelet.faults.hold(Point.ALLOCATED) as gate:
+            admitting = asyncio.ensure_future(scene.admit())
+            await gate.reached()
+            scene.machine.unplug(a_usb_serial(0))
+            await asyncio.sleep(0)
+            scene.machine.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
+            await asyncio.sleep(0)
+            gate.open()
+            pod = await admitting
+        assert minors_in(pod.container("main")) == [1]
 
 
 @every_runtime
-def test_a_device_that_leaves_between_the_answer_and_the_creation_leaves_no_container_without_it(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_a_device_that_leaves_between_the_answer_and_the_creation_leaves_no_container_without_it(
+    short_dir: Path, runtime: Runtime
 ) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=1)
-            with scene.kubelet.faults.hold(Point.ALLOCATED) as gate:
-                admitting = asyncio.ensure_future(scene.admit())
-                await gate.reached()
-                scene.machine.unplug(a_usb_serial(0))
-                await asyncio.sleep(0)
-                gate.open()
-                pod = await admitting
-            assert pod.container("main").state is ContainerState.WAITING
-            assert pod.container("main").created is None
-            await scene.until(FTDI, allocatable=0)
-            scene.machine.plug(a_usb_serial(3))
-            await scene.until(FTDI, allocatable=1)
-            await scene.kubelet.sync(pod)
-            assert minors_in(pod.container("main")) == [3]
-
-    run_async(main())
+    async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=1)
+        with scene.kubelet.faults.hold(Point.ALLOCATED) as gate:
+            admitting = asyncio.ensure_future(scene.admit())
+            await gate.reached()
+            scene.machine.unplug(a_usb_serial(0))
+            await asyncio.sleep(0)
+            gate.open()
+            pod = await admitting
+        assert pod.container("main").state is ContainerState.WAITING
+        assert pod.container("main").created is None
+        await scene.until(FTDI, allocatable=0)
+        scene.machine.plug(a_usb_serial(3))
+        await scene.until(FTDI, allocatable=1)
+        await scene.kubelet.sync(pod)
+        assert minors_in(pod.container("main")) == [3]
 
 
 @every_runtime
-def test_in_a_user_namespace_the_link_is_the_name_and_the_right_device_also_after_a_move(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_in_a_user_namespace_the_link_is_the_name_and_the_right_device_also_after_a_move(
+    short_dir: Path, runtime: Runtime
 ) -> None:
     """As runc binds the host's node at the container path, the path must be one of the host."""
-
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0), rules=BY_LINK, runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=1)
-            container = Container("main", limits={FTDI: 1})
-            pod = await scene.kubelet.admit(Pod("app", [container], host_users=False))
-            link = f"{short_dir}/links/ftdi_A50285BI"
-            assert nodes_in(pod.container("main")) == [(link, 188, 0)]
-            scene.machine.unplug(a_usb_serial(0))
-            await scene.until(FTDI, allocatable=0)
-            # Another unit has the name now.
-            scene.machine.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
-            await scene.until(FTDI, allocatable=2)
-            status = await scene.kubelet.restart_container(pod, "main")
-            assert nodes_in(status) == [(link, 188, 1)]
-
-    run_async(main())
+    async with a_scene(short_dir, a_usb_serial(0), rules=BY_LINK, runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=1)
+        container = Container("main", limits={FTDI: 1})
+        pod = await scene.kubelet.admit(Pod("app", [container], host_users=False))
+        link = f"{short_dir}/links/ftdi_A50285BI"
+        assert nodes_in(pod.container("main")) == [(link, 188, 0)]
+        scene.machine.unplug(a_usb_serial(0))
+        await scene.until(FTDI, allocatable=0)
+        # Another unit has the name now.
+        scene.machine.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
+        await scene.until(FTDI, allocatable=2)
+        status = await scene.kubelet.restart_container(pod, "main")
+        assert nodes_in(status) == [(link, 188, 1)]
 
 
 @both_runtimes
-def test_in_a_user_namespace_any_other_name_is_refused_by_runc_and_never_another_device(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_in_a_user_namespace_any_other_name_is_refused_by_runc_and_never_another_device(
+    short_dir: Path, runtime: Runtime
 ) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=1)
-            container = Container("main", limits={FTDI: 1})
-            pod = await scene.kubelet.admit(Pod("app", [container], host_users=False))
-            assert pod.container("main").state is ContainerState.WAITING
-            assert "mount /dev/serial0:/dev/serial0" in pod.container("main").message
-
-    run_async(main())
+    async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=1)
+        container = Container("main", limits={FTDI: 1})
+        pod = await scene.kubelet.admit(Pod("app", [container], host_users=False))
+        assert pod.container("main").state is ContainerState.WAITING
+        assert "mount /dev/serial0:/dev/serial0" in pod.container("main").message
 
 
 @every_runtime
-def test_a_privileged_container_gets_the_device_under_its_link(
-    run_async: RunAsync, short_dir: Path, runtime: Runtime
+async def test_a_privileged_container_gets_the_device_under_its_link(
+    short_dir: Path, runtime: Runtime
 ) -> None:
-    async def main() -> None:
-        async with a_scene(short_dir, a_usb_serial(2), rules=BY_LINK, runtime=runtime) as scene:
-            await scene.until(FTDI, allocatable=1)
-            pod = await scene.kubelet.admit(
-                Pod("app", [Container("main", limits={FTDI: 1}, privileged=True)])
-            )
-            assert minors_in(pod.container("main")) == [2]
-
-    run_async(main())
+    async with a_scene(short_dir, a_usb_serial(2), rules=BY_LINK, runtime=runtime) as scene:
+        await scene.until(FTDI, allocatable=1)
+        pod = await scene.kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1}, privileged=True)]))
+        assert minors_in(pod.container("main")) == [2]
 
 
 def test_a_link_that_is_re_pointed_is_never_missing_for_who_looks_all_the_time(short_dir: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from genericdp.udev import Deafness, Monitor, Resync, UdevDevices
 from genericdp.udev.namespace import hears_no_uevents
-from tests.scenes.running import RunAsync
 from tests.udev.elsewhere import Elsewhere
 from tests.udev.hotplug import CONTROL, NULL, Console, forget, macvtap, reserve_console, trigger, udevd
 from tests.udev.listening import Heard, by_node
@@ -35,124 +34,106 @@ def other_vcs() -> Console:
     return reserve_console()
 
 
-def test_a_console_comes_and_goes(run_async: RunAsync, vcs: Console) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
-        heard = Heard(devices)
-        with udevd(), Monitor(heard) as monitor:
-            devices.resync()
-            assert vcs.node not in by_node(devices)
-            assert monitor.deaf == ""
-
-            with vcs.plugged():
-                event = await heard.event("add", vcs.sys_path)
-                device = by_node(devices)[vcs.node]
-                assert device.initialized
-                assert device.node_is_there
-                assert str(device.number) == f"c 7:{vcs.number}"
-                assert device.sys_path == vcs.sys_path
-                assert event.device is not None
-                assert event.device.device_node == vcs.node
-
-            await heard.event("remove", vcs.sys_path, "kernel")
-            assert vcs.node not in by_node(devices)
-            await heard.event("remove", vcs.sys_path)
-
-    run_async(main())
-
-
-def test_a_console_that_comes_back_is_another_incarnation(run_async: RunAsync, vcs: Console) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
-        heard = Heard(devices)
-        incarnations = set()
-        with udevd(), Monitor(heard):
-            devices.resync()
-            for _ in range(5):
-                heard.hints.clear()
-                with vcs.plugged():
-                    await heard.event("add", vcs.sys_path)
-                    incarnations.add(by_node(devices)[vcs.node].incarnation)
-                await heard.event("remove", vcs.sys_path)
-        assert len(incarnations) == 5
-
-    run_async(main())
-
-
-def test_a_macvtap_has_its_network_interface_above_it(run_async: RunAsync) -> None:
-    async def main() -> None:
-        devices = UdevDevices(["address", "speed"])
-        heard = Heard(devices)
-        with udevd(), Monitor(heard):
-            devices.resync()
-            with macvtap("gdp0") as node:
-                await heard.until(lambda: node in by_node(devices) and by_node(devices)[node].initialized)
-                tap = by_node(devices)[node]
-                net = tap.parent
-                assert tap.subsystem == "macvtap"
-                assert tap.node_is_there
-                assert net is not None
-                assert (net.subsystem, net.sys_name) == ("net", "gdp0")
-                # `speed` of an interface that is down fails with EINVAL.
-                assert set(net.attributes) == {"address"}
-            await heard.until(lambda: node not in by_node(devices))
-            assert not devices.resync()
-
-    run_async(main())
-
-
-def test_what_the_kernel_shows_is_found_without_events_too(run_async: RunAsync, vcs: Console) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
+async def test_a_console_comes_and_goes(vcs: Console) -> None:
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with udevd(), Monitor(heard) as monitor:
         devices.resync()
-        with vcs.plugged():
-            assert devices.resync()
-            assert by_node(devices)[vcs.node].node_is_there
-            assert by_node(devices)["/dev/null"].properties["DEVMODE"] == "0666"
-        assert devices.resync()
         assert vcs.node not in by_node(devices)
+        assert monitor.deaf == ""
 
-    run_async(main())
+        with vcs.plugged():
+            event = await heard.event("add", vcs.sys_path)
+            device = by_node(devices)[vcs.node]
+            assert device.initialized
+            assert device.node_is_there
+            assert str(device.number) == f"c 7:{vcs.number}"
+            assert device.sys_path == vcs.sys_path
+            assert event.device is not None
+            assert event.device.device_node == vcs.node
+
+        await heard.event("remove", vcs.sys_path, "kernel")
+        assert vcs.node not in by_node(devices)
+        await heard.event("remove", vcs.sys_path)
+
+
+async def test_a_console_that_comes_back_is_another_incarnation(vcs: Console) -> None:
+    devices = UdevDevices()
+    heard = Heard(devices)
+    incarnations = set()
+    with udevd(), Monitor(heard):
+        devices.resync()
+        for _ in range(5):
+            heard.hints.clear()
+            with vcs.plugged():
+                await heard.event("add", vcs.sys_path)
+                incarnations.add(by_node(devices)[vcs.node].incarnation)
+            await heard.event("remove", vcs.sys_path)
+    assert len(incarnations) == 5
+
+
+async def test_a_macvtap_has_its_network_interface_above_it() -> None:
+    devices = UdevDevices(["address", "speed"])
+    heard = Heard(devices)
+    with udevd(), Monitor(heard):
+        devices.resync()
+        with macvtap("gdp0") as node:
+            await heard.until(lambda: node in by_node(devices) and by_node(devices)[node].initialized)
+            tap = by_node(devices)[node]
+            net = tap.parent
+            assert tap.subsystem == "macvtap"
+            assert tap.node_is_there
+            assert net is not None
+            assert (net.subsystem, net.sys_name) == ("net", "gdp0")
+            # `speed` of an interface that is down fails with EINVAL.
+            assert set(net.attributes) == {"address"}
+        await heard.until(lambda: node not in by_node(devices))
+        assert not devices.resync()
+
+
+async def test_what_the_kernel_shows_is_found_without_events_too(vcs: Console) -> None:
+    devices = UdevDevices()
+    devices.resync()
+    with vcs.plugged():
+        assert devices.resync()
+        assert by_node(devices)[vcs.node].node_is_there
+        assert by_node(devices)["/dev/null"].properties["DEVMODE"] == "0666"
+    assert devices.resync()
+    assert vcs.node not in by_node(devices)
 
 
 KERNEL_OVERFLOWED = "the socket for the events of kernel overflowed"
 UDEV_OVERFLOWED = "the socket for the events of udev overflowed"
 
 
-def test_a_storm_that_overflows_the_socket_is_followed_by_a_resync_and_later_events_arrive(
-    run_async: RunAsync, vcs: Console
+async def test_a_storm_that_overflows_the_socket_is_followed_by_a_resync_and_later_events_arrive(
+    vcs: Console,
 ) -> None:
-    async def main() -> None:
-        heard = Heard()
-        with Monitor(heard, receive_buffer=16384):
-            trigger(times=5_000)
-            await heard.until(lambda: KERNEL_OVERFLOWED in heard.resyncs())
-            await _plug_until_heard(heard, vcs, "kernel")
-            turns = await _idle_turns(heard)
+    heard = Heard()
+    with Monitor(heard, receive_buffer=16384):
+        trigger(times=5_000)
+        await heard.until(lambda: KERNEL_OVERFLOWED in heard.resyncs())
+        await _plug_until_heard(heard, vcs, "kernel")
+        turns = await _idle_turns(heard)
 
-        assert set(heard.resyncs()) == {NO_UDEV, KERNEL_OVERFLOWED}
-        assert len(heard.events("change", NULL, "kernel")) < 5_000
-        assert turns < 100, "the loop spins"
-
-    run_async(main())
+    assert set(heard.resyncs()) == {NO_UDEV, KERNEL_OVERFLOWED}
+    assert len(heard.events("change", NULL, "kernel")) < 5_000
+    assert turns < 100, "the loop spins"
 
 
-def test_an_overflow_of_udevs_events_too_is_survived(run_async: RunAsync, vcs: Console) -> None:
-    async def main() -> None:
-        heard = Heard()
-        with udevd() as running, Monitor(heard, receive_buffer=16384):
-            trigger(times=200)
-            # The loop stands still meanwhile, and the socket runs over.
-            running.settle()
-            await heard.until(lambda: UDEV_OVERFLOWED in heard.resyncs())
-            await _plug_until_heard(heard, vcs, "udev")
-            turns = await _idle_turns(heard)
+async def test_an_overflow_of_udevs_events_too_is_survived(vcs: Console) -> None:
+    heard = Heard()
+    with udevd() as running, Monitor(heard, receive_buffer=16384):
+        trigger(times=200)
+        # The loop stands still meanwhile, and the socket runs over.
+        running.settle()
+        await heard.until(lambda: UDEV_OVERFLOWED in heard.resyncs())
+        await _plug_until_heard(heard, vcs, "udev")
+        turns = await _idle_turns(heard)
 
-        assert heard.deafness() == []
-        assert len(heard.events("change", NULL)) < 200
-        assert turns < 100, "the loop spins"
-
-    run_async(main())
+    assert heard.deafness() == []
+    assert len(heard.events("change", NULL)) < 200
+    assert turns < 100, "the loop spins"
 
 
 async def _plug_until_heard(heard: Heard, vcs: Console, source: str) -> None:
@@ -180,204 +161,166 @@ async def _idle_turns(heard: Heard) -> int:
     return turns - (len(heard.hints) - before)
 
 
-def test_an_idle_monitor_wakes_nobody_up(run_async: RunAsync) -> None:
-    async def main() -> None:
-        heard = Heard()
-        with udevd(), Monitor(heard):
-            trigger()
-            await heard.event("change", NULL)
-            turns = await _idle_turns(heard)
+async def test_an_idle_monitor_wakes_nobody_up() -> None:
+    heard = Heard()
+    with udevd(), Monitor(heard):
+        trigger()
+        await heard.event("change", NULL)
+        turns = await _idle_turns(heard)
 
-        assert turns <= 2, "one for the sleep, maybe one for the test itself"
-
-    run_async(main())
+    assert turns <= 2, "one for the sleep, maybe one for the test itself"
 
 
-def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
-    run_async: RunAsync, vcs: Console, other_vcs: Console
+async def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
+    vcs: Console, other_vcs: Console
 ) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
-        heard = Heard(devices)
-        with udevd() as running, Monitor(heard, patience_s=0.3) as monitor:
-            devices.resync()
-            running.kill()
-            with vcs.plugged():
-                await heard.until(lambda: monitor.deaf)
-                assert monitor.deaf == UNANSWERED
-                assert heard.hints[-2:] == [Deafness(UNANSWERED), Resync(UNANSWERED)]
-                # udev has files here, so it may come back and deal with the device.
-                assert not by_node(devices)[vcs.node].initialized
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with udevd() as running, Monitor(heard, patience_s=0.3) as monitor:
+        devices.resync()
+        running.kill()
+        with vcs.plugged():
+            await heard.until(lambda: monitor.deaf)
+            assert monitor.deaf == UNANSWERED
+            assert heard.hints[-2:] == [Deafness(UNANSWERED), Resync(UNANSWERED)]
+            # udev has files here, so it may come back and deal with the device.
+            assert not by_node(devices)[vcs.node].initialized
 
-                with other_vcs.plugged():
-                    await heard.event("add", other_vcs.sys_path, "kernel")
-                    assert by_node(devices)[other_vcs.node].node_is_there
+            with other_vcs.plugged():
+                await heard.event("add", other_vcs.sys_path, "kernel")
+                assert by_node(devices)[other_vcs.node].node_is_there
 
-                running.restart()
-                trigger(vcs.sys_path, "add")
-                await heard.until(lambda: not monitor.deaf)
-                await heard.event("add", vcs.sys_path)
-                assert heard.deafness() == [UNANSWERED, ""]
-                assert heard.resyncs()[-1] == f"heard again after: {UNANSWERED}"
-                assert by_node(devices)[vcs.node].initialized
-            await heard.until(lambda: vcs.node not in by_node(devices))
-
-    run_async(main())
-
-
-def test_a_slow_udevd_is_no_deafness(run_async: RunAsync) -> None:
-    async def main() -> None:
-        heard = Heard()
-        with udevd() as running, Monitor(heard, patience_s=5.0) as monitor:
-            running.pause()
-            trigger(times=100)
-            await asyncio.to_thread(subprocess.run, ["sleep", "0.2"], check=True)
-            running.resume()
-            await heard.until(lambda: len(heard.events("change", NULL)) == 100)
-
-            assert monitor.deaf == ""
-        assert heard.deafness() == []
-
-    run_async(main())
-
-
-def test_a_restarted_udevd_with_a_wiped_database_takes_nothing_back(
-    run_async: RunAsync, vcs: Console
-) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
-        heard = Heard(devices)
-        with udevd() as running, Monitor(heard), vcs.plugged():
-            await heard.event("add", vcs.sys_path)
-            devices.resync()
-            before = by_node(devices)[vcs.node]
-            running.kill()
-            forget()
             running.restart()
-            devices.resync()
-
-            assert by_node(devices)[vcs.node] is before
-
-    run_async(main())
-
-
-def test_without_any_udev_the_kernel_is_believed(run_async: RunAsync, vcs: Console) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
-        heard = Heard(devices)
-        with Monitor(heard) as monitor:
-            devices.resync()
-            assert heard.hints == [Deafness(NO_UDEV), Resync(NO_UDEV)]
-            with vcs.plugged():
-                await heard.event("add", vcs.sys_path, "kernel")
-                device = by_node(devices)[vcs.node]
-                assert device.initialized
-                assert device.node_is_there
-            await heard.event("remove", vcs.sys_path, "kernel")
-
-            assert vcs.node not in by_node(devices)
-            assert monitor.deaf == NO_UDEV
-
-    run_async(main())
+            trigger(vcs.sys_path, "add")
+            await heard.until(lambda: not monitor.deaf)
+            await heard.event("add", vcs.sys_path)
+            assert heard.deafness() == [UNANSWERED, ""]
+            assert heard.resyncs()[-1] == f"heard again after: {UNANSWERED}"
+            assert by_node(devices)[vcs.node].initialized
+        await heard.until(lambda: vcs.node not in by_node(devices))
 
 
-def test_a_udevd_that_starts_later_is_noticed_without_an_event(run_async: RunAsync) -> None:
-    async def main() -> None:
-        heard = Heard()
-        with Monitor(heard, rescan_s=0.05) as monitor:
-            with udevd():
-                await heard.until(lambda: not monitor.deaf)
-                assert heard.deafness() == [NO_UDEV, ""]
+async def test_a_slow_udevd_is_no_deafness() -> None:
+    heard = Heard()
+    with udevd() as running, Monitor(heard, patience_s=5.0) as monitor:
+        running.pause()
+        trigger(times=100)
+        await asyncio.to_thread(subprocess.run, ["sleep", "0.2"], check=True)
+        running.resume()
+        await heard.until(lambda: len(heard.events("change", NULL)) == 100)
 
-    run_async(main())
+        assert monitor.deaf == ""
+    assert heard.deafness() == []
 
 
-def test_without_file_descriptors_there_is_no_socket_until_there_are_some_again(
-    run_async: RunAsync, vcs: Console
-) -> None:
+async def test_a_restarted_udevd_with_a_wiped_database_takes_nothing_back(vcs: Console) -> None:
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with udevd() as running, Monitor(heard), vcs.plugged():
+        await heard.event("add", vcs.sys_path)
+        devices.resync()
+        before = by_node(devices)[vcs.node]
+        running.kill()
+        forget()
+        running.restart()
+        devices.resync()
+
+        assert by_node(devices)[vcs.node] is before
+
+
+async def test_without_any_udev_the_kernel_is_believed(vcs: Console) -> None:
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with Monitor(heard) as monitor:
+        devices.resync()
+        assert heard.hints == [Deafness(NO_UDEV), Resync(NO_UDEV)]
+        with vcs.plugged():
+            await heard.event("add", vcs.sys_path, "kernel")
+            device = by_node(devices)[vcs.node]
+            assert device.initialized
+            assert device.node_is_there
+        await heard.event("remove", vcs.sys_path, "kernel")
+
+        assert vcs.node not in by_node(devices)
+        assert monitor.deaf == NO_UDEV
+
+
+async def test_a_udevd_that_starts_later_is_noticed_without_an_event() -> None:
+    heard = Heard()
+    with Monitor(heard, rescan_s=0.05) as monitor:
+        with udevd():
+            await heard.until(lambda: not monitor.deaf)
+            assert heard.deafness() == [NO_UDEV, ""]
+
+
+async def test_without_file_descriptors_there_is_no_socket_until_there_are_some_again(vcs: Console) -> None:
     no_socket = "no socket for the events of kernel: Could not create udev monitor"
 
-    async def main() -> None:
-        UdevDevices()
-        heard = Heard()
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        with udevd():
-            resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), hard))
-            try:
-                monitor = Monitor(heard, rescan_s=0.05)
-                monitor.start()
-                assert monitor.deaf == no_socket
-                await heard.until(lambda: "rescan" in heard.resyncs())
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            await heard.until(lambda: not monitor.deaf)
+    UdevDevices()
+    heard = Heard()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with udevd():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), hard))
+        try:
+            monitor = Monitor(heard, rescan_s=0.05)
+            monitor.start()
+            assert monitor.deaf == no_socket
+            await heard.until(lambda: "rescan" in heard.resyncs())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        await heard.until(lambda: not monitor.deaf)
+        with vcs.plugged():
+            await heard.event("add", vcs.sys_path)
+        monitor.close()
+    assert heard.deafness() == [no_socket, ""]
+
+
+async def test_in_another_network_namespace_udev_is_not_heard_and_its_database_is_read_nevertheless(
+    vcs: Console,
+) -> None:
+    with udevd() as running:
+        async with Elsewhere("unshare", "--net") as there:
+            trigger()
+            await there.says(deaf=UNANSWERED)
+
+            running.pause()
             with vcs.plugged():
-                await heard.event("add", vcs.sys_path)
-            monitor.close()
-        assert heard.deafness() == [no_socket, ""]
+                first = await there.says(action="add", sys_path=vcs.sys_path)
+                assert (first["source"], first["initialized"]) == ("kernel", False)
+                running.resume()
+                again = await there.says(sys_path=vcs.sys_path, initialized=True)
+                assert again["source"] == "kernel"
+            await there.says(action="remove", sys_path=vcs.sys_path)
+            await there.says(resync="rescan")
 
-    run_async(main())
 
-
-def test_in_another_network_namespace_udev_is_not_heard_and_its_database_is_read_nevertheless(
-    run_async: RunAsync, vcs: Console
+async def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and_that_is_known(
+    vcs: Console,
 ) -> None:
-    async def main() -> None:
-        with udevd() as running:
-            async with Elsewhere("unshare", "--net") as there:
-                trigger()
-                await there.says(deaf=UNANSWERED)
-
-                running.pause()
-                with vcs.plugged():
-                    first = await there.says(action="add", sys_path=vcs.sys_path)
-                    assert (first["source"], first["initialized"]) == ("kernel", False)
-                    running.resume()
-                    again = await there.says(sys_path=vcs.sys_path, initialized=True)
-                    assert again["source"] == "kernel"
-                await there.says(action="remove", sys_path=vcs.sys_path)
+    with udevd():
+        async with Elsewhere("unshare", "--user", "--map-root-user", "--net") as there:
+            reason = "the kernel sends no events into the network namespace of a user namespace"
+            assert there.said[0] == {"deaf": reason}
+            with vcs.plugged():
                 await there.says(resync="rescan")
-
-    run_async(main())
-
-
-def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and_that_is_known(
-    run_async: RunAsync, vcs: Console
-) -> None:
-    async def main() -> None:
-        with udevd():
-            async with Elsewhere("unshare", "--user", "--map-root-user", "--net") as there:
-                reason = "the kernel sends no events into the network namespace of a user namespace"
-                assert there.said[0] == {"deaf": reason}
-                with vcs.plugged():
-                    await there.says(resync="rescan")
-                assert not [said for said in there.said if "action" in said]
-
-    run_async(main())
+            assert not [said for said in there.said if "action" in said]
 
 
-def test_a_user_namespace_on_the_hosts_network_hears_everything(run_async: RunAsync) -> None:
+async def test_a_user_namespace_on_the_hosts_network_hears_everything() -> None:
     """As a service with PrivateUsers=yes has it."""
-
-    async def main() -> None:
-        with udevd():
-            async with Elsewhere("unshare", "--user", "--map-root-user") as there:
-                trigger()
-                assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
-                assert not [said for said in there.said if "deaf" in said]
-
-    run_async(main())
+    with udevd():
+        async with Elsewhere("unshare", "--user", "--map-root-user") as there:
+            trigger()
+            assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
+            assert not [said for said in there.said if "deaf" in said]
 
 
-def test_a_service_without_capabilities_hears_with_the_buffer_that_it_gets(run_async: RunAsync) -> None:
-    async def main() -> None:
-        with udevd():
-            async with Elsewhere("setpriv", "--bounding-set=-all", "--inh-caps=-all") as there:
-                trigger()
-                assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
-                assert not [said for said in there.said if "deaf" in said]
-
-    run_async(main())
+async def test_a_service_without_capabilities_hears_with_the_buffer_that_it_gets() -> None:
+    with udevd():
+        async with Elsewhere("setpriv", "--bounding-set=-all", "--inh-caps=-all") as there:
+            trigger()
+            assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
+            assert not [said for said in there.said if "deaf" in said]
 
 
 #: What a container sees: a /dev of its own with the nodes it needs, and no /run/udev.
@@ -388,20 +331,15 @@ exec "$@"
 """
 
 
-def test_a_container_where_libudev_subscribes_to_nothing_hears_udev_once_it_is_there(
-    run_async: RunAsync,
-) -> None:
-    async def main() -> None:
-        async with Elsewhere("unshare", "--mount", "sh", "-euc", _CONTAINER, "sh") as there:
-            assert there.said[0] == {"deaf": NO_UDEV}
+async def test_a_container_where_libudev_subscribes_to_nothing_hears_udev_once_it_is_there() -> None:
+    async with Elsewhere("unshare", "--mount", "sh", "-euc", _CONTAINER, "sh") as there:
+        assert there.said[0] == {"deaf": NO_UDEV}
+        trigger()
+        assert (await there.says(action="change", sys_path=NULL))["source"] == "kernel"
+        with udevd():
+            await there.says(deaf="")
             trigger()
-            assert (await there.says(action="change", sys_path=NULL))["source"] == "kernel"
-            with udevd():
-                await there.says(deaf="")
-                trigger()
-                assert (await there.says(action="change", sys_path=NULL, source="udev"))["initialized"]
-
-    run_async(main())
+            assert (await there.says(action="change", sys_path=NULL, source="udev"))["initialized"]
 
 
 def test_this_namespace_gets_uevents() -> None:

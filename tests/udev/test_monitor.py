@@ -7,7 +7,6 @@ import os
 import pytest
 
 from genericdp.udev import Deafness, Hint, Monitor, Resync, UdevDevices, Uevent
-from tests.scenes.running import RunAsync
 from tests.udev import gadgets
 from tests.udev.listening import Heard, by_node
 from tests.udev.testbed import RUN, Testbed
@@ -18,178 +17,145 @@ DONGLE = gadgets.serial_dongle()
 TTY = DONGLE[-1]
 
 
-def test_a_plug_is_told_device_by_device_and_leads_to_the_devices(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        devices = UdevDevices()
-        heard = Heard(devices)
-        with Monitor(heard) as monitor:
-            devices.resync()
-            bed.plug(DONGLE)
-            event = await heard.event("add", TTY.sys_path)
-
-            assert monitor.deaf == ""
-        assert by_node(devices)["/dev/ttyUSB0"].initialized
-        assert not devices.resync()
-        assert [hint.sys_path for hint in heard.hints if isinstance(hint, Uevent)] == [
-            entry.sys_path for entry in DONGLE
-        ]
-        assert (event.subsystem, event.source, event.seqnum) == ("tty", "udev", len(DONGLE))
-        assert event.device is not None
-        assert event.device.properties == TTY.properties
-        assert event.device.devlinks == tuple(sorted(TTY.devlinks))
-        assert event.device.device_node == "/dev/ttyUSB0"
-
-    run_async(main())
-
-
-def test_an_unplug_is_told_by_the_kernel_and_by_udev(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
+async def test_a_plug_is_told_device_by_device_and_leads_to_the_devices(bed: Testbed) -> None:
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with Monitor(heard) as monitor:
+        devices.resync()
         bed.plug(DONGLE)
-        devices = UdevDevices()
-        heard = Heard(devices)
-        with Monitor(heard):
-            devices.resync()
-            bed.unplug(DONGLE)
-            await heard.event("remove", DONGLE[2].sys_path)
-            kernel = await heard.event("remove", DONGLE[2].sys_path, "kernel")
+        event = await heard.event("add", TTY.sys_path)
 
-        assert kernel.device is None
-        assert set(by_node(devices)) == {"/dev/bus/usb/001/001"}
+        assert monitor.deaf == ""
+    assert by_node(devices)["/dev/ttyUSB0"].initialized
+    assert not devices.resync()
+    assert [hint.sys_path for hint in heard.hints if isinstance(hint, Uevent)] == [
+        entry.sys_path for entry in DONGLE
+    ]
+    assert (event.subsystem, event.source, event.seqnum) == ("tty", "udev", len(DONGLE))
+    assert event.device is not None
+    assert event.device.properties == TTY.properties
+    assert event.device.devlinks == tuple(sorted(TTY.devlinks))
+    assert event.device.device_node == "/dev/ttyUSB0"
 
-    run_async(main())
+
+async def test_an_unplug_is_told_by_the_kernel_and_by_udev(bed: Testbed) -> None:
+    bed.plug(DONGLE)
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with Monitor(heard):
+        devices.resync()
+        bed.unplug(DONGLE)
+        await heard.event("remove", DONGLE[2].sys_path)
+        kernel = await heard.event("remove", DONGLE[2].sys_path, "kernel")
+
+    assert kernel.device is None
+    assert set(by_node(devices)) == {"/dev/bus/usb/001/001"}
 
 
 @pytest.mark.parametrize("action", ["add", "change", "bind", "unbind", "move", "online", "offline"])
-def test_any_action_is_told_as_it_is(bed: Testbed, run_async: RunAsync, action: str) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        heard = Heard()
-        with Monitor(heard):
-            bed.uevent(TTY, action, DEVPATH_OLD="/devices/old")
-            event = await heard.event(action, TTY.sys_path)
+async def test_any_action_is_told_as_it_is(bed: Testbed, action: str) -> None:
+    bed.plug(DONGLE)
+    heard = Heard()
+    with Monitor(heard):
+        bed.uevent(TTY, action, DEVPATH_OLD="/devices/old")
+        event = await heard.event(action, TTY.sys_path)
 
-        assert event.old_sys_path == ("/sys/devices/old" if action == "move" else "")
-
-    run_async(main())
+    assert event.old_sys_path == ("/sys/devices/old" if action == "move" else "")
 
 
-def test_properties_of_the_event_are_not_taken_for_the_devices(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        heard = Heard()
-        with Monitor(heard):
-            bed.uevent(TTY, "change", SYNTH_UUID="0", SYNTH_ARG_X="1", USEC_INITIALIZED="5", X="y")
-            event = await heard.event("change", TTY.sys_path)
+async def test_properties_of_the_event_are_not_taken_for_the_devices(bed: Testbed) -> None:
+    bed.plug(DONGLE)
+    heard = Heard()
+    with Monitor(heard):
+        bed.uevent(TTY, "change", SYNTH_UUID="0", SYNTH_ARG_X="1", USEC_INITIALIZED="5", X="y")
+        event = await heard.event("change", TTY.sys_path)
 
-        assert event.device is not None
-        assert event.device.properties == {**TTY.properties, "X": "y"}
-
-    run_async(main())
+    assert event.device is not None
+    assert event.device.properties == {**TTY.properties, "X": "y"}
 
 
-def test_a_message_of_hostile_text_is_told_with_its_bytes(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        heard = Heard()
-        name = b"\xff\xfe\n\x1b".decode("utf-8", "surrogateescape")
-        with Monitor(heard):
-            bed.uevent(TTY, "change", NAME=name)
-            event = await heard.event("change", TTY.sys_path)
+async def test_a_message_of_hostile_text_is_told_with_its_bytes(bed: Testbed) -> None:
+    bed.plug(DONGLE)
+    heard = Heard()
+    name = b"\xff\xfe\n\x1b".decode("utf-8", "surrogateescape")
+    with Monitor(heard):
+        bed.uevent(TTY, "change", NAME=name)
+        event = await heard.event("change", TTY.sys_path)
 
-        assert event.device is not None
-        assert event.device.properties["NAME"].startswith(name[:2])
-
-    run_async(main())
+    assert event.device is not None
+    assert event.device.properties["NAME"].startswith(name[:2])
 
 
-def test_a_device_whose_name_is_no_text_is_not_told(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        odd = gadgets.Entry(b"/devices/virtual/misc/\xff".decode("utf-8", "surrogateescape"), "misc")
-        bed.plug(DONGLE)
-        heard = Heard()
-        with Monitor(heard):
-            bed.uevent(odd, "add")
-            bed.uevent(TTY, "change")
-            event = await heard.event("change", TTY.sys_path)
+async def test_a_device_whose_name_is_no_text_is_not_told(bed: Testbed) -> None:
+    odd = gadgets.Entry(b"/devices/virtual/misc/\xff".decode("utf-8", "surrogateescape"), "misc")
+    bed.plug(DONGLE)
+    heard = Heard()
+    with Monitor(heard):
+        bed.uevent(odd, "add")
+        bed.uevent(TTY, "change")
+        event = await heard.event("change", TTY.sys_path)
 
-        assert heard.hints == [event]
-
-    run_async(main())
+    assert heard.hints == [event]
 
 
-def test_many_devices_at_once_leave_the_loop_its_turns(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        heard = Heard()
-        turns = 0
-
-        def turn() -> None:
-            nonlocal turns
-            turns += 1
-            loop.call_soon(turn)
-
-        loop = asyncio.get_running_loop()
-        with Monitor(heard):
-            for _ in range(1000):
-                bed.uevent(TTY, "change")
-            loop.call_soon(turn)
-            await heard.until(lambda: len(heard.events("change", TTY.sys_path)) == 1000)
-
-        assert turns > 10
-
+async def test_many_devices_at_once_leave_the_loop_its_turns(bed: Testbed) -> None:
     # The endless turn is what is left of the loop's work.
-    run_async(main())
+    bed.plug(DONGLE)
+    heard = Heard()
+    turns = 0
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        loop.call_soon(turn)
+
+    loop = asyncio.get_running_loop()
+    with Monitor(heard):
+        for _ in range(1000):
+            bed.uevent(TTY, "change")
+        loop.call_soon(turn)
+        await heard.until(lambda: len(heard.events("change", TTY.sys_path)) == 1000)
+
+    assert turns > 10
 
 
-def test_where_no_udev_runs_that_is_said_at_once_and_looked_for_later(
-    bed: Testbed, run_async: RunAsync
-) -> None:
+async def test_where_no_udev_runs_that_is_said_at_once_and_looked_for_later(bed: Testbed) -> None:
     absent = f"no udev is running ('{RUN}/control' is absent)"
 
-    async def main() -> None:
-        (RUN / "control").unlink()
-        heard = Heard()
-        with Monitor(heard, rescan_s=0.05) as monitor:
-            assert monitor.deaf == absent
-            assert heard.hints == [Deafness(absent), Resync(absent)]
-            await heard.until(lambda: heard.resyncs().count("rescan") == 2)
-            (RUN / "control").touch()
-            await heard.until(lambda: not monitor.deaf)
+    (RUN / "control").unlink()
+    heard = Heard()
+    with Monitor(heard, rescan_s=0.05) as monitor:
+        assert monitor.deaf == absent
+        assert heard.hints == [Deafness(absent), Resync(absent)]
+        await heard.until(lambda: heard.resyncs().count("rescan") == 2)
+        (RUN / "control").touch()
+        await heard.until(lambda: not monitor.deaf)
 
-            assert heard.hints[-2:] == [Deafness(""), Resync(f"heard again after: {absent}")]
-            assert monitor._rescan is None
-
-    run_async(main())
+        assert heard.hints[-2:] == [Deafness(""), Resync(f"heard again after: {absent}")]
+        assert monitor._rescan is None
 
 
-def test_events_of_udev_prove_that_it_runs(bed: Testbed, run_async: RunAsync) -> None:
+async def test_events_of_udev_prove_that_it_runs(bed: Testbed) -> None:
     """In a container with the host's network, /run/udev may be hidden and udev heard nevertheless."""
+    (RUN / "control").unlink()
+    bed.plug(DONGLE)
+    heard = Heard()
+    with Monitor(heard) as monitor:
+        bed.uevent(TTY, "change")
+        await heard.until(lambda: not monitor.deaf)
 
-    async def main() -> None:
-        (RUN / "control").unlink()
+        assert heard.deafness()[-1] == ""
+
+
+async def test_while_udev_is_heard_and_nothing_happens_no_timer_runs(bed: Testbed) -> None:
+    heard = Heard()
+    with Monitor(heard):
         bed.plug(DONGLE)
-        heard = Heard()
-        with Monitor(heard) as monitor:
-            bed.uevent(TTY, "change")
-            await heard.until(lambda: not monitor.deaf)
+        await heard.event("add", TTY.sys_path)
+        monitor_timers = [each for each in _timers() if "Monitor" in repr(each)]
 
-            assert heard.deafness()[-1] == ""
-
-    run_async(main())
-
-
-def test_while_udev_is_heard_and_nothing_happens_no_timer_runs(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        heard = Heard()
-        with Monitor(heard):
-            bed.plug(DONGLE)
-            await heard.event("add", TTY.sys_path)
-            monitor_timers = [each for each in _timers() if "Monitor" in repr(each)]
-
-            assert len(monitor_timers) <= 1, "patience with the last event, no more"
-        assert [each for each in _timers() if "Monitor" in repr(each)] == []
-
-    run_async(main())
+        assert len(monitor_timers) <= 1, "patience with the last event, no more"
+    assert [each for each in _timers() if "Monitor" in repr(each)] == []
 
 
 def _timers() -> list[asyncio.TimerHandle]:
@@ -197,44 +163,38 @@ def _timers() -> list[asyncio.TimerHandle]:
     return [each for each in scheduled if not each.cancelled()]
 
 
-def test_a_closed_monitor_tells_nothing_and_may_be_closed_again(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        heard = Heard()
-        monitor = Monitor(heard)
-        monitor.start()
+async def test_a_closed_monitor_tells_nothing_and_may_be_closed_again(bed: Testbed) -> None:
+    bed.plug(DONGLE)
+    heard = Heard()
+    monitor = Monitor(heard)
+    monitor.start()
+    bed.uevent(TTY, "change")
+    monitor.close()
+    monitor.close()
+    other = Heard()
+    with Monitor(other):
         bed.uevent(TTY, "change")
+        await other.event("change", TTY.sys_path)
+
+    assert heard.hints == []
+
+
+async def test_a_sink_may_close_the_monitor(bed: Testbed) -> None:
+    bed.plug(DONGLE)
+    hints: list[Hint] = []
+    done = asyncio.Event()
+
+    def sink(hint: Hint) -> None:
+        hints.append(hint)
         monitor.close()
-        monitor.close()
-        other = Heard()
-        with Monitor(other):
-            bed.uevent(TTY, "change")
-            await other.event("change", TTY.sys_path)
+        done.set()
 
-        assert heard.hints == []
-
-    run_async(main())
-
-
-def test_a_sink_may_close_the_monitor(bed: Testbed, run_async: RunAsync) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        hints: list[Hint] = []
-        done = asyncio.Event()
-
-        def sink(hint: Hint) -> None:
-            hints.append(hint)
-            monitor.close()
-            done.set()
-
-        monitor = Monitor(sink)
-        monitor.start()
-        bed.uevent(TTY, "change")
-        bed.uevent(TTY, "change")
-        await done.wait()
-        assert len(hints) == 1
-
-    run_async(main())
+    monitor = Monitor(sink)
+    monitor.start()
+    bed.uevent(TTY, "change")
+    bed.uevent(TTY, "change")
+    await done.wait()
+    assert len(hints) == 1
 
 
 class _Broken:
@@ -247,25 +207,18 @@ class _Broken:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_a_socket_that_stays_broken_is_replaced_and_everything_looked_at(
-    bed: Testbed, run_async: RunAsync
-) -> None:
-    async def main() -> None:
-        bed.plug(DONGLE)
-        heard = Heard()
-        with Monitor(heard) as monitor:
-            old = monitor._subscriptions["udev"]
-            kept, old._monitor = old._monitor, _Broken(old.fileno)  # type: ignore[assignment]  # that is the point
-            for _ in range(3):
-                bed.uevent(TTY, "change")
-            await heard.until(lambda: len(heard.resyncs()) == 3)
-            assert monitor._subscriptions["udev"] is not old
-            del kept
-
+async def test_a_socket_that_stays_broken_is_replaced_and_everything_looked_at(bed: Testbed) -> None:
+    bed.plug(DONGLE)
+    heard = Heard()
+    with Monitor(heard) as monitor:
+        old = monitor._subscriptions["udev"]
+        kept, old._monitor = old._monitor, _Broken(old.fileno)  # type: ignore[assignment]  # that is the point
+        for _ in range(3):
             bed.uevent(TTY, "change")
-            await heard.event("change", TTY.sys_path)
-        assert (
-            heard.resyncs() == ["the socket for the events of udev failed: [Errno 5] Input/output error"] * 3
-        )
+        await heard.until(lambda: len(heard.resyncs()) == 3)
+        assert monitor._subscriptions["udev"] is not old
+        del kept
 
-    run_async(main())
+        bed.uevent(TTY, "change")
+        await heard.event("change", TTY.sys_path)
+    assert heard.resyncs() == ["the socket for the events of udev failed: [Errno 5] Input/output error"] * 3

@@ -12,7 +12,7 @@ from tests.udev.tour import PAGE, rewritten
 def test_the_tour_of_the_readme_is_what_is_printed() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    # Not by run_async: under umockdev each look at a device node leaves a descriptor behind.
+    # Not an async test: under umockdev each look at a device node leaves a descriptor behind.
     again = asyncio.run(asyncio.wait_for(rewritten(page), 60))
     assert again == page, "'make tour' writes what is printed now"
 

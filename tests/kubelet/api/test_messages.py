@@ -1,7 +1,6 @@
 """The messages that Python declares are those of proto/, on every supported protobuf."""
 # ruff: noqa: N802, ARG002  # spelling and signatures are the API's
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -165,32 +164,29 @@ class Plugin:
         return deviceplugin.PreStartContainerResponse()
 
 
-def test_all_five_calls_of_a_plugin_pass_through_handler_and_stub() -> None:
-    async def main() -> None:
-        with tempfile.TemporaryDirectory(prefix="gdp") as directory:
-            server = grpc.aio.server()
-            server.add_generic_rpc_handlers((deviceplugin.device_plugin_handler(Plugin()),))
-            server.add_insecure_port(f"unix:{directory}/p.sock")
-            await server.start()
-            async with grpc.aio.insecure_channel(f"unix:{directory}/p.sock") as channel:
-                stub = deviceplugin.DevicePluginStub(channel)
-                options = await stub.GetDevicePluginOptions(deviceplugin.Empty())
-                assert options.pre_start_required
-                lists = [[d.ID for d in r.devices] async for r in stub.ListAndWatch(deviceplugin.Empty())]
-                assert lists == [["a"], []]
-                wish = deviceplugin.ContainerPreferredAllocationRequest(
-                    available_deviceIDs=["x"], allocation_size=1
-                )
-                preferred = await stub.GetPreferredAllocation(
-                    deviceplugin.PreferredAllocationRequest(container_requests=[wish])
-                )
-                assert list(preferred.container_responses[0].deviceIDs) == ["x"]
-                allocated = await stub.Allocate(deviceplugin.AllocateRequest())
-                assert allocated.container_responses[0] == a_container_response()
-                await stub.PreStartContainer(deviceplugin.PreStartContainerRequest(devices_ids=["a"]))
-            await server.stop(None)
-
-    asyncio.run(main())
+async def test_all_five_calls_of_a_plugin_pass_through_handler_and_stub() -> None:
+    with tempfile.TemporaryDirectory(prefix="gdp") as directory:
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((deviceplugin.device_plugin_handler(Plugin()),))
+        server.add_insecure_port(f"unix:{directory}/p.sock")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"unix:{directory}/p.sock") as channel:
+            stub = deviceplugin.DevicePluginStub(channel)
+            options = await stub.GetDevicePluginOptions(deviceplugin.Empty())
+            assert options.pre_start_required
+            lists = [[d.ID for d in r.devices] async for r in stub.ListAndWatch(deviceplugin.Empty())]
+            assert lists == [["a"], []]
+            wish = deviceplugin.ContainerPreferredAllocationRequest(
+                available_deviceIDs=["x"], allocation_size=1
+            )
+            preferred = await stub.GetPreferredAllocation(
+                deviceplugin.PreferredAllocationRequest(container_requests=[wish])
+            )
+            assert list(preferred.container_responses[0].deviceIDs) == ["x"]
+            allocated = await stub.Allocate(deviceplugin.AllocateRequest())
+            assert allocated.container_responses[0] == a_container_response()
+            await stub.PreStartContainer(deviceplugin.PreStartContainerRequest(devices_ids=["a"]))
+        await server.stop(None)
 
 
 OTHER_GENERATION = """

@@ -16,8 +16,9 @@ from typing import Protocol, cast
 
 from genericdp import VERSION
 from genericdp.cli import streams
-from genericdp.cli.usage import Parser, UsageError, did_you_mean
+from genericdp.cli.usage import Parser, UsageError
 from genericdp.core.hostile import for_terminal
+from genericdp.core.reading.source import nearest
 from genericdp.errors import ConfigError, GenericdpError
 
 FINE = 0
@@ -94,8 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _complain(error, error.hint, USAGE)
     except ConfigError as error:
-        _print_problems(error)
-        return NOT_FINE
+        return _complain(error, "", NOT_FINE)
     except GenericdpError as error:
         return _complain(error, error.hint, NOT_FINE)
     except KeyboardInterrupt:
@@ -136,7 +136,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     if verb not in VERBS and verb not in _FOR_SHELLS:
         raise UsageError(
             f"there is no verb '{for_terminal(verb)}'",
-            hint=did_you_mean(verb, VERBS) or "'genericdp --help' lists the verbs",
+            hint=nearest(verb, VERBS) or "'genericdp --help' lists the verbs",
         )
     try:
         options = parser_of(verb).options(arguments)
@@ -156,37 +156,15 @@ def _module(verb: str) -> Verb:
     return cast(Verb, importlib.import_module(f"genericdp.cli.verbs.{verb}"))
 
 
-def _print_problems(error: ConfigError) -> None:
-    from genericdp.cli.output import Output  # noqa: PLC0415  (the daemon prints nothing)
-
-    for problem in error.problems:
-        Output(sys.stderr).problem(problem)
-
-
 def _complain(error: Exception | str, hint: str, status: int) -> int:
-    said = [f"genericdp: error: {error}", *([f"  hint: {hint}"] if hint else [])]
-    if sys.stderr.isatty():
-        from genericdp.cli.output import Output  # noqa: PLC0415  (as above)
+    from genericdp.cli.failure import show_mistake  # noqa: PLC0415  (see the rules of that file)
 
-        for line in said:
-            Output(sys.stderr).paragraph(line)
-    else:
-        print("\n".join(said), file=sys.stderr)
+    show_mistake(error, hint)
     return status
 
 
 def _own_up(arguments: Sequence[str]) -> int:
-    import platform  # noqa: PLC0415  (both cost more than the rest of this file,
-    import traceback  # noqa: PLC0415  and are needed only here)
+    from genericdp.cli.failure import show_bug  # noqa: PLC0415  (as above)
 
-    traceback.print_exc()
-    said = for_terminal(" ".join(["genericdp", *arguments]))
-    print(
-        "\ngenericdp: this is a bug of genericdp, not a mistake of yours; please report it with\n"
-        "  - the lines above\n"
-        f"  - the command: {said}\n"
-        f"  - the versions: genericdp {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
-        "  - your rule files",
-        file=sys.stderr,
-    )
+    show_bug(arguments)
     return BUG

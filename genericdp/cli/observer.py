@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
+from genericdp.cli.survey import remembered
 from genericdp.core.inventory.build import Inventory, build, diff
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.memory import Memory, remember
@@ -20,7 +21,13 @@ from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices
 from genericdp.udev.once import Once
 
 
-class Onlooker:
+def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
+    """Tell of each event on this machine until Ctrl-C."""
+    memory, _ = remembered(settings)
+    asyncio.run(Observer(settings, resources, memory, tell).watch())
+
+
+class Observer:
     """Watches this machine with these rules, and tells of each event."""
 
     def __init__(
@@ -38,13 +45,9 @@ class Onlooker:
         self._inventory = Inventory()
         self._pending = Pending()
         self._heard: list[Uevent] = []
-        self._said: list[events.Event] = []
+        self._notices: list[events.Event] = []
         self._once = Once()
         self._awake = asyncio.Event()
-
-    def run(self) -> None:
-        """Tell until Ctrl-C."""
-        asyncio.run(self.watch())
 
     async def watch(self) -> None:
         """Tell, until cancelled."""
@@ -65,9 +68,9 @@ class Onlooker:
                 if self._once.first(hint):
                     self._heard.append(hint)
             case Resync(reason=reason):
-                self._said.append({"event": "resync", "reason": reason})
+                self._notices.append({"event": "resync", "reason": reason})
             case Deafness(reason=reason):
-                self._said.append({"event": "udev", "heard": not reason, "reason": reason})
+                self._notices.append({"event": "udev", "heard": not reason, "reason": reason})
         self._pending.add(hint)
         self._awake.set()
 
@@ -85,8 +88,8 @@ class Onlooker:
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:
-        said, self._said = self._said, []
-        yield from said
+        notices, self._notices = self._notices, []
+        yield from notices
         for hint in self._pending.take():
             self._devices.apply(hint)
         before, self._inventory = self._inventory, self._look()

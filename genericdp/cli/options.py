@@ -64,11 +64,11 @@ def _domain(word: str) -> str:
 
 
 def _check_place(place: str) -> None:
-    said, hint = for_terminal(place), "rules are a directory of *.toml files, or one such file"
+    name, hint = for_terminal(place), "rules are a directory of *.toml files, or one such file"
     if not os.path.exists(place):
-        raise GenericdpError(f"there is no '{said}'", hint=hint)
+        raise GenericdpError(f"there is no '{name}'", hint=hint)
     if not os.path.isdir(place) and not place.endswith(".toml") and place != os.devnull:
-        raise GenericdpError(f"'{said}' is neither a directory nor a *.toml file", hint=hint)
+        raise GenericdpError(f"'{name}' is neither a directory nor a *.toml file", hint=hint)
 
 
 def seconds(text: str) -> float:

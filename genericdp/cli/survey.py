@@ -8,65 +8,37 @@ The rules of this file:
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory, build
+from genericdp.core.explain.survey import Survey
+from genericdp.core.inventory.build import build
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import GenericdpError, Problem
+from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """One look at the machine.
-
-    devices    every udev device by its sys path
-    claims     the rules, ready to be asked about one of the devices
-    inventory  what the daemon would offer; unplugged devices that it remembers included
-    memory     what it remembers, those of resources that are gone from the rules included
-    problems   what is wrong with the rule files
-    remarks    what the reader should know about how far this can be trusted
-    """
-
-    settings: Settings
-    devices: Mapping[str, UdevDevice]
-    claims: Claims
-    inventory: Inventory
-    memory: Memory = field(default_factory=Memory)
-    problems: tuple[Problem, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def say_reservations(self, output: Output) -> int:
-        """Print problems and remarks; the exit status that goes with them, 0 or 1."""
-        for problem in self.problems:
-            output.problem(problem)
-        for remark in self.remarks:
-            output.paragraph(f"note: {remark}")
-        return 1 if any(problem.severity == "error" for problem in self.problems) else 0
-
-
-def machine_of(
+def survey_of(
     settings: Settings,
     resources: tuple[Resource, ...],
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
-) -> Machine:
+) -> Survey:
     """What these rules make of these devices, with what the daemon remembers."""
     known = memory or Memory()
     claims = Claims(resources)
     built = build(claims, devices, settings.domain, ties=known.ties, known_ports=known.known_ports)
     # Nothing is forgotten by looking: nobody is asked who holds what.
     inventory, after = remember(built, known, time.time(), held=None)
-    return Machine(settings, devices, claims, inventory, after)
+    return Survey(settings, resources, devices, claims, inventory, after)
 
 
-def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine:
+def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:
     """Read rule files, udev and the daemon's memory. Raises ConfigError, GenericdpError.
 
     Problems in rule files are in `problems`; the good files are looked at all the same.
@@ -78,8 +50,8 @@ def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine
     devices = UdevDevices(attributes_of(files.resources))
     devices.resync()
     memory, remarks = remembered(settings)
-    machine = machine_of(settings, files.resources, devices.devices, memory)
-    return replace(machine, problems=files.problems, remarks=remarks)
+    survey = survey_of(settings, files.resources, devices.devices, memory)
+    return replace(survey, problems=files.problems, remarks=remarks)
 
 
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
@@ -88,3 +60,12 @@ def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
         return StateFile(settings.state_dir).load(), ()
     except GenericdpError as error:
         return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)
+
+
+def show_reservations(survey: Survey, output: Output) -> int:
+    """Print problems and remarks; the exit status that goes with them, 0 or 1."""
+    for problem in survey.problems:
+        output.problem(problem)
+    for remark in survey.remarks:
+        output.paragraph(f"note: {remark}")
+    return 1 if any(problem.severity == "error" for problem in survey.problems) else 0

@@ -2,10 +2,11 @@
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from genericdp.core.hostile import for_terminal
+from genericdp.core.reading.source import nearest
 
 #: Help is laid out for this width: any terminal has it, and wider lines are hard to read.
 WIDTH = 80
@@ -17,14 +18,6 @@ class UsageError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
-
-
-def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """`did you mean '…'?` with the closest of the words, or "" when none is close."""
-    import difflib  # noqa: PLC0415  (only for mistakes; the daemon is to stay small)
-
-    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else ""
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         """The options given. An unknown one is named with the one that was probably meant."""
         # The epilog is laid out by hand, so argparse lays out neither.
         if {"-h", "--help"} & {*arguments}:
-            import textwrap  # noqa: PLC0415  (as for difflib)
+            import textwrap  # noqa: PLC0415  (only for help; the daemon is to stay small)
 
             self.description = textwrap.fill(self.description or "", WIDTH)
         for word in arguments:
@@ -57,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         known = [option for action in self._actions for option in action.option_strings]
         raise UsageError(
             f"{self.prog} has no option '{for_terminal(name)}'",
-            hint=did_you_mean(name, known) or self._where_to_look,
+            hint=nearest(name, known) or self._where_to_look,
         )
 
     @property

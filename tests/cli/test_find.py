@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.find import find, nodes_below
+from genericdp.cli.find import find
 from genericdp.errors import GenericdpError
-from tests.scenes.builders import a_device, a_modem, a_usb_serial, by_sys_path
+from tests.scenes.builders import a_device, a_usb_serial, by_sys_path
 
 DONGLE = a_usb_serial(0)
 NULL = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")
@@ -68,13 +68,3 @@ def test_the_link_of_an_unplugged_device_is_known_as_such(tmp_path: Path) -> Non
         told(f"{tmp_path}/ftdi_A1")
         == f"'{tmp_path}/ftdi_A1' is a link to nothing; the device may be unplugged"
     )
-
-
-def test_nodes_below_are_in_the_order_of_their_numbers() -> None:
-    modem = a_modem(first=9)
-    assert nodes_below(modem[0].sys_path, modem) == [
-        "/dev/cdc-wdm0",
-        "/dev/ttyUSB9",
-        "/dev/ttyUSB10",
-        "/dev/ttyUSB11",
-    ]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from genericdp.cli.observer import Onlooker
+from genericdp.cli.observer import Observer
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator import Container, Kubelet, Pod
@@ -149,8 +149,8 @@ async def test_without_a_daemon_the_same_is_seen(short_dir: Path, console: Conso
                 changed.clear()
                 await changed.wait()
 
-        onlooker = Onlooker(settings_below(short_dir), resources_of(rules), Memory(), tell)
-        watching = asyncio.ensure_future(onlooker.watch())
+        observer = Observer(settings_below(short_dir), resources_of(rules), Memory(), tell)
+        watching = asyncio.ensure_future(observer.watch())
         await asyncio.sleep(0)
         with console.plugged():
             event = await until_told("Healthy")

@@ -211,18 +211,16 @@ def watch_alone(
     show: Callable[[Event], None], *, rules: list[str], config: str | None, domain: str | None
 ) -> int:
     """Show what the rules make of this machine's uevents, until Ctrl-C. Returns 1 for bad rules."""
-    from genericdp.cli.observer import Onlooker  # noqa: PLC0415  daemon's events need no libudev)
-    from genericdp.cli.survey import remembered  # noqa: PLC0415  (here and not above: --help and the
-
     settings, files = open_rules(rules, config, domain)
     for problem in files.problems:
         Output(sys.stderr).problem(problem)
     if any(problem.severity == "error" for problem in files.problems):
         return 1
-    memory, _ = remembered(settings)
+    # Here and not above: neither the help nor the daemon's events need libudev.
+    from genericdp.cli.observer import observe  # noqa: PLC0415
 
     def tell(event: Event) -> None:
         show({"time": log.rfc3339(time.time()), **event})
 
-    Onlooker(settings, files.resources, memory, tell).run()
+    observe(settings, files.resources, tell)
     return 0

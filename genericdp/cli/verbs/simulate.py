@@ -1,23 +1,14 @@
-"""`genericdp simulate`: the daemon itself, at a kubelet that is only simulated.
-
-The rules of this file:
-
-* The daemon and the kubelet are loaded when they run: who asks for the help or the manual of the verb
-  does not wait for gRPC.
-"""
+"""`genericdp simulate`: the daemon itself, at a kubelet that is only simulated."""
 
 import argparse
 import io
-import shutil
 import sys
-import tempfile
-from dataclasses import replace
 
 from genericdp import log
 from genericdp.cli.options import add_rule_options, open_rules, seconds
 from genericdp.cli.output import Output
 from genericdp.cli.usage import UsageError
-from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.rules.settings import LogFormat
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,27 +61,21 @@ def run(
     domain: str | None,
 ) -> int:
     """Simulate. Returns 0, or 1 when a container did not get what it asked for or a rule file is bad."""
-    import asyncio  # noqa: PLC0415  (see the rules of this file)
-
-    from genericdp.cli.dry_run import Simulation, Wanted  # noqa: PLC0415
-
     if json and seconds is not None:
         raise UsageError("--json ends by itself", hint="--for is for people")
     settings, rule_files = open_rules(rules, config, domain)
-    wanted = [Wanted(*_parse_allocate(text, settings.domain)) for text in allocate]
+    requests = [_parse_allocate(text, settings.domain) for text in allocate]
     reports = sys.stderr if json else sys.stdout
     log.configure(LogFormat.TEXT, "warning", stream=reports)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     for problem in rule_files.problems:
         Output(reports).problem(problem)
-    root = tempfile.mkdtemp(prefix="gdp-")
-    try:
-        simulation = Simulation(Output(sys.stdout), _below(settings, root), json=json)
-        fine = asyncio.run(simulation.run(rule_files, wanted, runtime, seconds))
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-    return 0 if fine and not rule_files.problems else 1
+    from genericdp.cli import dry_run  # noqa: PLC0415  (see the rules of that file)
+
+    output = Output(sys.stdout)
+    all_run = dry_run.run(settings, rule_files, requests, runtime, output, json=json, seconds=seconds)
+    return 0 if all_run and not rule_files.problems else 1
 
 
 def _parse_allocate(text: str, domain: str) -> tuple[str, int]:
@@ -99,16 +84,3 @@ def _parse_allocate(text: str, domain: str) -> tuple[str, int]:
     if not name or (separator and not (count.isascii() and count.isdigit() and int(count) > 0)):
         raise UsageError(f"'{text}' is no NAME=COUNT", hint="for example --allocate ftdi=2")
     return (name if "/" in name else f"{domain}/{name}"), int(count) if separator else 1
-
-
-def _below(settings: Settings, root: str) -> Settings:
-    """The settings with every directory below `root`."""
-    return replace(
-        settings,
-        kubelet_dir=f"{root}/device-plugins",
-        pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
-        link_dir=f"{root}/links",
-        state_dir=f"{root}/state",
-        run_dir=f"{root}/run",
-        metrics="",
-    )

@@ -2,20 +2,17 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from genericdp.cli.find import find, nodes_below
+from genericdp.cli.find import find
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Style, Styled
-from genericdp.cli.survey import Machine, look
+from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
-from genericdp.core.device import UdevDevice
-from genericdp.core.hostile import for_terminal
-from genericdp.core.suggest.siblings import together
 from genericdp.core.suggest.starter import starter
+from genericdp.core.suggest.subject import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
-from genericdp.errors import GenericdpError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,49 +58,24 @@ def run(
         raise UsageError(
             "suggest takes a DEVICE or --all", hint="'genericdp list --all' shows what no rule takes"
         )
-    machine = look(rules=rules, config=config, domain=domain)
+    survey = look(rules=rules, config=config, domain=domain)
     output = Output(sys.stdout)
-    present = Present(machine.devices, machine.settings.domain)
+    present = Present(survey.devices, survey.settings.domain)
     if device is None:
-        document = starter(present, machine.claims)
+        document = starter(present, survey.claims)
         show(document.text, output) if not json else output.json({"text": document.text})
-        return machine.say_reservations(Output(sys.stderr))
-    suggestion = suggest(
-        subject(device, machine), present, taken=taken_by(machine.claims.resources), by_itself=node
-    )
+        return show_reservations(survey, Output(sys.stderr))
+    found = find(device, survey.devices, survey.settings.link_dir)
+    subject = subject_of(found, device, survey.nodes)
+    suggestion = suggest(subject, present, taken=taken_by(survey.resources), by_itself=node)
+    remarks = suggestion.remarks(survey.claims)
     if json:
-        output.json(as_json(suggestion, machine))
+        output.json(as_json(suggestion, remarks))
     else:
         show(suggestion.text, output)
-    for remark in remarks(suggestion, machine):
+    for remark in remarks:
         Output(sys.stderr).paragraph(f"note: {remark}")
-    return machine.say_reservations(Output(sys.stderr))
-
-
-def subject(word: str, machine: Machine) -> UdevDevice:
-    """The device node that somebody means by `word`. Raises GenericdpError.
-
-    A USB device, or anything else that has no node of its own, means the nodes that it brings.
-    """
-    device = find(word, machine.devices, machine.settings.link_dir)
-    named_by_node = device.device_node is not None and (device.usb_device is not device or "bus/usb/" in word)
-    if named_by_node:
-        return device
-    nodes = [
-        each
-        for path in nodes_below(device.sys_path, machine.devices.values())
-        for each in machine.devices.values()
-        if each.device_node == path
-    ]
-    if device.device_node is not None and not any(each.usb_device is device for each in nodes):
-        return device
-    own = [each for each in nodes if device.device_node is None or each.usb_device is device]
-    if not own or len(together(own[0], own).nodes) != len(own):
-        raise GenericdpError(
-            f"'{for_terminal(word)}' is not a device node, and has several devices below it",
-            hint=f"name one of them: {', '.join(each.device_node or '' for each in own)}",
-        )
-    return own[0]
+    return show_reservations(survey, Output(sys.stderr))
 
 
 def show(text: str, output: Output) -> None:
@@ -112,20 +84,7 @@ def show(text: str, output: Output) -> None:
         output.line(Styled(line, Style.FAINT) if line.startswith("#") else line)
 
 
-def remarks(suggestion: Suggestion, machine: Machine) -> Iterator[str]:
-    """What rules that are there already have to do with it."""
-    takers: dict[str, list[str]] = {}
-    for node in suggestion.group.nodes:
-        for claim in machine.claims.on(node)[:1]:
-            takers.setdefault(claim.resource.name, []).append(node.device_node or "")
-    for name, paths in takers.items():
-        yield (
-            f"{', '.join(paths)} goes to {name} already; where two rules take a node, the first in file "
-            "order has it"
-        )
-
-
-def as_json(suggestion: Suggestion, machine: Machine) -> dict[str, object]:
+def as_json(suggestion: Suggestion, remarks: Sequence[str]) -> dict[str, object]:
     """The suggestion for programs. Keys are only ever added."""
     return {
         "resource": f"{suggestion.domain}/{suggestion.name}",
@@ -136,5 +95,5 @@ def as_json(suggestion: Suggestion, machine: Machine) -> dict[str, object]:
         "knownBy": str(suggestion.by),
         "rivals": list(suggestion.rivals),
         "reasons": list(suggestion.reasons),
-        "remarks": list(remarks(suggestion, machine)),
+        "remarks": list(remarks),
     }

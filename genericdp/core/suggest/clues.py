@@ -14,10 +14,10 @@ from enum import StrEnum
 from functools import reduce
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Together
+from genericdp.core.suggest.siblings import Siblings
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
@@ -55,10 +55,8 @@ _NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
 #: Buses: what is said here, is said of a unit and not of one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
-_AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
-
-def kind_of(group: Together) -> Conditions:
+def kind_of(group: Siblings) -> Conditions:
     """What the nodes are: their subsystems."""
     return {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
 
@@ -139,7 +137,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
 
 def _lasting(path: str) -> str:
     """A glob of a path of sysfs without the numbers that drivers give in the order of arrival."""
-    return _AUTO_NUMBER.sub(".*.auto", exactly(path))
+    return AUTO_NUMBER.sub(".*.auto", exactly(path))
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.clues import By, serial_of
-from genericdp.core.suggest.siblings import Together
+from genericdp.core.suggest.siblings import Siblings
 
 #: Serial numbers that makers give to every unit alike.
 _SHARED = frozenset({"0123456789ABCDEF", "123456789ABCDEF", "1234567890", "123456789", "12345678"})
@@ -13,7 +13,7 @@ _SHARED = frozenset({"0123456789ABCDEF", "123456789ABCDEF", "1234567890", "12345
 _NAMES = 4
 
 
-def reasons(group: Together, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
+def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know of the rule."""
     unit = unit_of(group.nodes[0])
     usb = unit if unit.subsystem == "usb" else None
@@ -63,7 +63,7 @@ def reasons(group: Together, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
         yield from _of_groups(group)
 
 
-def _of_groups(group: Together) -> Iterator[str]:
+def _of_groups(group: Siblings) -> Iterator[str]:
     usb = group.nodes[0].usb_device
     text = f"Its {len(group.nodes)} nodes are given to a container together."
     if usb is not None and usb.device_node is not None:

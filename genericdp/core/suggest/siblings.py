@@ -20,7 +20,7 @@ _WITH_SIBLINGS = frozenset({"sound", "drm", "input", "dvb"})
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Siblings:
     """Device nodes that make one device.
 
     group_by   how a rule says so; "node" for a single one
@@ -40,12 +40,12 @@ class Together:
         return tuple(node.device_node or "" for node in self.nodes)
 
 
-def alone(node: UdevDevice) -> Together:
+def alone(node: UdevDevice) -> Siblings:
     """A device node by itself."""
-    return Together("node", (node,))
+    return Siblings("node", (node,))
 
 
-def together(node: UdevDevice, devices: Iterable[UdevDevice]) -> Together:
+def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     """The device nodes that belong to one device with this one."""
     usb = node.usb_device
     above = usb if usb is not None else node.parent if node.subsystem in _WITH_SIBLINGS else None
@@ -60,7 +60,7 @@ def together(node: UdevDevice, devices: Iterable[UdevDevice]) -> Together:
     if len(siblings) < 2:
         return alone(node)
     group_by = "usb_device" if usb is not None else "parent"
-    return Together(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
+    return Siblings(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
 
 
 def _are_one(node: UdevDevice, other: UdevDevice) -> bool:

@@ -17,7 +17,7 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.clues import By, joined, kind_of, model_of
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Together, together
+from genericdp.core.suggest.siblings import Siblings, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 
@@ -58,19 +58,19 @@ class Starter:
         for chapter in self.chapters:
             lines += ["", *chapter]
         if self.left_out:
-            said = (f"{why}: {listed(paths, _NAMES)}" for why, paths in self.left_out)
-            lines += ["", *rule_text.comments(("Left out:", *said))]
+            reasons = (f"{why}: {listed(paths, _NAMES)}" for why, paths in self.left_out)
+            lines += ["", *rule_text.comments(("Left out:", *reasons))]
         return "".join(f"{line}\n" for line in lines)
 
 
 def starter(present: Present, claims: Claims) -> Starter:
     """The starter file for the device nodes that these rules leave."""
     left: dict[str, list[str]] = {}
-    groups: dict[frozenset[str], Together] = {}
+    groups: dict[frozenset[str], Siblings] = {}
     for node in sorted(present.nodes, key=lambda each: natural(each.device_node or "")):
         if claims.on(node) or not node.initialized:
             continue
-        group = together(node, present.nodes)
+        group = siblings_of(node, present.nodes)
         why = _why_not(group, node, present, claims)
         if why:
             left.setdefault(why, []).append(node.device_node or "")
@@ -81,7 +81,7 @@ def starter(present: Present, claims: Claims) -> Starter:
     return Starter(chapters, tuple((why, tuple(paths)) for why, paths in left.items()))
 
 
-def _why_not(group: Together, node: UdevDevice, present: Present, claims: Claims) -> str:
+def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims) -> str:
     """Why no rule is written for a device node; "" when one is."""
     if is_dangerous(node):
         return "Whoever is given one of these has the host"
@@ -106,7 +106,7 @@ def _is_hub(usb: UdevDevice) -> bool:
     return usb.properties.get("TYPE", "").startswith("9/") or usb.attributes.get("idVendor") == "1d6b"
 
 
-def _chapters(groups: tuple[Together, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
+def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
     """A chapter for each kind of group."""
     for alike in _alike(groups):
         chapter = _for_model(alike, present, names) if alike[0].nodes[0].usb_device is not None else ()
@@ -115,13 +115,13 @@ def _chapters(groups: tuple[Together, ...], present: Present, names: set[str]) -
             continue
         for group in alike:
             suggestion = suggest_for(group, present, _new_name(group, names))
-            said = () if suggestion.by is By.NAME else suggestion.reasons
-            yield (*rule_text.comments((_heading((group,)), *said)), *suggestion.table)
+            why = () if suggestion.by is By.NAME else suggestion.reasons
+            yield (*rule_text.comments((_heading((group,)), *why)), *suggestion.table)
 
 
-def _alike(groups: tuple[Together, ...]) -> list[list[Together]]:
+def _alike(groups: tuple[Siblings, ...]) -> list[list[Siblings]]:
     """The groups of units of one model together, in the order of the first ones."""
-    found: dict[object, list[Together]] = {}
+    found: dict[object, list[Siblings]] = {}
     for group in groups:
         usb = group.nodes[0].usb_device
         key: object = group.sys_paths
@@ -131,7 +131,7 @@ def _alike(groups: tuple[Together, ...]) -> list[list[Together]]:
     return list(found.values())
 
 
-def _for_model(alike: list[Together], present: Present, names: set[str]) -> tuple[str, ...]:
+def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tuple[str, ...]:
     """The one resource for all units of a USB model; () when a rule for it would take more."""
     first = alike[0]
     usb = first.nodes[0].usb_device
@@ -145,13 +145,13 @@ def _for_model(alike: list[Together], present: Present, names: set[str]) -> tupl
     return (*rule_text.comment(_heading(tuple(alike))), *table)
 
 
-def _new_name(group: Together, names: set[str]) -> str:
+def _new_name(group: Siblings, names: set[str]) -> str:
     name = name_of(group, names)
     names.add(name)
     return name
 
 
-def _heading(groups: tuple[Together, ...]) -> str:
+def _heading(groups: tuple[Siblings, ...]) -> str:
     title = title_of(groups[0].nodes[0])
     if len(groups) > 1:
         title = f"{title}, {len(groups)} units"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
@@ -31,7 +31,7 @@ from genericdp.core.suggest.clues import (
 )
 from genericdp.core.suggest.quoting import toml
 from genericdp.core.suggest.reasons import reasons
-from genericdp.core.suggest.siblings import Together, alone, together
+from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
 from genericdp.core.suggest.title import name_of, title_of
 from genericdp.errors import GenericdpError
 
@@ -54,7 +54,7 @@ class Suggestion:
     """
 
     name: str
-    group: Together
+    group: Siblings
     by: By
     rivals: tuple[str, ...]
     table: tuple[str, ...]
@@ -69,6 +69,18 @@ class Suggestion:
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
         return tuple(reasons(self.group, self.by, self.rivals))
+
+    def remarks(self, claims: Claims) -> tuple[str, ...]:
+        """What existing rules have to do with the device, a sentence each."""
+        takers: dict[str, list[str]] = {}
+        for node in self.group.nodes:
+            for claim in claims.on(node)[:1]:
+                takers.setdefault(claim.resource.name, []).append(node.device_node or "")
+        return tuple(
+            f"{', '.join(paths)} goes to {name} already; where two rules take a node, the first in file "
+            "order has it"
+            for name, paths in takers.items()
+        )
 
     @property
     def text(self) -> str:
@@ -112,7 +124,7 @@ def suggest(
         raise GenericdpError(
             f"udev has not finished with '{node.device_node}' yet", hint="ask again in a moment"
         )
-    whole = together(node, present.nodes)
+    whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
     part = group != whole or _brings_more(node, present)
     return suggest_for(group, present, name_of(group, taken, part=part))
@@ -126,7 +138,7 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
     )
 
 
-def suggest_for(group: Together, present: Present, name: str) -> Suggestion:
+def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
     rivals: frozenset[str] = frozenset()
@@ -147,7 +159,7 @@ def _nearest(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
     return now if now and (not before or len(now) <= len(before)) else before
 
 
-def _candidates(group: Together, present: Present) -> Iterator[tuple[Clue, Conditions]]:
+def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Conditions]]:
     """Conditions that hold for the group, from the best ones on; those that take nothing else are among
     them if there are any. What comes first, is mostly right, so the rest is made only when it is asked for.
     """
@@ -182,7 +194,7 @@ def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[S
 
 
 def table_of(
-    name: str, group: Together, conditions: Conditions, domain: str, by: By = By.MODEL
+    name: str, group: Siblings, conditions: Conditions, domain: str, by: By = By.MODEL
 ) -> tuple[str, ...]:
     """The resource table, line by line; last, commented, what an operator may want beside it."""
     lines = [

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.absent import Absent
-from genericdp.cli.access import Access
-from genericdp.cli.explanation import as_json, show
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
-from genericdp.cli.survey import Machine, machine_of
-from genericdp.cli.verbs.explain import named, show_all
+from genericdp.cli.survey import survey_of
+from genericdp.cli.text.explanation import as_json, show, show_all
+from genericdp.cli.verbs.explain import named
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.absent import Absent
+from genericdp.core.explain.access import Access
 from genericdp.core.explain.explanation import explain
+from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
     a_device,
@@ -56,14 +57,14 @@ match = [{ SUBSYSTEM = "tty" }, { SUBSYSTEM = "usbmisc", parent = { DRIVER = "qm
 """
 
 
-def a_machine(*devices: UdevDevice, rules: str = RULES) -> Machine:
-    return machine_of(Settings(domain="example.com"), resources_of(rules), by_sys_path(*devices))
+def a_machine(*devices: UdevDevice, rules: str = RULES) -> Survey:
+    return survey_of(Settings(domain="example.com"), resources_of(rules), by_sys_path(*devices))
 
 
-def explained(subject: UdevDevice, machine: Machine, access: Access | None = None) -> str:
+def explained(subject: UdevDevice, machine: Survey, access: Access | None = None) -> str:
     stream = io.StringIO()
-    explanation = explain(subject, machine.claims, machine.inventory)
-    show(explanation, machine, Output(stream, width=80), lambda _: access)
+    explanation = explain(subject, machine)
+    show(explanation, machine.settings.link_dir, Output(stream, width=80), lambda _: access)
     return stream.getvalue()
 
 
@@ -337,8 +338,8 @@ optional = true
 def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     dongle = a_usb_serial(0)
     machine = a_machine(dongle)
-    explanation = explain(dongle, machine.claims, machine.inventory)
-    document = json.loads(json.dumps(as_json(explanation, machine, lambda _: DIALOUT)))
+    explanation = explain(dongle, machine)
+    document = json.loads(json.dumps(as_json(explanation, machine.settings.link_dir, lambda _: DIALOUT)))
     opinions = document.pop("opinions")
     assert document == {
         "sysPath": dongle.sys_path,
@@ -417,9 +418,10 @@ def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
     assert not isinstance(found, UdevDevice | Absent)
     stream = io.StringIO()
     show_all(
-        [explain(each, machine.claims, machine.inventory) for each in found],
-        machine,
+        [explain(each, machine) for each in found],
+        machine.settings.link_dir,
         Output(stream, width=80),
+        lambda _: None,
     )
 
     assert stream.getvalue().startswith("""\

@@ -8,9 +8,10 @@ import pytest
 
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
-from genericdp.cli.survey import Machine, machine_of
+from genericdp.cli.survey import survey_of
 from genericdp.cli.verbs.list import as_json, show
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.settings import Settings
@@ -49,12 +50,12 @@ match = { SUBSYSTEM = "block" }
 """
 
 
-def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = RULES) -> Machine:
+def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = RULES) -> Survey:
     settings = Settings(domain="example.com")
-    return machine_of(settings, resources_of(rules), by_sys_path(*devices), memory)
+    return survey_of(settings, resources_of(rules), by_sys_path(*devices), memory)
 
 
-def listed(machine: Machine, *, width: int = 80, everything: bool = False) -> str:
+def listed(machine: Survey, *, width: int = 80, everything: bool = False) -> str:
     stream = io.StringIO()
     show(machine, Output(stream, width=width), everything=everything)
     return stream.getvalue()

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli import absent
-from genericdp.cli.absent import Absent
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
-from genericdp.cli.survey import Machine, machine_of
-from genericdp.cli.verbs.explain import described, device_of, named
+from genericdp.cli.survey import survey_of
+from genericdp.cli.text import absent
+from genericdp.cli.verbs.explain import named
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.query import Sought
+from genericdp.core.explain.absent import Absent
+from genericdp.core.explain.lookup import look_up, with_id
+from genericdp.core.explain.query import Query
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
@@ -32,21 +34,21 @@ group_by = "usb_device"
 """
 
 
-def a_machine(*devices: UdevDevice, rules: str = RULES, memory: Memory | None = None) -> Machine:
+def a_machine(*devices: UdevDevice, rules: str = RULES, memory: Memory | None = None) -> Survey:
     resources = resources_of(rules) if rules else ()
-    return machine_of(Settings(domain="example.com"), resources, by_sys_path(*devices), memory)
+    return survey_of(Settings(domain="example.com"), resources, by_sys_path(*devices), memory)
 
 
-def after_unplugging(device: UdevDevice, *left: UdevDevice, rules: str = RULES) -> Machine:
+def after_unplugging(device: UdevDevice, *left: UdevDevice, rules: str = RULES) -> Survey:
     """The machine that had this device too, and remembers it."""
     return a_machine(*left, rules=rules, memory=a_machine(device, *left).memory)
 
 
-def told(found: object, machine: Machine) -> str:
+def told(found: object, machine: Survey) -> str:
     assert isinstance(found, Absent)
     stream = io.StringIO()
-    absent.show(found, machine, Output(stream, width=80))
-    json.dumps(absent.as_json(found, machine))
+    absent.show(found, machine.settings.link_dir, Output(stream, width=80))
+    json.dumps(absent.as_json(found, machine.settings.link_dir))
     return stream.getvalue()
 
 
@@ -55,7 +57,7 @@ def test_near_misses_come_first_then_what_is_remembered() -> None:
     machine = after_unplugging(a_usb_serial(0), other)
 
     assert (
-        told(described(Sought(serial="A50285BI"), machine), machine)
+        told(look_up(Query(serial="A50285BI"), machine), machine)
         == """\
 no device with the serial number 'A50285BI' is plugged in
   /dev/ttyUSB3, /dev/bus/usb/001/004: serial A50285BJ
@@ -108,7 +110,7 @@ def test_a_device_of_a_resource_that_is_gone_is_remembered() -> None:
 def test_what_nothing_is_known_of_is_said_to_be_unknown() -> None:
     machine = a_machine(a_fuse())
 
-    assert told(described(Sought(vendor="1a86", product="7523"), machine), machine) == (
+    assert told(look_up(Query(vendor="1a86", product="7523"), machine), machine) == (
         "no USB device 1a86:7523 is plugged in\nno rule asks for it, and nothing like it is remembered\n"
     )
 
@@ -120,8 +122,8 @@ def test_what_is_there_is_found_by_what_it_is_what_is_offered_first() -> None:
         usb, *nodes, dongle, rules='[[resource]]\nname="x"\nmatch={ usb = { interface = "02" } }'
     )
 
-    assert described(Sought(vendor="2c7c"), machine) == [nodes[2], nodes[0], nodes[1], nodes[3], usb]
-    assert described(Sought(serial="A50285BI"), machine) == [dongle, dongle.usb_device]
+    assert look_up(Query(vendor="2c7c"), machine) == [nodes[2], nodes[0], nodes[1], nodes[3], usb]
+    assert look_up(Query(serial="A50285BI"), machine) == [dongle, dongle.usb_device]
 
 
 def test_a_device_that_is_there_goes_by_its_id_too() -> None:
@@ -131,7 +133,7 @@ def test_a_device_that_is_there_goes_by_its_id_too() -> None:
 
     for word in ("meter_A50285BI", "meter_A50285BI.1", "/dev/genericdp/meter_A50285BI"):
         assert named(word, machine) is dongle
-    assert device_of("meter_A50285BI.2", machine) is None
+    assert with_id("meter_A50285BI.2", machine) is None
 
 
 def test_a_usb_device_means_all_its_nodes_what_is_offered_first() -> None:
@@ -192,7 +194,7 @@ example.com/x wants this; nothing that is there comes near
 """
     )
     assert isinstance(found, Absent)
-    assert absent.as_json(found, machine)["refused"] == [
+    assert absent.as_json(found, machine.settings.link_dir)["refused"] == [
         {
             "node": "/dev/fuse",
             "reason": "it has no property ID_MODEL, which a template names without a default",
@@ -208,10 +210,10 @@ def test_a_word_that_means_nothing_is_an_error() -> None:
 
 def test_the_form_for_programs() -> None:
     machine = after_unplugging(a_usb_serial(0), a_usb_serial(3, product="6015", serial="A50285BJ"))
-    found = described(Sought(serial="A50285BI"), machine)
+    found = look_up(Query(serial="A50285BI"), machine)
     assert isinstance(found, Absent)
 
-    assert absent.as_json(found, machine) == {
+    assert absent.as_json(found, machine.settings.link_dir) == {
         "devices": [],
         "reason": "no device with the serial number 'A50285BI' is plugged in",
         "similar": [

@@ -1,17 +1,17 @@
-"""What every resource makes of a udev device."""
+"""Why a udev device goes where it goes."""
 
+from genericdp.cli.survey import survey_of
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.explanation import Explanation, explain
+from genericdp.core.explain.explanation import Explanation, explain, nodes_below
 from genericdp.core.explain.opinion import holds
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
 from genericdp.core.rules.match import Verdict
+from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_serial, by_sys_path, resources_of
 
 
 def explained(subject: UdevDevice, rules: str, *others: UdevDevice) -> Explanation:
-    claims = Claims(resources_of(rules))
-    return explain(subject, claims, build(claims, by_sys_path(subject, *others), "example.com"))
+    settings, devices = Settings(domain="example.com"), by_sys_path(subject, *others)
+    return explain(subject, survey_of(settings, resources_of(rules), devices))
 
 
 TWO_TAKERS = """
@@ -161,3 +161,13 @@ def test_a_device_that_is_taken_but_refused_says_why() -> None:
 
 def test_a_match_without_conditions_holds() -> None:
     assert holds(())
+
+
+def test_nodes_below_are_in_the_order_of_their_numbers() -> None:
+    modem = a_modem(first=9)
+    assert nodes_below(modem[0].sys_path, modem) == [
+        "/dev/cdc-wdm0",
+        "/dev/ttyUSB9",
+        "/dev/ttyUSB10",
+        "/dev/ttyUSB11",
+    ]

@@ -108,9 +108,9 @@ class DryRun:
         return outcome
 
     async def _follow(self, kubelet: Kubelet, serving: "asyncio.Future[None]", seconds: float | None) -> None:
-        end = "Ctrl-C ends it" if seconds is None else f"It ends after {seconds:g} s"
+        end = "Ctrl-C to stop" if seconds is None else f"Stops after {seconds:g} s"
         log.configure(LogFormat.TEXT, "info", stream=sys.stdout)
-        self._output.paragraph(f"Plug something in, pull it out, edit a rule. {end}.")
+        self._output.paragraph(f"Plug or unplug a device, or edit a rule file. {end}.")
         watching = asyncio.ensure_future(self._show_changes(kubelet))
         ended = asyncio.ensure_future(self._ended.wait())
         try:

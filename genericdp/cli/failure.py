@@ -36,7 +36,7 @@ def show_bug(arguments: Sequence[str]) -> None:
     traceback.print_exc()
     command = for_terminal(" ".join(["genericdp", *arguments]))
     print(
-        "\ngenericdp: this is a bug of genericdp, not a mistake of yours; please report it with\n"
+        "\ngenericdp: this is a bug in genericdp, not your mistake; please report it with\n"
         "  - the lines above\n"
         f"  - the command: {command}\n"
         f"  - the versions: genericdp {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"

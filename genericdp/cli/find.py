@@ -37,12 +37,12 @@ def _by_sys_path(word: str, devices: Mapping[str, UdevDevice]) -> UdevDevice:
         return device
     name = for_terminal(word)
     if not os.path.exists(path):
-        raise GenericdpError(f"there is no '{name}'", hint="the device may be unplugged")
+        raise GenericdpError(f"'{name}' does not exist", hint="the device may be unplugged")
     below = nodes_below(path, devices.values())
     if below:
-        raise GenericdpError(f"'{name}' is no udev device", hint=f"below it are {', '.join(below)}")
+        raise GenericdpError(f"'{name}' is not a udev device", hint=f"below it are {', '.join(below)}")
     raise GenericdpError(
-        f"'{name}' has no device node, nor has anything below it", hint="only device nodes can be offered"
+        f"neither '{name}' nor anything below it has a device node", hint="only device nodes can be offered"
     )
 
 
@@ -63,15 +63,15 @@ def _not_found(word: str, path: str, link_dir: str) -> GenericdpError:
     name = for_terminal(word)
     if os.path.dirname(path) == link_dir and os.path.islink(path):
         return GenericdpError(
-            f"'{name}' is the stable link of a device that is not there",
-            hint="'genericdp list' shows what is known of it",
+            f"'{name}' is the stable link of a device that is not plugged in",
+            hint="'genericdp list' shows what is known about it",
         )
     if os.path.islink(path) and not os.path.exists(path):
-        return GenericdpError(f"'{name}' is a link to nothing", hint="the device may be unplugged")
+        return GenericdpError(f"'{name}' is a dangling link", hint="the device may be unplugged")
     if os.path.exists(path):
         return GenericdpError(
-            f"'{name}' is no device of this machine", hint="'genericdp list --all' shows the device nodes"
+            f"'{name}' is not a device of this machine", hint="'genericdp list --all' shows the device nodes"
         )
     return GenericdpError(
-        f"there is no '{name}'", hint="'genericdp list --all' shows the device nodes of this machine"
+        f"'{name}' does not exist", hint="'genericdp list --all' shows the device nodes of this machine"
     )

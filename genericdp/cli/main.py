@@ -32,23 +32,23 @@ BROKEN_PIPE = 141
 #: What each says; 141 is the shell's own word for it and needs none.
 STATUSES = {
     FINE: "all is well",
-    NOT_FINE: "what was asked about is not well: a mistake in a rule file, a device that is not offered",
-    USAGE: "the command line makes no sense",
-    BUG: "a bug of genericdp; what to report is printed",
+    NOT_FINE: "something is wrong: a mistake in a rule file, a device that is not offered",
+    USAGE: "the command line is wrong",
+    BUG: "a bug in genericdp; it prints what to report",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 
 #: The verbs in the order in which an operator meets them; the module has the verb's name.
 VERBS = {
-    "run": "the daemon: offer this machine's devices to the kubelet",
-    "check": "are the rule files right? all mistakes, with their places",
-    "list": "the devices that the rules take, and the resource each goes to",
-    "explain": "why a device matches, or not, and what a container would get",
-    "suggest": "the rule for a device, ready to be saved; with --all, a beginning",
-    "monitor": "what happens to devices, and what the kubelet is told, live",
-    "status": "ask the daemon: what is registered, who holds what, what is wrong",
-    "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
-    "schema": "what may stand in the files, for editors (JSON Schema)",
+    "run": "run the daemon, which offers this machine's devices to the kubelet",
+    "check": "check the rule files; print every mistake with its place",
+    "list": "list the devices that rules take, and the resource each goes to",
+    "explain": "explain why a device matches or not, and what a container would get",
+    "suggest": "write the rule for a device; with --all, a first draft for all",
+    "monitor": "follow device events, and what the kubelet is told, live",
+    "status": "ask the daemon what is registered, who holds what, what is wrong",
+    "simulate": "try rules without a cluster: run the daemon at a simulated kubelet",
+    "schema": "print the JSON Schema of rule files or settings, for editors",
 }
 
 #: What is not for people to type.
@@ -58,20 +58,20 @@ _USAGE = """\
 usage: genericdp VERB [OPTION…]
        genericdp VERB --help
 
-Offers the devices that udev knows to Kubernetes, as rule files say.
+Offers the devices that udev knows to Kubernetes. Rule files say which.
 
 verbs:
 {verbs}
 
 options:
   --version   print the version
-  --help      print this, or after a verb, all about the verb
+  --help      print this help; after a verb, the help of the verb
 
 examples:
-  genericdp check                       all rule files, all mistakes
-  genericdp list                        who gets what, on this machine, now
+  genericdp check                       every mistake in every rule file
+  genericdp list                        which resource each device goes to
   genericdp explain /dev/ttyUSB0        why, condition by condition
-  genericdp simulate --rules my.toml    what kubelet and container would see
+  genericdp simulate --rules my.toml    what the kubelet and a container see
 
 rule files:   /etc/genericdp/rules.d/*.toml
 settings:     /etc/genericdp/genericdp.toml
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001  (the one place that turns our bugs into an exit status)
         if isinstance(error, OSError) and streams.is_without_room(error):
             streams.give_up()
-            return _complain(f"the output cannot be written: {error.strerror}", "", NOT_FINE)
+            return _complain(f"cannot write the output: {error.strerror}", "", NOT_FINE)
         return _own_up(arguments)
     return status
 
@@ -130,7 +130,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
 def _run(verb: str, arguments: Sequence[str]) -> int:
     if verb.startswith("-"):
         raise UsageError(
-            f"'{for_terminal(verb)}' stands where a verb is expected",
+            f"'{for_terminal(verb)}' is not a verb",
             hint="the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs",
         )
     if verb not in VERBS and verb not in _FOR_SHELLS:

@@ -22,13 +22,13 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR_OR_FILE",
         action="append",
         default=[],
-        help="read these rules instead of the system's; may be given several times, later ones win",
+        help="read these rules instead of the system's; may be repeated, later ones win",
     )
     add_config_option(group)
     group.add_argument(
         "--domain",
         metavar="DOMAIN",
-        help="the domain of resources whose name has none, instead of the one in the settings",
+        help="the domain of resource names without one, instead of the one in the settings",
     )
 
 
@@ -64,9 +64,9 @@ def _domain(word: str) -> str:
 
 
 def _check_place(place: str) -> None:
-    name, hint = for_terminal(place), "rules are a directory of *.toml files, or one such file"
+    name, hint = for_terminal(place), "give a directory of *.toml files, or one such file"
     if not os.path.exists(place):
-        raise GenericdpError(f"there is no '{name}'", hint=hint)
+        raise GenericdpError(f"'{name}' does not exist", hint=hint)
     if not os.path.isdir(place) and not place.endswith(".toml") and place != os.devnull:
         raise GenericdpError(f"'{name}' is neither a directory nor a *.toml file", hint=hint)
 
@@ -76,4 +76,4 @@ def seconds(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) < math.inf:
             return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+    raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")

@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         word = unknown[0]
         name = word.partition("=")[0]
         if not name.startswith("-"):
-            raise UsageError(f"'{for_terminal(word)}' is one argument too many", hint=self._where_to_look)
+            raise UsageError(f"unexpected argument '{for_terminal(word)}'", hint=self._where_to_look)
         known = [option for action in self._actions for option in action.option_strings]
         raise UsageError(
             f"{self.prog} has no option '{for_terminal(name)}'",
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def _where_to_look(self) -> str:
-        return f"'{self.prog} --help' says what there is"
+        return f"see '{self.prog} --help'"
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError; argparse's sentence is put into ours where it is one of the common three."""
@@ -67,6 +67,7 @@ class Parser(argparse.ArgumentParser):
 
 
 _SENTENCES = (
+    (re.compile(r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)"), r"\1: \2 is not one of \3"),
     (re.compile(r"argument (\S+): expected one argument"), r"\1 needs a value"),
     (re.compile(r"the following arguments are required: (.+)"), r"\1 is missing"),
     (re.compile(r"argument (?:\S+/)?(\S+): (.+)"), r"\1: \2"),

@@ -192,21 +192,21 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
             while not said or text not in said[-1]:
                 said.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
 
-        read("no daemon is asked")
+        read("without the daemon")
         with console.plugged():
-            read("would hear")
+            read("would be told")
         read("0 of 1 Healthy")
         watching.send_signal(signal.SIGINT)
         _, error = watching.communicate(timeout=20)
     assert (watching.returncode, error) == (130, "")
     # Of the removal, the kernel tells first; one that is slow may read udev's message before.
-    said[4] = said[4].replace(f"{name} (the kernel's)", console.node)
+    said[4] = said[4].replace(f"{name} (from the kernel)", console.node)
     assert said == [
-        "begin    no daemon is asked: what the rules make of this machine; Ctrl-C ends it",
+        "begin    without the daemon: what the rules make of this machine; Ctrl-C to stop",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device is here; nodes={console.node}",
-        f"kubelet  would hear genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
+        f"kubelet  would be told genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
         f"uevent   remove vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device is unhealthy; why=it is unplugged",
-        f"kubelet  would hear genericdp.io/screen: 0 of 1 Healthy; screen_{name} Unhealthy",
+        f"kubelet  would be told genericdp.io/screen: 0 of 1 Healthy; screen_{name} Unhealthy",
     ]

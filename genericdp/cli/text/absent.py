@@ -15,31 +15,34 @@ from genericdp.core.inventory.usb_port import UsbPort
 def show(absent: Absent, link_dir: str, output: Output) -> None:
     """The answer, near misses, the resources that wait for it, what is remembered."""
     output.paragraph(Styled(absent.answer, Style.STRONG))
-    for refusal in absent.refused:
-        output.paragraph(Styled(f"{refusal.node} is taken, but not offered: {refusal.reason}", Style.BAD))
+    for reason in dict.fromkeys(refusal.reason for refusal in absent.refused):
+        nodes = [refusal.node for refusal in absent.refused if refusal.reason == reason]
+        output.paragraph(Styled(f"taken, but not offered: {reason}", Style.BAD))
+        output.paragraph(f"  {', '.join(sorted(nodes, key=natural))}")
     for text in dict.fromkeys(text for _, text in absent.similar):
         output.paragraph(f"  {_names([node for node, each in absent.similar if each == text])}: {text}")
     if not absent.waiting and not absent.last_seen:
-        output.paragraph("no rule asks for it, and nothing like it is remembered")
+        output.paragraph("no rule matches it, and the daemon remembers no such device")
     for waiting in absent.waiting:
         output.line()
-        _show_waiting(waiting, output)
+        _show_waiting(waiting, output, by_name=absent.by_name)
     for last_seen in absent.last_seen:
         output.line()
-        heading = f"{last_seen.resource} remembers it as {last_seen.device.id}"
+        heading = f"The daemon remembers {last_seen.device.id} of {last_seen.resource}"
         output.paragraph(Styled(heading, Style.STRONG))
         output.table((), list(_facts(last_seen, link_dir)), indent=2)
 
 
-def _show_waiting(waiting: Waiting, output: Output) -> None:
+def _show_waiting(waiting: Waiting, output: Output, *, by_name: bool) -> None:
     resource, misses = waiting.resource, waiting.near_misses
-    nearest = "what comes nearest:" if misses else "nothing that is there comes near"
-    output.paragraph(Styled(f"{resource.name} wants this; {nearest}", Style.STRONG))
+    heading = "close matches:" if misses else "no connected device is a close match"
+    heading = heading.capitalize() if by_name else f"{resource.name} expects this device; {heading}"
+    output.paragraph(Styled(heading, Style.STRONG))
     output.paragraph(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
     for miss in misses:
         output.paragraph(f"  {_names([miss.node])} {miss}")
     for number, wanted in enumerate(() if misses else wants(resource)):
-        output.paragraph(f"  {'or' if number else 'it wants'} {wanted}")
+        output.paragraph(f"  {'or' if number else 'wanted:'} {wanted}")
 
 
 def _names(nodes: Sequence[UdevDevice]) -> str:
@@ -51,9 +54,9 @@ def _facts(last_seen: LastSeen, link_dir: str) -> Iterator[Row]:
     yield ("health", Styled(f"{device.health}: {device.reason or 'it is unplugged'}", Style.BAD))
     if device.port:
         yield ("last port", str(UsbPort.of_exact(device.port) or device.port))
-        yield ("there now", _at_port(last_seen.at_port))
+        yield ("now there", _at_port(last_seen.at_port))
     for link in sorted(device.links, key=natural):
-        yield ("link", f"{link_dir}/{link}, dead until it is back")
+        yield ("link", f"{link_dir}/{link}, broken on purpose until the device returns")
 
 
 def _at_port(nodes: Sequence[UdevDevice]) -> str:

@@ -40,7 +40,7 @@ class Contents(Protocol):
 
 def show(container: Container, output: Output) -> None:
     """For people."""
-    output.paragraph(Styled(f"A container that is given {container.id} gets", Style.STRONG))
+    output.paragraph(Styled(f"A container that is allocated {container.id} gets", Style.STRONG))
     output.table((), list(_rows(container)), indent=2)
 
 
@@ -55,7 +55,7 @@ def _rows(container: Container) -> Iterator[Row]:
         # runc binds a device into a user namespace from its path in the container.
         paths = ", ".join(container.renamed)
         where = f"in a pod with hostUsers: false, runc looks for {paths} on the host"
-        yield ("caution", f'{where}; container_path = "{{link}}" is right in every pod')
+        yield ("caution", f'{where}; container_path = "{{link}}" works in every pod')
 
 
 def rows_of(contents: Contents) -> Iterator[Row]:

@@ -49,15 +49,15 @@ def show_node(offered: Counts, missing: Sequence[str], output: Output) -> None:
     if rows:
         output.table(("RESOURCE", "CAPACITY", "ALLOCATABLE"), rows, indent=2)
     else:
-        output.line("  nothing: no rule file names a resource")
+        output.line("  nothing: no rule file defines a resource")
     output.line()
 
 
 def show_outcome(outcome: Outcome, output: Output) -> None:
     """What became of a pod, and what its container finds."""
     text = f"{outcome.phase}, {outcome.message}" if outcome.message else str(outcome.phase)
-    asks = f"{outcome.pod} asks for {outcome.request.resource}={outcome.request.count}: "
-    output.paragraph(asks, Styled(text, Style.GOOD if outcome.is_running else Style.BAD))
+    request = f"{outcome.pod} requests {outcome.request.resource}={outcome.request.count}: "
+    output.paragraph(request, Styled(text, Style.GOOD if outcome.is_running else Style.BAD))
     if outcome.created is not None:
         output.line()
         rows = [row for node in outcome.created.nodes for row in _device(node)]

@@ -36,7 +36,7 @@ def show(explanation: Explanation, link_dir: str, output: Output, access_of: Acc
         _show_opinion(opinion, output)
     if explanation.subject.device_node is not None and not explanation.taken_by:
         output.line()
-        output.paragraph(f"A rule for it: genericdp suggest {explanation.subject.device_node}")
+        output.paragraph(f"To write a rule for it: genericdp suggest {explanation.subject.device_node}")
 
 
 def where_to(explanation: Explanation) -> str:
@@ -111,7 +111,7 @@ def _show_match(judged: Judged, output: Output, *, indent: int) -> None:
 
 def _verdict(verdict: Verdict) -> Row:
     holds_ = Styled("yes", Style.GOOD) if verdict.holds else Styled("no", Style.BAD)
-    actual = "is not there" if verdict.actual is None else f"is '{verdict.actual}'"
+    actual = "is missing" if verdict.actual is None else f"is '{verdict.actual}'"
     return (holds_, verdict.key, actual, f"wanted: {verdict.wanted}")
 
 

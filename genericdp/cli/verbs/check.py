@@ -16,8 +16,8 @@ from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Check rule files and settings, and print every mistake with its place and what to do "
-        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, while an image is "
-        "built. Status 1 when there is a mistake."
+        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, in an image build. "
+        "Exits with status 1 if there is a mistake."
     )
     parser.epilog = (
         "examples:\n"

@@ -23,10 +23,10 @@ from genericdp.errors import GenericdpError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Explain a device: which resource it goes to and why the others do not take it, each "
-        "condition with what it wants and what is there, and what a container would get. A device "
-        "that is not there is explained by what is known of it, what comes near it, and which rules "
-        "wait for it. Needs neither the daemon nor root. Status 1 when no resource offers it."
+        "Explain a device: which resource it goes to, why the others do not take it, with the wanted "
+        "and the actual value of each condition, and what a container would get. For a device that is "
+        "not plugged in: what is known about it, what comes close, and which rules wait for it. Needs "
+        "neither the daemon nor root. Exits with status 1 if no resource offers the device."
     )
     parser.epilog = (
         "examples:\n"
@@ -35,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp explain 1-2                the USB device at port 2 of bus 1\n"
         "  genericdp explain --serial A50285BI  plugged in or not\n"
         "  genericdp explain --usb 0403:6001\n"
-        "  genericdp explain ftdi_A50285BI      by the id that pods know it by\n"
-        "  genericdp explain ftdi               a resource: what it nearly takes\n"
+        "  genericdp explain ftdi_A50285BI      by its id, plugged in or not\n"
+        "  genericdp explain ftdi               a resource, and what it nearly takes\n"
         "  genericdp explain --rules my.toml ttyUSB0"
     )
     parser.add_argument(
@@ -91,7 +91,7 @@ def _query(serial: str | None, usb: str | None) -> Query | None:
     ids = (None, None) if usb is None else usb_id(usb)
     if ids is None:
         raise UsageError(
-            f"'{for_terminal(usb or '')}' is no USB id", hint="write it as 'lsusb' does: 0403:6001"
+            f"'{for_terminal(usb or '')}' is not a USB id", hint="write it as 'lsusb' does: 0403:6001"
         )
     return Query(serial, *ids)
 

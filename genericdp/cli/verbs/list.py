@@ -51,18 +51,20 @@ def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
         output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
     if any(offer.devices for offer in inventory.offers.values()):
         output.line()
-        output.paragraph(f"Stable links: {survey.settings.link_dir}/DEVICE, with what LINK says behind it.")
+        output.paragraph(
+            f"Stable links: {survey.settings.link_dir}/DEVICE, plus the suffix in the LINK column."
+        )
     if not rows:
-        output.line("no resources: no rule file names one; 'genericdp suggest' writes rules")
+        output.line("no resources: no rule file defines one; 'genericdp suggest' writes rules")
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps
     ]
     refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
-    unsure = [("only their order does; give the resource an 'identity'", id_) for id_ in inventory.unsure]
-    _show_section(output, "Taken by several rules, the first in file order has them:", overlaps)
+    unsure = [("give the resource an 'identity' that differs", id_) for id_ in inventory.unsure]
+    _show_section(output, "Taken by several rules; the first in file order gets them:", overlaps)
     _show_section(output, "Taken by a rule, but not offered:", refusals)
-    _show_section(output, "Nothing about these devices tells them apart:", unsure)
+    _show_section(output, "Told apart only by their order:", unsure)
     if everything:
         output.line()
         output.line(Styled("Taken by no rule:", Style.STRONG))

@@ -32,19 +32,19 @@ Event = Mapping[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Show each uevent with the devices that it touches, what changes, and what the kubelet is told, one "
-        "line each, until Ctrl-C. The running daemon is asked; without one, or with --rules, it is shown "
-        "what the rules make of this machine."
+        "Show each uevent with the devices that it affects, what changes, and what the kubelet is told, one "
+        "line each, until Ctrl-C. Asks the running daemon; without one, or with --rules, shows what the "
+        "rules make of this machine's uevents."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp monitor\n"
-        "  genericdp monitor --touched           without uevents that no rule cares for\n"
+        "  genericdp monitor --touched           only uevents that affect a resource\n"
         "  genericdp monitor --rules my.toml     with rules that are not installed yet\n"
         "  genericdp monitor --json | jq -c 'select(.event == \"list\")'"
     )
     parser.add_argument(
-        "--touched", action="store_true", help="leave out uevents that touch no device of a resource"
+        "--touched", action="store_true", help="leave out uevents that affect no device of a resource"
     )
     add_json_option(parser)
     add_rule_options(parser)
@@ -63,8 +63,8 @@ def run(*, touched: bool, json: bool, rules: list[str], config: str | None, doma
             print(f"genericdp: {error}; watching without it", file=sys.stderr)
         else:
             raise GenericdpError(
-                "the daemon has ended",
-                hint="'journalctl -u genericdp' says why; 'genericdp monitor' again follows the next one",
+                "the daemon has stopped",
+                hint="'journalctl -u genericdp' says why; run 'genericdp monitor' again once it is back",
             )
     return watch_alone(show.event, rules=rules, config=config, domain=domain)
 
@@ -110,16 +110,16 @@ def words_of(event: Event) -> tuple[str, Styled]:
 
 def _begin(event: Event) -> tuple[str, str]:
     if event["from"] == "rules":
-        return "begin", "no daemon is asked: what the rules make of this machine; Ctrl-C ends it"
+        return "begin", "without the daemon: what the rules make of this machine; Ctrl-C to stop"
     what = {"serving": "serves this node", "standing by": "stands by"}[event["state"]]
-    return "begin", f"genericdp {event['version']} {what}; Ctrl-C ends it"
+    return "begin", f"genericdp {event['version']} {what}; Ctrl-C to stop"
 
 
 def _uevent(event: Event) -> tuple[str, Styled]:
     name = event["node"] or event["sysPath"].rpartition("/")[2]
     text = f"{event['action']} {event['subsystem']} {name}"
     if event["source"] == "kernel":
-        text += " (the kernel's)"
+        text += " (from the kernel)"
     devices = event["touched"]
     if not devices:
         return "uevent", Styled(text, Style.FAINT)
@@ -139,7 +139,7 @@ def _change(event: Event) -> tuple[str, Styled]:
 
 
 def _list(event: Event) -> tuple[str, str]:
-    told = "" if event["sent"] else "would hear "
+    told = "" if event["sent"] else "would be told "
     changes = [f"{each['device']} {each['health'] or 'gone'}" for each in event["changes"]]
     if event["moreChanges"]:
         changes.append(f"{event['moreChanges']} more")
@@ -157,8 +157,8 @@ def _registration(event: Event) -> tuple[str, Styled]:
 
 def _kubelet(event: Event) -> tuple[str, Styled]:
     if event["there"]:
-        return "kubelet", Styled("it is here", Style.GOOD)
-    return "kubelet", Styled("it is away", Style.BAD)
+        return "kubelet", Styled("it is up", Style.GOOD)
+    return "kubelet", Styled("it is down", Style.BAD)
 
 
 def _allocation(event: Event) -> tuple[str, Styled]:
@@ -169,7 +169,7 @@ def _allocation(event: Event) -> tuple[str, Styled]:
 
 
 def _rules(event: Event) -> tuple[str, Styled]:
-    text = f"read again: {counted(event['files'], 'file')}"
+    text = f"reloaded: {counted(event['files'], 'file')}"
     if event["problems"]:
         return "rules", Styled(
             f"{text}, {counted(event['problems'], 'problem')}: see 'genericdp check'", Style.BAD
@@ -179,16 +179,16 @@ def _rules(event: Event) -> tuple[str, Styled]:
 
 def _udev(event: Event) -> tuple[str, Styled]:
     if event["heard"]:
-        return "udev", Styled("it is heard again", Style.GOOD)
-    return "udev", Styled(f"it cannot be heard: {event['reason']}", Style.BAD)
+        return "udev", Styled("events arrive again", Style.GOOD)
+    return "udev", Styled(f"no events: {event['reason']}", Style.BAD)
 
 
 def _resync(event: Event) -> tuple[str, Styled]:
-    return "udev", Styled(f"looking at every device: {event['reason']}", Style.FAINT)
+    return "udev", Styled(f"reading all devices again: {event['reason']}", Style.FAINT)
 
 
 def _lost(event: Event) -> tuple[str, Styled]:
-    return "lost", Styled(f"{event['count']} events came too fast to be shown", Style.BAD)
+    return "lost", Styled(f"{event['count']} events were dropped, they came too fast to show", Style.BAD)
 
 
 #: Kind of event -> what it says, for people.

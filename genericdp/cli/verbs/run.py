@@ -11,8 +11,8 @@ _log = log.get(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Serve the devices that the rules name to the kubelet of this node, until SIGTERM. SIGHUP reads "
-        "the rules again; so does a change of a rule file by itself."
+        "Offer the devices that the rules name to the kubelet of this node, until SIGTERM. A rule file "
+        "that changes is read again by itself; SIGHUP reads all of them again."
     )
     add_rule_options(parser)
 

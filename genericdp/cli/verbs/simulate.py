@@ -13,15 +13,15 @@ from genericdp.core.rules.settings import LogFormat
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run the daemon on this machine's devices against a simulated kubelet, and show what a node\n"
-        "would offer, as it changes: plug something in, pull it out, edit a rule file. Ctrl-C ends it.\n"
-        "Nothing of the machine is changed: sockets, links and memory are in a directory of their own."
+        "Run the daemon on this machine's devices at a simulated kubelet, and show what a node would "
+        "offer, as it changes: plug or unplug a device, edit a rule file. Ctrl-C ends it. Nothing on the "
+        "machine is changed: sockets, links and memory are in a temporary directory."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp simulate --rules my.toml\n"
         "  genericdp simulate --rules my.toml --allocate ftdi=2    and what a pod gets\n"
-        "  genericdp simulate --rules my.toml --for 5              end after five seconds\n"
+        "  genericdp simulate --rules my.toml --for 5              stop after 5 seconds\n"
         "  genericdp simulate --rules my.toml --allocate ftdi --json | jq .pods"
     )
     parser.add_argument(
@@ -29,23 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=COUNT",
         action="append",
         default=[],
-        help="start a container that asks for this, and show what it gets; may be given several times",
+        help="start a container that requests this, and show what it gets; may be repeated",
     )
     parser.add_argument(
         "--runtime",
         choices=("containerd", "cri-o"),
         default="containerd",
-        help="the container runtime's ways",
+        help="the container runtime to simulate",
     )
     parser.add_argument(
         "--for",
         dest="seconds",
         metavar="SECONDS",
         type=seconds,
-        help="end after so long instead of at Ctrl-C",
+        help="stop after this many seconds instead of at Ctrl-C",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print JSON, for programs, and end when all has begun"
+        "--json", action="store_true", help="print JSON, for programs, and exit as soon as the node is ready"
     )
     add_rule_options(parser)
 
@@ -62,7 +62,7 @@ def run(
 ) -> int:
     """Simulate. Returns 0, or 1 when a container did not get what it asked for or a rule file is bad."""
     if json and seconds is not None:
-        raise UsageError("--json ends by itself", hint="--for is for people")
+        raise UsageError("--json cannot be combined with --for", hint="it exits as soon as the node is ready")
     settings, rule_files = open_rules(rules, config, domain)
     requests = [_parse_allocate(text, settings.domain) for text in allocate]
     reports = sys.stderr if json else sys.stdout
@@ -82,5 +82,5 @@ def _parse_allocate(text: str, domain: str) -> tuple[str, int]:
     """Full name of a resource and how many devices of it."""
     name, separator, count = text.partition("=")
     if not name or (separator and not (count.isascii() and count.isdigit() and int(count) > 0)):
-        raise UsageError(f"'{text}' is no NAME=COUNT", hint="for example --allocate ftdi=2")
+        raise UsageError(f"'{text}' is not NAME=COUNT", hint="for example --allocate ftdi=2")
     return (name if "/" in name else f"{domain}/{name}"), int(count) if separator else 1

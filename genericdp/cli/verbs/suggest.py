@@ -18,17 +18,16 @@ from genericdp.core.suggest.title import taken_by
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the smallest rule that takes a device and no other that is present, with the reasons "
-        "for it as comments. All nodes of a composite device (a modem's ports, the nodes of a sound "
-        "card) make one device. What is printed is a whole rule file. Needs neither the daemon nor "
-        "root."
+        "as comments. All nodes of a composite device (a modem's ports, the nodes of a sound card) "
+        "make one device. The output is a complete rule file. Needs neither the daemon nor root."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp suggest /dev/ttyUSB0\n"
         "  genericdp suggest /dev/ttyUSB0 > /etc/genericdp/rules.d/50-meter.toml\n"
         "  genericdp suggest --node /dev/ttyUSB2   one port of a modem, by itself\n"
-        "  genericdp suggest 1-2                   what the USB device at port 2 brings\n"
-        "  genericdp suggest --all                 a beginning for all that no rule takes"
+        "  genericdp suggest 1-2                   all nodes of the USB device at port 2\n"
+        "  genericdp suggest --all                 a draft for all that no rule takes"
     )
     parser.add_argument(
         "device", metavar="DEVICE", nargs="?", help="a path below /dev or /sys, or a kernel name"
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node",
         action="store_true",
-        help="a rule for this device node alone, not for all that belongs to it",
+        help="a rule for this device node alone, not for the whole device",
     )
     add_json_option(parser)
     add_rule_options(parser)

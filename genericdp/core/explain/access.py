@@ -59,11 +59,11 @@ class Needs:
     def advice(self) -> str:
         """The same in words, "" when it needs nothing."""
         if self.closed:
-            return f"only root can open {', '.join(self.closed)}; a udev rule can give it a GROUP and a MODE"
+            return f"only root can open {', '.join(self.closed)}; set GROUP and MODE in a udev rule"
         if not self.groups:
             return ""
         groups = ", ".join(map(str, self.groups))
-        return f"a process that is not root needs supplementalGroups: [{groups}]"
+        return f"a non-root process needs supplementalGroups: [{groups}]"
 
 
 def needs_of(device: Device, access: Iterable[Access | None]) -> Needs:

@@ -48,7 +48,7 @@ class Explanation:
         if self.taken_by:
             return f"{self.taken_by[0].name} takes it, but {self.refusal}"
         if not self.opinions:
-            return "no rule file names a resource"
+            return "no rule file defines a resource"
         nearest = self.opinions[0]
         miss = near_miss(nearest)
         hint = "" if miss is None else f"; for {nearest.resource.name} it {miss}"

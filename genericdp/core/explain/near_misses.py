@@ -48,7 +48,7 @@ class NearMiss:
 
 def in_words(verdict: Verdict) -> str:
     """What a condition wanted and what there is."""
-    actual = "is not there" if verdict.actual is None else f"is '{verdict.actual}'"
+    actual = "is missing" if verdict.actual is None else f"is '{verdict.actual}'"
     return f"{verdict.key}: wanted {verdict.wanted}, {actual}"
 
 

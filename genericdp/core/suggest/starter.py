@@ -29,12 +29,12 @@ _CONSOLES = re.compile(r"tty\d+|vcs[au]?\d*")
 #: Where the file is to be saved, unless the operator knows better: behind the rules that are there.
 FILE = f"{DIRECTORY}/90-found.toml"
 
-_BEGINNING = (
-    "A beginning: what this machine has and no rule took, a resource for each kind of it. Give them "
-    "the names that you want, and delete what no pod needs. For one unit by itself: 'genericdp "
-    "suggest DEVICE'."
+_DRAFT = (
+    "A first draft: what this machine has and no rule takes yet, one resource for each kind of device. "
+    "Rename the resources as you like, and delete those that no pod needs. For a single unit: "
+    "'genericdp suggest DEVICE'."
 )
-_NOTHING = "There is nothing here that a rule should be written for."
+_NOTHING = "No device here needs a rule."
 
 #: More names of one kind than this say no more.
 _NAMES = 12
@@ -54,7 +54,7 @@ class Starter:
     @property
     def text(self) -> str:
         """The rule file, with comments."""
-        lines = list(rule_text.comments((FILE, _BEGINNING) if self.chapters else (_NOTHING,)))
+        lines = list(rule_text.comments((FILE, _DRAFT) if self.chapters else (_NOTHING,)))
         for chapter in self.chapters:
             lines += ["", *chapter]
         if self.left_out:
@@ -84,20 +84,20 @@ def starter(present: Present, claims: Claims) -> Starter:
 def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims) -> str:
     """Why no rule is written for a device node; "" when one is."""
     if is_dangerous(node):
-        return "Whoever is given one of these has the host"
+        return "Each of these gives its holder the whole host"
     if node.devname in _IN_EVERY_CONTAINER:
-        return "Every container has these"
+        return "Every container has these anyway"
     if node.sys_path.startswith("/sys/devices/virtual/") and _CONSOLES.fullmatch(node.devname):
         return "Consoles of the machine"
     if any(claims.on(each) for each in group.nodes):
-        return "Parts of devices of which rules take other parts"
+        return "Parts of devices that rules take other parts of"
     if node.usb_device is node:
         below = f"{node.sys_path}/"
         inside = [each for each in present.nodes if each.sys_path.startswith(below)]
         if _is_hub(node) or any(each.usb_device is each for each in inside):
             return "USB hubs"
         if inside:
-            return "Raw USB nodes of devices that have others"
+            return "Raw USB nodes of devices that have other nodes"
     return ""
 
 

@@ -77,8 +77,8 @@ class Suggestion:
             for claim in claims.on(node)[:1]:
                 takers.setdefault(claim.resource.name, []).append(node.device_node or "")
         return tuple(
-            f"{', '.join(paths)} goes to {name} already; where two rules take a node, the first in file "
-            "order has it"
+            f"{name} already takes {', '.join(paths)}; if two rules take a node, the first in file order "
+            "gets it"
             for name, paths in takers.items()
         )
 
@@ -122,7 +122,7 @@ def suggest(
     """
     if not node.initialized:
         raise GenericdpError(
-            f"udev has not finished with '{node.device_node}' yet", hint="ask again in a moment"
+            f"udev has not finished with '{node.device_node}' yet", hint="try again in a moment"
         )
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
@@ -203,16 +203,16 @@ def table_of(
         *rule_text.match_lines(conditions),
     ]
     if group.group_by != "node":
-        lines += rule_text.key_lines("group_by", group.group_by, "nodes of one unit make one device")
+        lines += rule_text.key_lines("group_by", group.group_by, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
-        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there is this device")
+        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there counts as it")
     if any(is_dangerous(node) for node in group.nodes):
-        lines += rule_text.remarked("allow_dangerous = true", "whoever is given it has the whole host")
+        lines += rule_text.remarked("allow_dangerous = true", "it gives its holder the whole host")
     if by is By.NAME:
-        lines.append(rule_text.option("replicas = 10", "so many containers may have it at a time"))
+        lines.append(rule_text.option("replicas = 10", "how many containers may share it"))
     elif group.group_by == "node":
         path = f"container_path = {toml(f'/dev/{name}')}"
-        lines.append(rule_text.option(path, "whatever the kernel calls it"))
+        lines.append(rule_text.option(path, "a fixed name in the container"))
     return tuple(lines)
 
 

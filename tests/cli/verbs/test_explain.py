@@ -83,7 +83,7 @@ Healthy
   model        usb 0403:6001 serial A50285BI
   devlink      /dev/serial/by-id/usb-0403_A50285BI-if00-port0
 
-A container that is given serial_A50285BI.0 gets
+A container that is allocated serial_A50285BI.0 gets
   device      /dev/serial0 (rw) from /dev/genericdp/serial_A50285BI, now
               /dev/ttyUSB0
   device      /dev/serial/by-id/usb-0403_A50285BI-if00-port0 (rw) from
@@ -93,9 +93,9 @@ A container that is given serial_A50285BI.0 gets
   env         GENERICDP_EXAMPLE_COM_SERIAL_IDS=serial_A50285BI.0
   env         SERIAL=A50285BI
   annotation  example.com/port=pci-0000:00:14.0-usb-0:2:1.0
-  access      a process that is not root needs supplementalGroups: [20]
+  access      a non-root process needs supplementalGroups: [20]
   caution     in a pod with hostUsers: false, runc looks for /dev/serial0 on the
-              host; container_path = "{link}" is right in every pod
+              host; container_path = "{link}" works in every pod
 
 example.com/serial takes it
   50-test.toml:14
@@ -107,8 +107,8 @@ example.com/any-tty would take it, but example.com/serial comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'      wanted: 'usbmisc'
-  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
+  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
 example.com/modem does not take it
   50-test.toml:3
@@ -130,7 +130,7 @@ Healthy
   subsystem    tty
   model        usb 2c7c:0125 serial EC25-17
 
-A container that is given modem_EC25-17 gets
+A container that is allocated modem_EC25-17 gets
   device   /dev/modem-at (rw) from /dev/genericdp/modem_EC25-17@if02, now
            /dev/ttyUSB3
   device   /dev/modem-qmi (rw) from /dev/genericdp/modem_EC25-17@if04-cdc-wdm,
@@ -138,8 +138,8 @@ A container that is given modem_EC25-17 gets
   env      GENERICDP_EXAMPLE_COM_MODEM=/dev/modem-at,/dev/modem-qmi
   env      GENERICDP_EXAMPLE_COM_MODEM_IDS=modem_EC25-17
   caution  in a pod with hostUsers: false, runc looks for /dev/modem-at,
-           /dev/modem-qmi on the host; container_path = "{link}" is right in
-           every pod
+           /dev/modem-qmi on the host; container_path = "{link}" works in every
+           pod
 
 example.com/modem takes it
   50-test.toml:3
@@ -155,8 +155,8 @@ example.com/any-tty would take it, but example.com/modem comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'      wanted: 'usbmisc'
-  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
+  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
 example.com/serial does not take it
   50-test.toml:14
@@ -184,8 +184,8 @@ example.com/modem does not take it
   50-test.toml:3
   yes  usb.vendor  is '2c7c'  wanted: '2c7c'
   [[resource.node]] 1, /dev/modem-at:
-    no  SUBSYSTEM      is 'usb'      wanted: 'tty'
-    no  usb.interface  is not there  wanted: '02'
+    no  SUBSYSTEM      is 'usb'    wanted: 'tty'
+    no  usb.interface  is missing  wanted: '02'
   [[resource.node]] 2, /dev/modem-qmi:
     no  SUBSYSTEM  is 'usb'  wanted: 'usbmisc'
 
@@ -194,15 +194,15 @@ example.com/any-tty does not take it
   either
   no  SUBSYSTEM  is 'usb'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'usb'      wanted: 'usbmisc'
-  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'usb'    wanted: 'usbmisc'
+  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
 example.com/serial does not take it
   50-test.toml:14
   no  SUBSYSTEM   is 'usb'   wanted: 'tty'
   no  usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
 
-A rule for it: genericdp suggest /dev/bus/usb/001/009
+To write a rule for it: genericdp suggest /dev/bus/usb/001/009
 """
     )
 
@@ -254,7 +254,7 @@ def test_what_udev_has_not_finished_with_is_not_offered_yet() -> None:
     ("rules", "reason"),
     [
         ('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\n', "no resource takes it"),
-        ("", "no rule file names a resource"),
+        ("", "no rule file defines a resource"),
     ],
 )
 def test_what_no_resource_takes_goes_nowhere(rules: str, reason: str) -> None:
@@ -406,9 +406,9 @@ def test_a_device_that_no_rule_of_this_machine_takes_has_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", "--json", "--rules", str(tmp_path), "/dev/null"]) == 1
-    assert json.loads(capsys.readouterr().out)["reason"] == "no rule file names a resource"
+    assert json.loads(capsys.readouterr().out)["reason"] == "no rule file defines a resource"
     assert main(["explain", "--rules", str(tmp_path), "/dev/null"]) == 1
-    assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file names a resource"
+    assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file defines a resource"
 
 
 def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:

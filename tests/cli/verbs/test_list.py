@@ -90,9 +90,9 @@ example.com/lte-modem: 1 device
 example.com/tty: no device
 example.com/disk: no device
 
-Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.
+Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
 
-Taken by several rules, the first in file order has them:
+Taken by several rules; the first in file order gets them:
   example.com/ftdi, not example.com/tty
     /dev/ttyUSB0, /dev/ttyUSB7
   example.com/lte-modem, not example.com/tty
@@ -148,7 +148,7 @@ def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
 
 def test_without_resources_there_is_one_line() -> None:
     assert listed(a_machine(a_fuse(), rules="")) == (
-        "no resources: no rule file names one; 'genericdp suggest' writes rules\n"
+        "no resources: no rule file defines one; 'genericdp suggest' writes rules\n"
     )
 
 
@@ -213,7 +213,7 @@ def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
         "genericdp.io/null: 1 device\n"
         "  null_null  Healthy  /dev/null\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
+        "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
     )
     assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
 

@@ -65,8 +65,8 @@ def test_a_rule_that_takes_it_already_is_named() -> None:
 
     assert suggest(subject("1-4", machine), present).remarks(machine.claims) == (
         (
-            "/dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3 goes to example.com/any already; "
-            "where two rules take a node, the first in file order has it"
+            "example.com/any already takes /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3; if two "
+            "rules take a node, the first in file order gets it"
         ),
     )
 
@@ -83,7 +83,7 @@ def test_the_form_for_programs() -> None:
         "groupBy": "node",
         "knownBy": "name",
         "rivals": [],
-        "reasons": ["By name: the kernel always gives it this one."],
+        "reasons": ["By name: the kernel always gives it the same one."],
         "remarks": [],
     }
 
@@ -141,7 +141,7 @@ def test_the_starter_file_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["check", str(rules)]) == 0
     capsys.readouterr()
     assert main(["suggest", "--all", "--rules", str(rules)]) == 0
-    assert capsys.readouterr().out.startswith("# There is nothing here that a rule should be written for.\n")
+    assert capsys.readouterr().out.startswith("# No device here needs a rule.\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "/dev/null"], ["--all", "--node"]])
@@ -156,6 +156,6 @@ def test_one_device_or_all(arguments: list[str], capsys: pytest.CaptureFixture[s
 def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suggest", "/dev/ttyUSB99"]) == 1
     assert capsys.readouterr().err == (
-        "genericdp: error: there is no '/dev/ttyUSB99'\n"
+        "genericdp: error: '/dev/ttyUSB99' does not exist\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
     )

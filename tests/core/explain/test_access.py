@@ -18,17 +18,17 @@ def a_node(path: str, permissions: str = "rw") -> Node:
 @pytest.mark.parametrize(
     ("access", "permissions", "advice"),
     [
-        (TTY, "rw", "a process that is not root needs supplementalGroups: [20]"),
+        (TTY, "rw", "a non-root process needs supplementalGroups: [20]"),
         (
             replace(TTY, mode=0o20640),
             "rw",
-            "only root can open /dev/a; a udev rule can give it a GROUP and a MODE",
+            "only root can open /dev/a; set GROUP and MODE in a udev rule",
         ),
-        (replace(TTY, mode=0o20640), "r", "a process that is not root needs supplementalGroups: [20]"),
+        (replace(TTY, mode=0o20640), "r", "a non-root process needs supplementalGroups: [20]"),
         (
             replace(TTY, gid=0, group="root"),
             "rw",
-            "only root can open /dev/a; a udev rule can give it a GROUP and a MODE",
+            "only root can open /dev/a; set GROUP and MODE in a udev rule",
         ),
         (replace(TTY, mode=0o20666), "rw", ""),
         (replace(TTY, mode=0o20664), "r", ""),
@@ -49,9 +49,9 @@ def test_a_device_of_several_nodes_needs_the_groups_of_all() -> None:
 
     assert needs_of(device, [video, TTY, TTY, None]) == Needs((20, 44))
     assert needs_of(device, [video, TTY, TTY, None]).advice == (
-        "a process that is not root needs supplementalGroups: [20, 44]"
+        "a non-root process needs supplementalGroups: [20, 44]"
     )
     closed = replace(TTY, mode=0o20600)
     assert needs_of(device, [closed, TTY, closed, None]).advice == (
-        "only root can open /dev/a, /dev/c; a udev rule can give it a GROUP and a MODE"
+        "only root can open /dev/a, /dev/c; set GROUP and MODE in a udev rule"
     )

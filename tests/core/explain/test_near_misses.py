@@ -44,7 +44,7 @@ def test_a_unit_without_what_is_wanted_is_nearer_than_what_has_nothing_else_of_i
 
     assert near(METER, console) == []
     assert near(METER, console, a_usb_serial(0, serial=None)) == [
-        "/dev/ttyUSB0 matches all but usb.serial: wanted 'A', is not there"
+        "/dev/ttyUSB0 matches all but usb.serial: wanted 'A', is missing"
     ]
 
 

@@ -1,28 +1,27 @@
-# What this project can do, one target each: `make` prints them.
-# Nothing has to be set up first: each target sets up what it needs, once.
+# `make` prints all targets. Each one sets up what it needs, so nothing has to be prepared.
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
-# With it, every start of the daemon in a test would compile everything: +440 ms, +5 MiB.
+# If it were set, each daemon that a test starts would compile everything: +440 ms, +5 MiB.
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-# What `make demo` shows; `make demo DEMO="--rules my.toml"` shows something else.
+# The options of `make demo`; override them like this: make demo DEMO="--rules my.toml"
 DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
 
 ##@ Use
 .PHONY: demo
-demo: .venv/ready  ## this machine's own devices at an embedded kubelet
+demo: .venv/ready  ## this machine's devices with a simulated kubelet
 	@$(BIN)/python examples/demo.py $(DEMO)
 
 ##@ Test
 .PHONY: test
-test: packages .venv/ready .venv-floor/ready lint types  ## everything: lint, types, all tests (uses sudo for root)
+test: packages .venv/ready .venv-floor/ready lint types  ## lint, types and all tests (uses sudo if not root)
 	@.ci/python-as-root -m pytest
 
 .PHONY: check
-check: lint types .venv/ready  ## the quick part: lint, types, architecture, generated files
+check: lint types .venv/ready  ## the quick checks: lint, types, architecture, generated files
 	@$(BIN)/python -m pytest -q tests/written/test_architecture.py tests/written/test_generated.py
 
 .PHONY: lint
@@ -35,7 +34,7 @@ types: .venv/ready  ## mypy, strict
 	@$(BIN)/mypy
 
 .PHONY: coverage
-coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines and branches they miss
+coverage: packages .venv/ready .venv-floor/ready  ## all tests, with the lines and branches they miss
 	@rm -f .cache/coverage*
 	@.ci/python-as-root -m coverage run -m pytest
 	@$(BIN)/coverage combine --quiet
@@ -43,33 +42,33 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, and the lines an
 	@$(BIN)/coverage report --include='genericdp/core/*' --fail-under=100
 
 .PHONY: torture
-torture: .venv/ready  ## 20,000 random steps of a node (STEPS=, SEED=)
+torture: .venv/ready  ## 20,000 random steps on a simulated node (STEPS=, SEED=)
 	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
 
 .PHONY: test-vm
-test-vm: vm-packages deb .venv/ready  ## the package in an emulated Debian, with real USB (CASES=)
+test-vm: vm-packages deb .venv/ready  ## the package on an emulated Debian with USB devices (CASES=)
 	@.ci/python-as-root -m tests.vm $(CASES)
 
 .PHONY: test-package
-test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debians, install to purge (RELEASES=)
+test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debian systems (RELEASES=)
 	@.ci/python-as-root -m tests.package $(RELEASES)
 
 .PHONY: bench
-bench: .venv/ready  ## what the daemon costs here, beside what was promised
+bench: .venv/ready  ## measure the daemon's costs against their targets
 	@.ci/python-as-root -m tests.bench
 
 ##@ Make
 .PHONY: tour
-tour: packages .venv/ready  ## the transcript in the README, typed again
+tour: packages .venv/ready  ## the transcripts in the documentation, typed again
 	@.ci/python-as-root -m tests.udev.machine testbed -m tests.udev.tour
 
 .PHONY: generate
-generate: .venv/ready  ## man pages, completions, schemas, from the program
+generate: .venv/ready  ## generated/ and the reference in docs/, from the program
 	@$(BIN)/python -m generate
 
 ##@ Packages
 .PHONY: deb
-deb:  ## dist/genericdp_*.deb, checked by lintian
+deb:  ## dist/genericdp_*.deb, checked with lintian
 	@.ci/deb
 
 .PHONY: rpm
@@ -81,9 +80,8 @@ rpm:  ## dist/genericdp-*.rpm, for Fedora and EL 10
 venv: .venv/ready .venv-floor/ready  ## .venv (newest libraries), .venv-floor (Debian 12's)
 
 .PHONY: packages
-packages:  # asked every time: it takes 10 ms, and a stamp would not see a package go
+packages:  # checked every time: it takes 10 ms, and a stamp would miss a removed package
 	@.ci/system-packages
-	@.ci/promtool
 	@.ci/promtool
 
 .PHONY: vm-packages
@@ -101,7 +99,7 @@ package-packages:
 	@.ci/venv .venv-floor --requirement .ci/floor.txt
 
 .PHONY: clean
-clean:  ## remove everything that was made, both environments too
+clean:  ## remove all generated files and both environments
 	@rm -rf .venv .venv-floor .cache build dist *.egg-info
 	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 

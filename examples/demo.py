@@ -1,8 +1,8 @@
-"""`make demo`: `genericdp simulate` on this machine, while a device comes and goes.
+"""`make demo`: runs `genericdp simulate` on this machine while a device comes and goes.
 
-The device is a virtual console: opening /dev/tty62 makes the kernel add vcs62, deallocating it
-takes vcs62 away. That needs root; as a user, sudo does just that part. On a terminal the simulation
-then goes on until Ctrl-C; without one it ends by itself.
+The device is a virtual console: opening /dev/tty62 makes the kernel add vcs62, and deallocating it
+removes vcs62. That part needs root and uses sudo if necessary. On a terminal the simulation then
+continues until Ctrl-C; otherwise it ends by itself.
 """
 
 import contextlib
@@ -14,27 +14,27 @@ import threading
 CONSOLE = 62
 PATIENCE_S = 20.0
 
-#: Run by whoever may: comes and goes as lines on stdin say.
+#: Run as root: adds the console at the first line on stdin, removes it at the second.
 PLUG = """
 import fcntl, os, sys, time
 VT_DISALLOCATE = 0x5608  # <linux/vt.h>
-def go():
+def remove():
     console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
     for attempt in range(50):  # the kernel may still be closing it
         try:
             return fcntl.ioctl(console, VT_DISALLOCATE, {0})
         except OSError:
             time.sleep(0.05)
-go()  # an earlier demo may have been killed in between
+remove()  # an earlier demo may have been killed halfway
 sys.stdin.readline()
 os.close(os.open("/dev/tty{0}", os.O_RDWR | os.O_NOCTTY))
 sys.stdin.readline()
-go()
+remove()
 """
 
 
 def main() -> int:
-    """Run the demo; the exit status of the simulation."""
+    """Run the demo. Returns the exit status of the simulation."""
     command = [sys.executable, "-m", "genericdp", "simulate", *sys.argv[1:]]
     as_root = [] if os.geteuid() == 0 else ["sudo"]
     plug = subprocess.Popen(
@@ -55,30 +55,30 @@ def main() -> int:
 
 
 def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -> int:
-    """Pass on what the simulation prints, and let the console come and go at the right moments."""
+    """Print the simulation's output, and add and remove the console at the right moments."""
     assert simulation.stdout is not None
     for line in simulation.stdout:
         print(line, end="", flush=True)
         if line.startswith("Plug something in"):
             print(f"\n# opening /dev/tty{CONSOLE}: the kernel adds vcs{CONSOLE}", flush=True)
-            tell(plug, "come")
+            send_line(plug)
         elif "screen: capacity" in line and plug.poll() is None:
-            print(f"\n# deallocating console {CONSOLE}: vcs{CONSOLE} goes", flush=True)
-            tell(plug, "go")
+            print(f"\n# deallocating console {CONSOLE}: the kernel removes vcs{CONSOLE}", flush=True)
+            send_line(plug)
             plug.wait()
         elif "screen: capacity" in line and not sys.stdout.isatty():
             simulation.terminate()
     return simulation.wait()
 
 
-def tell(plug: "subprocess.Popen[str]", word: str) -> None:
-    """Let the process that may plug go on."""
+def send_line(plug: "subprocess.Popen[str]") -> None:
+    """Let the process with root rights take its next step."""
     assert plug.stdin is not None
     try:
-        plug.stdin.write(f"{word}\n")
+        plug.stdin.write("\n")
         plug.stdin.flush()
     except BrokenPipeError:
-        print("# this machine has no virtual consoles to plug; try a USB stick", flush=True)
+        print("# this machine has no virtual consoles; plug in a USB stick instead", flush=True)
 
 
 if __name__ == "__main__":

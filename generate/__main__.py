@@ -7,7 +7,7 @@ def main() -> None:
     """Write what differs, and say so."""
     for name, text in files().items():
         path = ROOT / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(f"written: {name}")  # noqa: T201  (printing is what it is for)

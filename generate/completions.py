@@ -1,4 +1,4 @@
-"""The shells' completion: the scripts in `shells/`, with the verbs and options that the parsers declare."""
+"""Completion for the shells: the scripts in `shells/`, filled with the verbs and options of the parsers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ def _bash() -> Mapping[str, str]:
         for flag in option.flags or ["*"]
     ]
     names = " ".join(verb.name for verb in verbs())
-    # Arguments last: their pattern holds for every option.
+    # Arguments come last, because their pattern matches every option.
     kinds.sort(key=lambda line: ":*)" in line)
     kinds = [line.replace(":*)", ":)") for line in kinds]
     return {
@@ -58,7 +58,7 @@ def _zsh() -> Mapping[str, str]:
 
 
 def _zsh_arguments(verb: Verb) -> str:
-    specs = ["(- *)--help[say what there is]"]
+    specs = ["(- *)--help[show help]"]
     specs += [_zsh_option(verb, option, flag) for option in verb.options for flag in option.flags]
     for place, argument in enumerate(verb.arguments, start=1):
         where = "*" if argument.nargs in ("*", "+") else str(place)
@@ -68,12 +68,12 @@ def _zsh_arguments(verb: Verb) -> str:
 
 
 def _zsh_option(verb: Verb, option: Option, flag: str) -> str:
-    said = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
+    description = option.help.replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
     if not option.value:
-        return f"{flag}[{said}]"
+        return f"{flag}[{description}]"
     value = option.value.lower().replace(":", "\\:")
     joined = "=" if flag.startswith("--") else "+"
-    return f"{'*' * option.repeatable}{flag}{joined}[{said}]:{value}:{_zsh_action(verb, option)}"
+    return f"{'*' * option.repeatable}{flag}{joined}[{description}]:{value}:{_zsh_action(verb, option)}"
 
 
 def _zsh_action(verb: Verb, option: Option) -> str:
@@ -92,8 +92,8 @@ def _fish() -> Mapping[str, str]:
     start = "complete --command genericdp --condition"
     shown = [(verb.name, verb.summary) for verb in verbs()] + [("help", "all about a verb")]
     names = [
-        f"{start} __genericdp_no_verb --arguments {name} --description {_fish_quoted(said)}"
-        for name, said in shown
+        f"{start} __genericdp_no_verb --arguments {name} --description {_fish_quoted(summary)}"
+        for name, summary in shown
     ]
     options = [
         f"{start} '__genericdp_verb {verb.name}'{_fish_option(verb, option)}"
@@ -105,11 +105,13 @@ def _fish() -> Mapping[str, str]:
 
 def _fish_option(verb: Verb, option: Option) -> str:
     flags = "".join(f" --{_fish_length(flag)}-option {flag.lstrip('-')}" for flag in option.flags)
-    said = f" --description {_fish_quoted(option.help)}"
+    description = f" --description {_fish_quoted(option.help)}"
     if not option.value:
-        return f"{flags}{said}"
+        return f"{flags}{description}"
     needs = " --exclusive" * bool(option.flags)
-    return f"{flags}{needs}{_FISH_ACTIONS[_fish_kind(verb, option)](option)}{said * bool(option.flags)}"
+    return (
+        f"{flags}{needs}{_FISH_ACTIONS[_fish_kind(verb, option)](option)}{description * bool(option.flags)}"
+    )
 
 
 def _fish_length(flag: str) -> str:

@@ -1,9 +1,9 @@
-"""Which files are made from declarations in the program, and what belongs into each.
+"""The files that are generated from declarations in the program, with their contents.
 
 The rules of this file:
 
-* They are committed, so that a package needs nothing but the tree; a test holds them equal to what
-  is said here.
+* The files are committed, so that a package needs nothing but the tree. A test compares them with what
+  this file makes.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generate.completions import completions
-from generate.manpages import manpages
+from generate.pages import docs_pages, manual_pages
 from genericdp.core.reading.schema import rules_schema, settings_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,10 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 def files() -> Mapping[str, str]:
     """The text of each file by its path in the tree."""
     return {
-        "schema/rules.json": _json(rules_schema()),
-        "schema/settings.json": _json(settings_schema()),
-        **{f"completions/{name}": text for name, text in completions()},
-        **{f"man/{name}": text for name, text in manpages()},
+        "generated/schema/rules.json": _json(rules_schema()),
+        "generated/schema/settings.json": _json(settings_schema()),
+        **{f"generated/completions/{name}": text for name, text in completions()},
+        **{f"generated/man/{name}": text for name, text in manual_pages()},
+        **{f"docs/{name}": text for name, text in docs_pages()},
     }
 
 

@@ -1,8 +1,8 @@
-"""What a value is, for completion: what its name in the help means to a shell.
+"""The kinds of values, for completion: from a value's name in the help to its candidates.
 
 The rules of this file:
 
-* A new name of a value must be given a kind here, or nobody can complete it; the generator says so.
+* Every name of a value has a kind here; the generator fails if one is missing.
 """
 
 from enum import StrEnum
@@ -11,10 +11,10 @@ from generate.verbs import Option
 
 
 class Kind(StrEnum):
-    """What candidates there are for a value.
+    """The kind of candidates for a value.
 
-    The last ones are what `genericdp complete` is asked for; ASSIGNMENTS are RESOURCES with `=`,
-    SUBJECTS are NODES too.
+    From RESOURCES on they come from `genericdp complete`. ASSIGNMENTS are RESOURCES with `=`; SUBJECTS
+    include NODES.
     """
 
     NOTHING = "nothing"
@@ -41,7 +41,7 @@ KINDS = {
 }
 
 
-#: Where the same word means more than elsewhere.
+#: Verbs for which a value name means more than elsewhere.
 _OF_VERBS = {("explain", "DEVICE"): Kind.SUBJECTS}
 
 
@@ -50,5 +50,5 @@ def kind(verb: str, option: Option) -> Kind:
     if (verb, option.value) in _OF_VERBS:
         return _OF_VERBS[verb, option.value]
     if option.value not in KINDS:
-        raise KeyError(f"generate/kinds.py does not say how '{option.value}' is completed")
+        raise KeyError(f"generate/kinds.py has no kind for '{option.value}'")
     return KINDS[option.value]

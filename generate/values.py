@@ -1,4 +1,4 @@
-"""What may be written for a key, in the words of the manual, from the schema of the key."""
+"""The possible values of a key in the words of the manual, from the key's schema."""
 
 import json
 import re
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from genericdp.core.reading.schema import as_written
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.table import Key
 
-#: Definitions of the schema that are tables of their own.
+#: Definitions of the schema that are tables.
 _TABLES = ("node", "mount", "prestart")
 _SIMPLE = {"boolean": "true or false", "integer": "whole number", "string": "string"}
 
@@ -33,7 +33,7 @@ def form(schema: Mapping[str, Any]) -> str:
 
 
 def default(key: Key) -> str:
-    """The default as it would be written, or "" where there is none to write."""
+    """The default in TOML, or "" if there is none."""
     written = None if key.required else as_written(key.default)
     return "" if written is None else json.dumps(written)
 

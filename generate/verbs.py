@@ -1,4 +1,4 @@
-"""What can be typed, as values: read from the very parsers that read the command line."""
+"""Verbs and options as values, read from the parsers of the command line."""
 
 import argparse
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from genericdp.cli.main import VERBS, parser_of
 
-#: The group of the options that say which rule files are meant; many verbs have it.
+#: The group of the options that select rule files; many verbs have it.
 RULE_OPTIONS = "rule files"
 
 
@@ -14,10 +14,10 @@ RULE_OPTIONS = "rule files"
 class Option:
     """An option or, without flags, an argument.
 
-    flags    `("--json",)`; () for an argument, which is known by its place
-    value    what its value is called, "" when it takes none
-    choices  the values that there are; () when there are many
-    nargs    argparse's word for how many values there may be: None, "?", "*", "+"
+    flags    `("--json",)`; () for a positional argument
+    value    the name of its value, "" if it takes none
+    choices  its possible values; () if they are not limited
+    nargs    the number of values, as for argparse: None, "?", "*", "+"
     """
 
     flags: tuple[str, ...]
@@ -32,7 +32,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb and everything that may stand behind it. `examples` are command lines and what they do."""
+    """A verb with its arguments and options. `examples` are command lines with explanations."""
 
     name: str
     summary: str
@@ -43,7 +43,7 @@ class Verb:
 
     @property
     def own_options(self) -> tuple[Option, ...]:
-        """Those that are not the same for every verb that reads rule files."""
+        """Its options except those that all verbs with rule files share."""
         return tuple(each for each in self.options if not self.reads_rules or each.group != RULE_OPTIONS)
 
     @property
@@ -52,7 +52,7 @@ class Verb:
 
 
 def verbs() -> tuple[Verb, ...]:
-    """Every verb, in the order in which the help names them."""
+    """Every verb, in the order of the help."""
     return tuple(_verb(name, summary) for name, summary in VERBS.items())
 
 
@@ -70,7 +70,7 @@ def _verb(name: str, summary: str) -> Verb:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[Option]:
-    for group in parser._action_groups:  # noqa: SLF001  (argparse tells nobody otherwise)
+    for group in parser._action_groups:  # noqa: SLF001  (argparse has no public way)
         for action in group._group_actions:  # noqa: SLF001
             if action.help == argparse.SUPPRESS or "--help" in action.option_strings:
                 continue

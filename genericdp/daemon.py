@@ -16,9 +16,11 @@ from typing import Protocol
 
 from genericdp import log, usb
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory, build, diff, without_links
-from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.memory import Memory, next_forgetting, remember
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.changes import diff
+from genericdp.core.inventory.inventory import Inventory, without_links
+from genericdp.core.inventory.memory import Memory, next_forgetting
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import watchdog
@@ -121,7 +123,7 @@ class Daemon:
         )
         self.rules = rules
         self.standing_by = ""
-        self._claims = Claims(rules.resources)
+        self._builder = Builder(rules.resources, settings.domain)
         self._notify = notify or Notify()
         self._now = now
         self._usb_reset = usb_reset
@@ -210,14 +212,7 @@ class Daemon:
     def step(self, held: frozenset[str] | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `held`: see `memory.remember`."""
         now = self._now()
-        built = build(
-            self._claims,
-            self._devices.devices,
-            self.settings.domain,
-            ties=self.memory.ties,
-            known_ports=self.memory.known_ports,
-        )
-        inventory, memory = remember(built, self.memory, now, held, self._devices.devices)
+        inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, held)
         inventory = without_links(inventory, self._apply_links(inventory))
         changes = diff(self.inventory, inventory)
         for each in news(self.inventory, inventory):
@@ -293,9 +288,9 @@ class Daemon:
         self.rules.reload()
         for problem in self.rules.problems:
             _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
-        changed = self._claims.resources != self.rules.resources
+        changed = self._builder.resources != self.rules.resources
         if changed:
-            self._claims = Claims(self.rules.resources)
+            self._builder = Builder(self.rules.resources, self.settings.domain)
             self._devices.want(attributes_of(self.rules.resources))
         return changed
 

@@ -1,6 +1,6 @@
 # Completion of genericdp for bash. Made by "make generate" from generate/shells/genericdp.bash.
 #
-# No candidate is ever expanded by the shell: what a device says of itself is quoted.
+# The shell never expands a candidate: text that a device supplies is quoted.
 
 # _genericdp_options VERB: the options of a verb.
 _genericdp_options() {
@@ -9,15 +9,16 @@ _genericdp_options() {
     esac
 }
 
-# _genericdp_kind VERB OPTION: what the value of an option is, of an argument if there is no option; "" if
-# it takes none. "=" and the words that there are, or a kind.
+# _genericdp_kind VERB OPTION: the kind of an option's value (without OPTION, of an argument): "=" and all
+# possible words, or a kind of generate/kinds.py; "" if it takes no value.
 _genericdp_kind() {
     case $1:$2 in
 @kinds
     esac
 }
 
-# Take what begins with the value as candidates: WORD… each on a line of its own, descriptions behind a tab.
+# Adds the words on stdin that begin with the value to the candidates: one per line, with an optional
+# description after a tab.
 _genericdp_take() {
     local word quoted
     while IFS=$'\t' read -r word _; do
@@ -44,8 +45,8 @@ _genericdp_paths() {
     done < <(compgen -G "$pattern*")
 }
 
-# Split a command line into words without quotes: `before`, and the one that is being typed, `token`. Of that,
-# readline replaces only what is behind `kept`: characters like "=" break words for it.
+# Splits a command line into words without quotes: `before`, and the word being typed, `token`. readline
+# replaces only the part of it after `kept`, because characters like "=" separate words for readline.
 _genericdp_split() {
     local line=$1 raw= quote= char i
     for ((i = 0; i < ${#line}; i++)); do

@@ -40,7 +40,7 @@ function __genericdp_rules
     __genericdp_files | string match --regex '.*(?:/|\.toml)(?:\t.*)?$'
 end
 
-# What has been typed of a value, without quotes.
+# The typed part of a value, without quotes.
 function __genericdp_value
     set -l token (commandline --current-token | string replace --regex '^--[a-z-]+=' '')
     string unescape -- $token
@@ -49,7 +49,7 @@ function __genericdp_value
 end
 
 complete --command genericdp --no-files
-complete --command genericdp --condition __genericdp_no_verb --long-option help --description 'say what there is'
+complete --command genericdp --condition __genericdp_no_verb --long-option help --description 'show help'
 complete --command genericdp --condition __genericdp_no_verb --long-option version --description 'print the version'
 @verbs
 @options

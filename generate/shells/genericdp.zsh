@@ -11,7 +11,7 @@ _genericdp_nodes() {
 
 _genericdp_rules() { _files -g '*.toml(-.)' }
 
-# _genericdp_ask KIND [COMPADD-OPTION…]: candidates of genericdp itself.
+# _genericdp_ask KIND [COMPADD-OPTION…]: candidates from `genericdp complete`.
 _genericdp_ask() {
     local kind=$1 line
     local -a candidates
@@ -40,7 +40,7 @@ _genericdp() {
     local -a verbs=(
 @verbs
     )
-    _arguments -C '(- *)--help[say what there is]' '(- *)--version[print the version]' \
+    _arguments -C '(- *)--help[show help]' '(- *)--version[print the version]' \
         '1: :->verb' '*:: :->rest' && ret=0
     case $state in
     verb) _describe -t verbs verb verbs && ret=0 ;;

@@ -20,8 +20,8 @@ from genericdp import log
 from genericdp.cli.output import Output
 from genericdp.cli.text import dry_run as text
 from genericdp.cli.text.dry_run import Outcome, Request
-from genericdp.core.reading.source import nearest
 from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.words import nearest
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CONTAINERD, CRIO, Container, Kubelet, Phase, Pod

@@ -18,7 +18,7 @@ from genericdp import VERSION
 from genericdp.cli import streams
 from genericdp.cli.usage import Parser, UsageError
 from genericdp.core.hostile import for_terminal
-from genericdp.core.reading.source import nearest
+from genericdp.core.words import nearest
 from genericdp.errors import ConfigError, GenericdpError
 
 FINE = 0

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
 from genericdp.cli.survey import remembered
-from genericdp.core.inventory.build import Inventory, build, diff
-from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.changes import diff
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.memory import Memory
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
@@ -40,7 +42,7 @@ class Observer:
         self._settings = settings
         self._memory = memory
         self._tell = tell
-        self._claims = Claims(tuple(resources))
+        self._builder = Builder(resources, settings.domain)
         self._devices = UdevDevices(attributes_of(resources))
         self._inventory = Inventory()
         self._pending = Pending()
@@ -75,16 +77,9 @@ class Observer:
         self._awake.set()
 
     def _look(self) -> Inventory:
-        known = self._memory
-        built = build(
-            self._claims,
-            self._devices.devices,
-            self._settings.domain,
-            ties=known.ties,
-            known_ports=known.known_ports,
+        inventory, self._memory = take_inventory(
+            self._builder, self._devices.devices, self._memory, time.monotonic()
         )
-        # Nothing is forgotten by looking: nobody is asked who holds what.
-        inventory, self._memory = remember(built, known, time.monotonic(), None, self._devices.devices)
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
-from genericdp.core.rules.resource import why_not_a_resource_name
+from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles, read_settings
+from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
+from genericdp.files.settings import read_settings
 
 
 def add_rule_options(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,9 @@ from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.memory import Memory
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
@@ -30,12 +30,9 @@ def survey_of(
     memory: Memory | None = None,
 ) -> Survey:
     """What these rules make of these devices, with what the daemon remembers."""
-    known = memory or Memory()
-    claims = Claims(resources)
-    built = build(claims, devices, settings.domain, ties=known.ties, known_ports=known.known_ports)
-    # Nothing is forgotten by looking: nobody is asked who holds what.
-    inventory, after = remember(built, known, time.time(), held=None)
-    return Survey(settings, resources, devices, claims, inventory, after)
+    builder = Builder(resources, settings.domain)
+    inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
+    return Survey(settings, resources, devices, builder.claims, inventory, after)
 
 
 def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:

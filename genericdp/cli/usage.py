@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from genericdp.core.hostile import for_terminal
-from genericdp.core.reading.source import nearest
+from genericdp.core.words import nearest
 
 #: Help is laid out for this width: any terminal has it, and wider lines are hard to read.
 WIDTH = 80

@@ -2,12 +2,12 @@
 
 The rules of this file:
 
-* The same ids give the same answer, in whatever order they come, however often they are asked for:
-  the kubelet asks again for an init container, a sidecar, after a lost checkpoint.
-* host_path is always a link of ours. The kubelet keeps the answer over container restarts, re-plugs
-  and reboots; the runtime resolves the link each time it creates the container.
-* Of two DeviceSpecs with one container path the kubelet silently drops one. So a path that is taken
-  gets a number, `-1`, `-2`, …
+* The same ids give the same answer, in any order and any number of times. The kubelet asks again for
+  an init container, for a sidecar, and after it has lost its checkpoint.
+* host_path is always a stable link. The kubelet keeps the answer over container restarts, re-plugs
+  and reboots, and the runtime resolves the link each time it creates the container.
+* Of two DeviceSpecs with the same container path, the kubelet silently drops one. So a path that is
+  taken gets a number, `-1`, `-2`, …
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,8 @@ from typing import TypeVar
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.rules.resource import Resource, env_names
+from genericdp.core.rules.name import env_names
+from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
 
 
@@ -60,10 +61,10 @@ def kubevirt_env(resource: str) -> str:
 
 
 def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
-    """The answer for these ids of one resource. Raises UnknownDeviceError, its message for the pod.
+    """The answer for these ids of one resource. Raises UnknownDeviceError with a message for the pod.
 
-    An Unhealthy device is answered for as well: its links refuse the container, which the kubelet
-    retries, while an error here would end the pod.
+    An Unhealthy device gets an answer, too. Its links make the runtime refuse the container, and the
+    kubelet tries again. An error here would end the pod.
     """
     devices = _devices(offer, ids)
     resource = offer.resource
@@ -143,8 +144,9 @@ Spec = TypeVar("Spec", DeviceSpec, MountSpec)
 
 
 def _place(specs: dict[str, Spec], wanted: Spec) -> str:
-    """Enter something of the host under its container path, or under the next free one when
-    something else is there. Returns the path.
+    """Enter something of the host under its container path, or under the next free path.
+
+    Returns the path.
     """
     number, path = 0, wanted.container_path
     while path in specs and specs[path].host_path != wanted.host_path:
@@ -155,5 +157,5 @@ def _place(specs: dict[str, Spec], wanted: Spec) -> str:
 
 
 def _joined(template: Template, values: list[dict[str, str]]) -> str:
-    """The template for each device; one text when they all say the same."""
+    """The template expanded for each device; equal texts only once."""
     return ",".join(dict.fromkeys(template.expand(each, for_value) for each in values))

@@ -2,15 +2,15 @@
 
 The rules of this file:
 
-* Nothing here reads the system; `genericdp.udev` makes these values, everything else only reads them.
-* Everything a device says about itself (serial, product, link names) is untrusted here and stays
-  exactly as read. Whoever puts it into an id, a path, an env or a log line goes through `hostile`.
+* Nothing here reads the system. `genericdp.udev` makes these values, everything else only reads them.
+* Everything that a device says about itself (serial, product, link names) is untrusted and stays
+  exactly as read. On its way into an id, a path, an env or a log line it goes through `hostile`.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-#: sysfs attributes that identity, health and topology need whatever the rules say.
+#: sysfs attributes that identity, health and topology need, whatever the rules ask for.
 CORE_ATTRIBUTES = frozenset(
     {
         "authorized",
@@ -33,7 +33,7 @@ CORE_ATTRIBUTES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DeviceNumber:
-    """What a device node stands for: `kind` is "c" or "b", then major and minor."""
+    """The number of a device node: `kind` is "c" or "b", followed by major and minor."""
 
     kind: str
     major: int
@@ -48,19 +48,19 @@ class UdevDevice:
     """One entry of sysfs/udev with its parents.
 
     sys_path      absolute, below /sys, symlinks resolved
-    incarnation   inode number of sys_path: another number under the same path is another device
+    incarnation   inode number of sys_path: another number at the same path means another device
     device_node   absolute path below /dev, or None
     number        the device number that udev reports, or None without a device node
     node_is_there whether device_node is a node of that number right now (stat, never open)
-    gid           the group of that node, None while it is not there
-    initialized   udev has finished with it (or there is no udevd whose finishing could be awaited)
-    properties    udev properties; where there is no udev database, those of the kernel's uevent
-    attributes    sysfs attributes: CORE_ATTRIBUTES and those that rules ask for, where present
+    gid           the group of that node, None while it is missing
+    initialized   udev has finished with it, or there is no udevd to wait for
+    properties    udev properties; without a udev database, those of the kernel's uevent
+    attributes    the sysfs attributes that it has of CORE_ATTRIBUTES and of those that rules ask for
     tags          udev tags
     parent        the next device up, or None
 
-    Compared by identity: a new snapshot of the same thing is another value, so results may be
-    kept per snapshot.
+    Compared by identity: a new snapshot of the same device is another value, so results can be kept
+    for each snapshot.
     """
 
     sys_path: str
@@ -114,7 +114,7 @@ class UdevDevice:
         return self._nearest_usb("usb_interface")
 
     def _nearest_usb(self, devtype: str) -> "UdevDevice | None":
-        # A plain loop: every rule about USB asks this of every device.
+        # A plain loop, because every rule about USB calls this for every device.
         device: UdevDevice | None = self
         while device is not None:
             if device.devtype == devtype and device.subsystem == "usb":
@@ -123,7 +123,7 @@ class UdevDevice:
         return None
 
     def property(self, name: str) -> str | None:
-        """A udev property; SUBSYSTEM, DEVTYPE, DRIVER, DEVNAME are there even without a database."""
+        """A udev property; SUBSYSTEM, DEVTYPE, DRIVER, DEVNAME and DEVPATH do not need a database."""
         value = self.properties.get(name)
         if value is not None:
             return value

@@ -1,13 +1,13 @@
-"""What a device says about itself, made harmless before it reaches anything that believes it.
+"""Makes harmless what a device says about itself, before it reaches anything that trusts it.
 
-A serial number, a product string or a by-id name is whatever the maker, or an attacker with a
-programmable stick, put there: slashes, newlines, `..`, escape sequences, kilobytes. One function
-for each place such a string may go to; nothing else may put one there.
+A serial number, a product string or a by-id name may hold whatever its maker, or an attacker with a
+programmable stick, put there: slashes, newlines, `..`, escape sequences, kilobytes. There is one
+function for each destination of such a string, and no other way to get there.
 """
 
 import re
 
-# No comma: the env that lists container paths separates them by it.
+# No comma: it separates the container paths in the env that lists them.
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:@=-]")
 _NOT_IN_VALUE = re.compile(r"[^\x20-\x7e]")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
@@ -23,17 +23,17 @@ def for_path(value: str) -> str:
 
 
 def for_value(value: str) -> str:
-    """The value of an env or an annotation: printable ASCII on one line, bounded length."""
+    """The value of an env or an annotation: one line of printable ASCII, of limited length."""
     return _NOT_IN_VALUE.sub("_", value)[:VALUE_LIMIT]
 
 
 def for_id(value: str) -> str:
-    """The readable part of a device id: `[A-Za-z0-9.-]`, runs of anything else become one dash."""
+    """The readable part of a device id: `[A-Za-z0-9.-]`, with one dash for each run of anything else."""
     return _NOT_IN_ID.sub("-", value).strip("-.")
 
 
 def for_terminal(value: str) -> str:
-    """For people, in a log line or a table: control and non-printing characters shown as escapes."""
+    """For people, in a log line or a table: control and non-printing characters become escapes."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode("ascii")
         for char in value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,11 +1,11 @@
-"""Which of the free devices a container had better get (GetPreferredAllocation).
+"""Chooses among free devices for a container (GetPreferredAllocation).
 
 The rules of this file:
 
-* The answer is exactly `size` ids, holds every id that must be included and only available ones,
-  and depends on nothing but the arguments: an error or a short answer would fail the pod or leave
-  the choice to chance.
-* Whatever the policy leaves open, the order of the ids decides.
+* The answer has exactly `size` ids, all of them available, and includes every id that must be included.
+  It depends on the arguments alone. An error or a short answer would fail the pod or leave the choice
+  to chance.
+* Where the policy leaves a choice, the order of the ids decides.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ def prefer(
     size: int,
     last_used: Mapping[str, int],
 ) -> tuple[str, ...]:
-    """The ids to take. `last_used` counts up with each allocation of an id (0 or absent: never)."""
+    """The ids to take. `last_used` grows with each allocation; 0 or absent: never allocated."""
     must = sorted(set(must_include), key=natural)[: max(size, 0)]
     free = sorted(set(available).difference(must), key=natural)
     missing = max(size, 0) - len(must)
@@ -33,23 +33,23 @@ def prefer(
 def _ordered(
     offer: Offer, must: Sequence[str], free: Sequence[str], count: int, last_used: Mapping[str, int]
 ) -> Sequence[str]:
-    """The free ids as the policy wants them, at least `count` of them if there are so many."""
+    """The free ids in the order of the policy, at least `count` of them if there are so many."""
     match offer.resource.prefer:
         case Prefer.LEAST_RECENTLY_USED:
             return sorted(free, key=lambda id_: last_used.get(id_, 0))
         case Prefer.NUMA:
-            return _together(must, free, _property(offer, lambda device: str(device.numa)))
+            return _grouped(must, free, _property(offer, lambda device: str(device.numa)))
         case Prefer.SAME_HUB:
-            return _together(must, free, _property(offer, lambda device: device.hub))
+            return _grouped(must, free, _property(offer, lambda device: device.hub))
         case Prefer.SPREAD:
             ports = _property(offer, lambda device: device.port)
             hubs = _property(offer, lambda device: device.hub)
-            return _apart(must, free, count, ports, hubs)
+            return _spread(must, free, count, ports, hubs)
         case _:
             return free
 
 
-#: Something of the device behind an id; "" when the id was never offered.
+#: A property of the device behind an id; "" when the id was never offered.
 Property = Callable[[str], str]
 
 
@@ -58,15 +58,15 @@ def _property(offer: Offer, of: Callable[[Device], str]) -> Property:
     return lambda id_: known.get(id_, "")
 
 
-def _together(must: Sequence[str], free: Sequence[str], group: Property) -> list[str]:
-    """Stay in the groups of those that must be; go on in the group that has most to give."""
+def _grouped(must: Sequence[str], free: Sequence[str], group: Property) -> list[str]:
+    """Prefer the groups of the ids that must be included, then the group with the most free ids."""
     begun = Counter(group(id_) for id_ in must)
     sizes = Counter(group(id_) for id_ in free)
     return sorted(free, key=lambda id_: (-begun[group(id_)], -sizes[group(id_)], group(id_)))
 
 
-def _apart(must: Sequence[str], free: Sequence[str], count: int, port: Property, hub: Property) -> list[str]:
-    """Take from the unit, then from the hub, that was taken from least."""
+def _spread(must: Sequence[str], free: Sequence[str], count: int, port: Property, hub: Property) -> list[str]:
+    """Take from the unit, and among equals from the hub, that has been taken from least."""
     units = Counter(port(id_) for id_ in must)
     hubs = Counter(hub(id_) for id_ in must)
     left, chosen = list(free), list[str]()

@@ -1,4 +1,11 @@
-"""The files on the host that genericdp reads and keeps: rule files, stable links, saved state.
+"""The files on the host that genericdp reads and keeps.
+
+    rulefiles   which rule files count, and which version of each is in force
+    rulewatch   noticing that one may have changed
+    settings    `genericdp.toml`
+    trust       how both are read, and when they are refused
+    links       the stable links in /dev/genericdp
+    state       what must survive a restart
 
 Does not belong here: what the files mean. `genericdp.core` decides that.
 """

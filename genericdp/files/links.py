@@ -1,13 +1,13 @@
-"""Our stable links: what the container runtime finds under the host_path that the kubelet saved.
+"""The stable links: what the container runtime finds under the host_path that the kubelet saved.
 
 The rules of this file:
 
-* A link points at a device node or, while its device is absent, at itself. Both containerd and
-  CRI-O refuse to create a container then; a missing or dangling link makes CRI-O leave the device
-  out without a word.
-* A link changes by rename, so at no moment is it missing.
-* A link that an earlier process made and nobody asks for may be named in an answer that the kubelet
-  keeps: it is pointed at itself, not removed. Links to anything but devices are not ours.
+* A link points at a device node or, while its device is absent, at itself. Then both containerd and
+  CRI-O refuse to create a container; with a missing or dangling link, CRI-O silently leaves the device
+  out.
+* A link changes by rename, so it is never missing.
+* A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
+  it is pointed at itself, not removed. Links to anything but devices are left alone.
 """
 
 import os
@@ -16,12 +16,12 @@ from contextlib import contextmanager, suppress
 
 from genericdp.errors import GenericdpError
 
-#: Where a link is made before it takes its name. Ids do not begin with a dot, so no link is called so.
+#: The name of a link before it is renamed. Ids do not begin with a dot, so no stable link has this name.
 _NEW = ".new"
 
 
 class Links:
-    """The link directory. All methods are synchronous and fast; the directory lives in memory."""
+    """The link directory. All methods are synchronous and fast: the directory is in memory."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -29,10 +29,10 @@ class Links:
         self._made: dict[str, str] = {}
 
     def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
-        """Make the links be as wanted: name -> device node path, or None for an absent device.
+        """Make the links: name -> path of the device node, or None for an absent device.
 
-        Returns the links that could not be made, with the reason. Raises GenericdpError when there
-        is no directory to make them in.
+        Returns the links that could not be made, with the reason. Raises GenericdpError when the
+        directory cannot be used.
         """
         failed: dict[str, str] = {}
         self._made = {}
@@ -55,16 +55,16 @@ class Links:
         return failed
 
     def intact(self, names: Collection[str] = ()) -> bool:
-        """Whether the links that were made are there still: those of these names, or all of them."""
+        """Whether the links that were made still exist: those of these names, or all of them."""
         made = {name: self._made[name] for name in names or self._made if name in self._made}
         return all(_target(f"{self.directory}/{name}") == target for name, target in made.items())
 
     @contextmanager
     def _open(self) -> Iterator[int]:
-        """The directory as a file descriptor, so that nobody can exchange it under our hands."""
+        """The directory as a file descriptor, so that nobody can replace it meanwhile."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with suppress(FileExistsError):  # what it is, opening it tells more plainly
+            with suppress(FileExistsError):  # opening it gives the better error
                 os.makedirs(self.directory, mode=0o755)
             descriptor = os.open(self.directory, flags)
         except OSError as error:
@@ -78,18 +78,18 @@ class Links:
 def _unusable(directory: str, error: OSError) -> GenericdpError:
     return GenericdpError(
         f"cannot use the link directory '{directory}': {error.strerror}",
-        hint="it must be a directory of its own, no link to one, that genericdp can write to; "
+        hint="it must be a directory, not a symlink, that genericdp alone uses and can write to; "
         "see 'link_dir' in genericdp.toml",
     )
 
 
 def _is_ours(target: str) -> bool:
-    """Whether one of us may have made a link to this."""
+    """Whether a link to this may be one of genericdp."""
     return target.startswith("/dev/")
 
 
 def _links_in(directory: int) -> dict[str, str]:
-    """The links that are there: name -> target. What is no link is not ours and left alone."""
+    """The links in the directory: name -> target. Anything else is left alone."""
     with os.scandir(directory) as entries:
         names = [entry.name for entry in entries if entry.is_symlink() or entry.name == _NEW]
     targets: dict[str, str] = {}

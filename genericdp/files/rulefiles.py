@@ -1,57 +1,45 @@
-"""Rule files and settings on disk: find them, order them, read them, notice when they change.
+"""Rule files on disk, each with the version that is in force.
 
 The rules of this file:
 
 * Of several directories the later one wins: a file replaces the whole file of that name in earlier
-  ones; an empty file or a link to /dev/null takes it away. Files are read in the order of their
-  names, whatever their directory (as udev, sysctl.d and others do).
-* A file with a mistake is not used. The version of it that was in force stays in force, and the
-  problem is reported until the file is right again.
-* A file that others may write is refused: whoever can write a rule can hand out any device.
+  directories; an empty file, or a symlink to /dev/null, disables it. Files are read in the order of
+  their names, whatever their directory (like those of udev and sysctl.d).
+* A file with a mistake is not used. Its previous version stays in force, and the problem is reported
+  until the file is right again.
 """
 
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from genericdp.core.reading.parse import distinct, parse_rules, parse_settings
+from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
-from genericdp.core.rules.settings import Settings
-from genericdp.errors import ConfigError, Location, Problem
+from genericdp.errors import ConfigError, Problem
+from genericdp.files.trust import read_text, unreadable
 
-if TYPE_CHECKING:
-    import asyncio
-
-#: Where the rules come from when nobody says otherwise; later ones win.
+#: Where rules come from unless the operator names other places; later directories win.
 RULE_DIRECTORIES = (
     "/usr/lib/genericdp/rules.d",
     "/run/genericdp/rules.d",
     "/etc/genericdp/rules.d",
 )
 
-SETTINGS_FILE = "/etc/genericdp/genericdp.toml"
-
-#: A rule file is written by people; a larger one is something else.
-SIZE_LIMIT = 1 << 20
-
-#: So much of a digest tells the versions of a file apart.
+#: So many characters of a digest tell the versions of a file apart.
 DIGEST_LENGTH = 12
-
-#: How long a change waits for the next one, in seconds, and how long in all.
-SETTLE_S = 0.1
-SETTLE_AT_MOST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
-    """One rule file that counts, as it was read.
+    """One rule file that counts.
 
-    resources are in force; problems are those of the text on disk. With an error among them the
-    resources are those of the last good version (`outdated`), or none. digest is that of the version
-    in force, the beginning of what sha256sum(1) prints (a byte order mark left aside), "" without one.
+    text        what is on disk
+    resources   those in force: of this text, or of the previous version when this one has a mistake
+    problems    those of this text
+    outdated    the resources are of the previous version
+    digest      of the version in force, the beginning of what sha256sum(1) prints (without a byte order
+                mark); "" when no version is in force
     """
 
     path: str
@@ -65,8 +53,8 @@ class RuleFile:
 def find(places: Iterable[str]) -> tuple[str, ...]:
     """The rule files that count, in the order in which they are read.
 
-    places are directories, later ones winning, and files. A directory need not be there. Raises
-    ConfigError for one that cannot be read.
+    places are directories, of which later ones win, and files. A directory that does not exist is empty.
+    Raises ConfigError for a directory that cannot be read.
     """
     by_name: dict[str, str] = {}
     for place in places:
@@ -81,19 +69,19 @@ def find(places: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names_in(place: str) -> list[str] | None:
-    """What is in a directory; None for what is none (any more)."""
+    """The names in a directory; None when there is no such directory (any more)."""
     try:
         return sorted(os.listdir(place))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise _unreadable(place, error) from error
+        raise unreadable(place, error) from error
 
 
 def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile | None:
-    """Read one rule file; None for one that masks. Never raises: what is wrong is a problem."""
+    """Read one rule file; None for one that is empty. Never raises: mistakes are problems of the file."""
     try:
-        text = _read_text(path)
+        text = read_text(path)
     except ConfigError as error:
         return _keep(RuleFile(path, "", (), error.problems), previous)
     if text is None:
@@ -108,7 +96,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
 
 
 def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
-    """The version that was in force, under the problems of the new text."""
+    """The version that was in force, with the problems of the new text."""
     resources = previous.resources if previous is not None else ()
     digest = previous.digest if previous is not None else ""
     return RuleFile(fresh.path, fresh.text, resources, fresh.problems, bool(resources), digest)
@@ -118,61 +106,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
 
 
-def _read_text(path: str) -> str | None:
-    """The text of a file that may be trusted; None for an empty one. Raises ConfigError."""
-    try:
-        data = _read_trusted(path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    try:
-        return data.decode("utf-8-sig") or None
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error
-
-
-def _read_trusted(path: str) -> bytes:
-    """The content of a file that may be trusted; that of /dev/null. Raises ConfigError, OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISCHR(status.st_mode) and os.path.realpath(path) == "/dev/null":
-            return b""
-        if not stat.S_ISREG(status.st_mode):
-            raise _problem(path, "is no regular file")
-        _check_trust(path, status)
-        if status.st_size > SIZE_LIMIT:
-            raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB")
-        return os.read(descriptor, SIZE_LIMIT + 1)
-    finally:
-        os.close(descriptor)
-
-
-def _check_trust(path: str, status: os.stat_result) -> None:
-    directory = os.path.dirname(os.path.realpath(path))
-    for what, found in ((path, status), (directory, os.stat(directory))):
-        writers = found.st_mode & 0o022
-        if found.st_gid == found.st_uid:
-            writers &= ~0o020  # a group of the owner alone, as user accounts have them
-        if writers and not (found.st_mode & stat.S_ISVTX and stat.S_ISDIR(found.st_mode)):
-            raise _problem(path, f"refused: others may write '{what}'", f"chmod go-w '{what}'")
-        if found.st_uid not in (0, os.geteuid()):
-            raise _problem(path, f"refused: '{what}' belongs to user {found.st_uid}", f"chown root '{what}'")
-
-
-def _unreadable(path: str, error: OSError) -> ConfigError:
-    return _problem(path, f"cannot be read: {error.strerror}")
-
-
-def _problem(path: str, message: str, hint: str = "") -> ConfigError:
-    return ConfigError((Problem(Location(path, 1), message, hint),))
-
-
 class RuleFiles:
-    """All rule files of the given places, with the version of each that is in force."""
+    """All rule files of some places, with the version of each that is in force."""
 
     def __init__(self, places: Sequence[str], domain: str) -> None:
-        """Read everything. Raises nothing for bad files: see `problems`."""
+        """Read everything. Mistakes in files raise nothing: they are in `problems`."""
         self.places = tuple(places)
         self.domain = domain
         self.files: tuple[RuleFile, ...] = ()
@@ -181,9 +119,9 @@ class RuleFiles:
         self.reload()
 
     def reload(self) -> None:
-        """Read what changed. Good files apply; a bad one keeps its version that was in force.
+        """Read what changed. Good files apply; a file with a mistake keeps its previous version.
 
-        So do all of them while a directory cannot be read.
+        While a directory cannot be read, every file keeps its version.
         """
         before = {file.path: file for file in self.files}
         try:
@@ -201,64 +139,6 @@ class RuleFiles:
 
         Needs a running event loop.
         """
-        from genericdp.watch import DirectoryWatch  # noqa: PLC0415  (`check` runs without asyncio)
+        from genericdp.files.rulewatch import watch  # noqa: PLC0415  (`check` runs without asyncio)
 
-        directories = {place if os.path.isdir(place) else os.path.dirname(place) for place in self.places}
-        directories |= {place for place in self.places if not place.endswith(".toml")}
-
-        settled = _Settled(on_change)
-
-        def hear(names: frozenset[str]) -> None:
-            # `..data` is what Kubernetes exchanges when a mounted ConfigMap changes.
-            if not names or any(name.endswith(".toml") or name == "..data" for name in names):
-                settled.hear()
-
-        watches = [DirectoryWatch(directory or ".", hear) for directory in sorted(directories)]
-
-        def close() -> None:
-            for each in watches:
-                each.close()
-            settled.close()
-
-        return close
-
-
-class _Settled:
-    """Calls `on_change` once it is quiet: copying over a file empties it first, and that would mask it."""
-
-    def __init__(self, on_change: Callable[[], None]) -> None:
-        self._on_change = on_change
-        self._timer: asyncio.TimerHandle | None = None
-        self._first = 0.0
-
-    def hear(self) -> None:
-        import asyncio  # noqa: PLC0415  (as above)
-
-        loop = asyncio.get_running_loop()
-        if self._timer is None:
-            self._first = loop.time()
-        else:
-            self._timer.cancel()
-        due = min(loop.time() + SETTLE_S, self._first + SETTLE_AT_MOST_S)
-        self._timer = loop.call_at(due, self._fire)
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _fire(self) -> None:
-        self._timer = None
-        self._on_change()
-
-
-def read_settings(path: str | None) -> Settings:
-    """The settings in a file; the defaults without one. Raises ConfigError."""
-    if path is None and not os.path.exists(SETTINGS_FILE):
-        return Settings()
-    text = _read_text(path or SETTINGS_FILE)
-    if text is None:
-        return Settings()
-    settings, problems = parse_settings(path or SETTINGS_FILE, text)
-    if problems:
-        raise ConfigError(problems)
-    return settings
+        return watch(self.places, on_change)

@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from genericdp.core.inventory.build import Changes, Inventory
+from genericdp.core.inventory.changes import Changes
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.watchdog import Sign

@@ -24,13 +24,11 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.socket import KubeletSocket
-
-#: The kernel's limit for the path of a unix socket (unix(7): 108 bytes with the zero).
-SOCKET_PATH_LIMIT = 107
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0

@@ -1,8 +1,8 @@
-"""A kubelet's device manager and the container runtimes below it, over real unix sockets.
+"""A simulated kubelet device manager with its container runtimes, over real unix sockets.
 
 For `genericdp simulate` and for the tests of any device plugin. It behaves like kubelet 1.36 and
-containerd or CRI-O with runc, with their quirks and error texts; what it leaves out is what no
-plugin can see (metrics, cgroups, images).
+containerd or CRI-O with runc, including their quirks and error texts. It leaves out what no plugin
+can see: metrics, cgroups, images.
 
     async with Kubelet(root) as kubelet:
         ...                                     # a plugin registers at kubelet.socket
@@ -10,13 +10,24 @@ plugin can see (metrics, cgroups, images).
         pod = await kubelet.admit(Pod("p", [Container("c", limits={"vendor.example/x": 1})]))
         print(pod.phase, pod.container("c").created)
 
-The files, from decisions to effects:
+The rooms, in the order in which a device passes through them:
 
-* values and decisions: names, clients, devices, ledger, topology, checkpoint, pods, node_status, merge,
-  limiter, filesystem, runc, containerd, crio, cdi
-* effects: clock, gates, connection, plugins, listening, registration, admission, workload,
-  pod_resources, watcher, relay, process, faults
-* what a user holds in the hand: view, kubelet
+* `plugins/`   a plugin registers, its lists are received, it disconnects
+* `devices/`   the device manager: what is listed, what is allocated, what is saved
+* `node/`      pods are admitted and started; what the node reports about them
+* `runtimes/`  the container runtime turns the plugin's answer into device nodes
+
+The files beside them hold the rooms together. Read in this order:
+
+* `kubelet`, `view`      what a user calls and what a user can look at
+* `process`              one process of the kubelet: it builds everything above and starts the servers
+* `pods`, `errors`       values that all rooms share
+* `clock`, `changes`     time that a test can move, waiting without polling
+* `gates`, `faults`      races put in order, faults injected
+* `server`, `relay`      unix sockets that behave like those of a Go program
+* `blocking`, `pytest_plugin`   the same kubelet without asyncio, and as a fixture
+
+Nothing here knows genericdp: of the program it imports only `genericdp.kubelet.api`.
 """
 
 from genericdp.simulator.clock import Clock, ManualClock, WallClock
@@ -24,7 +35,7 @@ from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.gates import Point
 from genericdp.simulator.kubelet import Kubelet
-from genericdp.simulator.plugins.clients import Generation
+from genericdp.simulator.plugins.client_table import Generation
 from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
 from genericdp.simulator.runtimes.runtime import (
     CONTAINERD,

@@ -1,9 +1,9 @@
-"""A simulated kubelet in a thread of its own, for tests and programs that know no asyncio.
+"""A simulated kubelet in its own thread, for tests and programs without asyncio.
 
 The rules of this file:
 
-* The kubelet lives in the event loop of that thread, and whatever it is asked to do is done there.
-* An error, a panic of the kubelet too, is raised in the thread that asked.
+* The kubelet lives in that thread's event loop, and every call runs there.
+* An error, including a panic of the kubelet, is raised in the calling thread.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _Parameters = ParamSpec("_Parameters")
 
 
 class BlockingKubelet:
-    """Runs a kubelet for the length of a `with` block. What only looks, ask `kubelet` itself.
+    """Runs a kubelet for the duration of a `with` block. Read its state from `kubelet` directly.
 
     with BlockingKubelet(Kubelet(root)) as node:
         node.wait_until(lambda: node.kubelet.allocatable.get("vendor.example/x") == 1)
@@ -67,16 +67,16 @@ class BlockingKubelet:
     def call(self, method: Callable[..., object], *args: object, **kwargs: object) -> object:
         """Call a method of the kubelet, async or not, and return or raise what it does."""
         if self._thread is None:
-            raise SimulatorError("the kubelet is asked outside its `with` block")
+            raise SimulatorError("the kubelet was called outside its `with` block")
 
-        async def there() -> object:
+        async def run() -> object:
             result = method(*args, **kwargs)
             return await result if inspect.isawaitable(result) else result
 
-        return asyncio.run_coroutine_threadsafe(there(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
 
     def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 30.0) -> None:
-        """Return once `predicate()` is true; it is asked after every change. Raises TimeoutError."""
+        """Return once `predicate()` is true, checked after every change. Raises TimeoutError."""
         self.call(self.kubelet.wait_until, predicate, timeout_s=timeout_s)
 
     def _end(self) -> None:

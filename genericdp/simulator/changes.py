@@ -1,17 +1,17 @@
-"""Waiting for something to become true, without asking again and again on a timer."""
+"""Waiting until something becomes true, without polling."""
 
 import asyncio
 from collections.abc import Callable
 
 
 class Changes:
-    """Wakes those who wait whenever anything changed; they look for themselves."""
+    """Wakes all waiters after every change; each checks its own predicate."""
 
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
-        """Something changed."""
+        """Wake all waiters."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)

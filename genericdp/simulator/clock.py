@@ -1,9 +1,9 @@
-"""Time as the kubelet sees it, so that a test can let five minutes pass at once.
+"""The kubelet's clock, which a test can advance by five minutes at once.
 
 The rules of this file:
 
-* Everything in the simulator that the kubelet measures (grace, deadlines, back-off, the rate limit)
-  asks a Clock; nothing else reads the time.
+* Everything that a kubelet measures (grace periods, deadlines, back-off, the rate limit) uses a Clock;
+  nothing else in the simulator reads the time.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds that pass, by themselves or when told."""
+    """A monotonic clock with timers."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary moment."""
         ...
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        """A block that is cancelled and raises TimeoutError when it takes longer."""
+        """A context that is cancelled after `seconds` and then raises TimeoutError."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Return after `seconds`."""
         ...
 
 
@@ -61,7 +61,7 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass; timeouts and sleeps that are due then end, in order."""
+        """Advance the clock; timeouts and sleeps that are due end, in order."""
         self._now += seconds
         for alarm in sorted(self._alarms, key=lambda alarm: alarm.at):
             if alarm.at <= self._now:

@@ -1,4 +1,4 @@
-"""What can go wrong in the simulated kubelet: as an answer, as a crash, or in how it is used."""
+"""The errors of the simulated kubelet: answered, fatal, or caused by wrong use."""
 
 import grpc
 import grpc.aio
@@ -7,18 +7,18 @@ _GO_NAMES = {"CANCELLED": "Canceled", "OK": "OK"}
 
 
 class KubeletPanicError(Exception):
-    """The real kubelet would have crashed here, the whole process, because of what the plugin did.
+    """A real kubelet would have crashed here, the whole process, because of what the plugin did.
 
     It is recorded and raised again when the kubelet is closed, so no test can miss it.
     """
 
 
 class SimulatorError(Exception):
-    """The simulator was used in a way that makes no sense: a stopped kubelet was asked to admit a pod."""
+    """The simulator was used wrongly, for example a stopped kubelet was asked to admit a pod."""
 
 
 class DeviceError(Exception):
-    """An error of the device manager, with the kubelet's text: fails an admission or a registration."""
+    """An error of the device manager, with the kubelet's text; it fails an admission or a registration."""
 
 
 def go_text(error: grpc.aio.AioRpcError) -> str:

@@ -1,9 +1,9 @@
-"""What may go wrong around a plugin, on purpose.
+"""Faults that a test can inject.
 
 The rules of this file:
 
-* Everything here can happen to a real kubelet: by an operator's hand, a full disk, a bug, a race.
-* Races are put in order by `hold`, never by sleeping.
+* Each of them can happen to a real kubelet: by an operator, a full disk, a bug, a race.
+* `hold` puts races in order; nothing sleeps.
 """
 
 import shutil
@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from genericdp.simulator.gates import Gate, Gates, Point
-from genericdp.simulator.plugins.connected import Plugins
+from genericdp.simulator.plugins.lifecycle import Plugins
 
 
 class Faults:
-    """The faults of one simulated kubelet; they survive its restarts."""
+    """The faults of one simulated kubelet, which survive its restarts."""
 
     def __init__(self, directory: Path, gates: Gates, plugins: Callable[[], Plugins]) -> None:
         self.refusal: str | None = None
@@ -25,7 +25,7 @@ class Faults:
         self._plugins = plugins
 
     def refuse_registrations(self, text: str | None) -> None:
-        """Answer every Register with this error from now on; None: no more."""
+        """Answer every Register with this error from now on; None: accept again."""
         self.refusal = text
 
     def hold(self, point: Point) -> AbstractContextManager[Gate]:
@@ -33,11 +33,11 @@ class Faults:
         return self._gates.hold(point)
 
     def end_streams(self, resource: str) -> None:
-        """Break the streams of a resource from the kubelet's side, as a bug or a race in it does."""
+        """Break the streams of a resource from the kubelet's side, as a bug or a race would."""
         self._plugins().end_streams(resource)
 
     def remove_socket(self) -> None:
-        """Delete kubelet.sock, which the kubelet does not notice; nobody can register until it restarts."""
+        """Delete kubelet.sock. The kubelet does not notice; nobody can register until it restarts."""
         (self._directory / "kubelet.sock").unlink()
 
     def remove_directory(self) -> None:
@@ -45,12 +45,12 @@ class Faults:
         shutil.rmtree(self._directory)
 
     def make_directory(self) -> None:
-        """Make the device plugin directory again, empty."""
+        """Create the device plugin directory again, empty."""
         self._directory.mkdir(mode=0o750)
 
 
 def empty(directory: Path) -> None:
-    """Remove what is in a directory, as a restart of the machine does with a tmpfs."""
+    """Remove a directory's contents, as a reboot does with a tmpfs."""
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

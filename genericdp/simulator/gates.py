@@ -1,4 +1,4 @@
-"""Places where the simulated kubelet can be made to wait, so that a test can put its races in order."""
+"""Points at which a test can hold the simulated kubelet, to put races in order."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Point(StrEnum):
-    """Where the kubelet can be held."""
+    """A point at which the kubelet can be held."""
 
     LISTEN = "before kubelet.sock is bound"
     ACCEPT = "between bind and listen, when kubelet.sock refuses connections"
@@ -22,35 +22,35 @@ class Point(StrEnum):
 
 
 class Gate:
-    """A closed door. `await gate.reached()` until somebody stands before it, `open()` to let them pass."""
+    """A closed gate: `await gate.reached()`, then `open()` it."""
 
     def __init__(self) -> None:
         self._reached = asyncio.Event()
         self._open = asyncio.Event()
 
     async def reached(self) -> None:
-        """Return once the kubelet waits here."""
+        """Return once the kubelet waits at the gate."""
         await self._reached.wait()
 
     def open(self) -> None:
-        """Let it go on."""
+        """Let the kubelet continue."""
         self._open.set()
 
     async def wait(self) -> None:
-        """The kubelet's side."""
+        """Wait until the gate is open; the kubelet calls this."""
         self._reached.set()
         await self._open.wait()
 
 
 class Gates:
-    """All doors; open unless held."""
+    """The gates of one kubelet, all open unless held."""
 
     def __init__(self) -> None:
         self._held: dict[Point, Gate] = {}
 
     @contextmanager
     def hold(self, point: Point) -> Iterator[Gate]:
-        """Hold whoever comes to `point` until the gate is opened or the block is left."""
+        """Hold the kubelet at `point` until the gate is opened or the block ends."""
         gate = self._held[point] = Gate()
         try:
             yield gate
@@ -60,7 +60,7 @@ class Gates:
             gate.open()
 
     def holds(self, point: Point) -> bool:
-        """Whether somebody who came there now would have to wait."""
+        """Whether the point is held."""
         return point in self._held
 
     async def passes(self, point: Point) -> None:

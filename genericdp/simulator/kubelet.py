@@ -1,8 +1,8 @@
-"""A kubelet to hold in the hand: start it, look at the node, run pods, make it fail.
+"""The simulated kubelet as its user sees it: start it, look at the node, run pods, make it fail.
 
 The rules of this file:
 
-* Everything a user of the simulator calls is here or is a value; nothing here decides anything.
+* It is the simulator's whole interface, apart from values; it decides nothing.
 * A panic is recorded and raised again at the end of the `async with`, so no test can miss it.
 """
 
@@ -24,7 +24,7 @@ from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.faults import Faults, empty
 from genericdp.simulator.gates import Gates
 from genericdp.simulator.node.node_status import NodeStatusHistory
-from genericdp.simulator.plugins.clients import Generation
+from genericdp.simulator.plugins.client_table import Generation
 from genericdp.simulator.pods import ContainerStatus, Phase, Pod, PodStatus
 from genericdp.simulator.process import Configuration, Directories, Process
 from genericdp.simulator.runtimes.runtime import CONTAINERD, Runtime
@@ -38,14 +38,15 @@ _Result = TypeVar("_Result")
 class Kubelet(View):
     """A simulated kubelet with its node, its pods and its container runtime.
 
-    root             its --root-dir; the directories of its sockets are made below
-    generation       how it keeps plugins apart
-    runtime          CONTAINERD, CRIO, or a Runtime of your own
-    clock            a ManualClock lets grace, deadlines and back-off pass when told
-    seed             of everything that the real one does in random order
-    policy           of the topology manager, with the NUMA nodes of the machine
-    status_period_s  publish the node status by itself, and try waiting containers again; None: `tick()`
-    watchdog_s       how long a plugin may take to answer what a kubelet would wait for for ever
+    root             its --root-dir; the directories for its sockets are created below it
+    generation       how it tells plugins of one resource apart
+    runtime          CONTAINERD, CRIO, or another Runtime
+    clock            with a ManualClock, grace periods, deadlines and back-off pass when the test says so
+    seed             for everything that the real kubelet does in random order
+    policy           the topology manager's
+    numa_nodes       the NUMA nodes of the machine
+    status_period_s  how often to publish the node status and retry waiting containers; None: only on `tick()`
+    watchdog_s       how long a plugin may take to answer a call that has no deadline in the real kubelet
     """
 
     def __init__(
@@ -78,13 +79,13 @@ class Kubelet(View):
             watchdog_s,
         )
         self.faults = Faults(self.directory, self._gates, lambda: self._running.plugins)
-        self._rng = random.Random(seed)  # noqa: S311  # for orders that anybody may guess
+        self._rng = random.Random(seed)  # noqa: S311  # no secret depends on these orders
         self._changes = Changes()
         self._status_period_s = status_period_s
         self._timers: list[asyncio.Task[None]] = []
         self._failures: list[BaseException] = []
 
-    # Where it is.
+    # Paths.
 
     @property
     def directory(self) -> Path:
@@ -103,7 +104,7 @@ class Kubelet(View):
 
     @property
     def plugins_registry(self) -> Path:
-        """The directory of the plugin watcher."""
+        """The directory that the plugin watcher scans."""
         return self._configuration.directories.plugins_registry
 
     # Its life.
@@ -122,9 +123,9 @@ class Kubelet(View):
             raise problems[0]
 
     async def start(self, *, readmit: bool = True) -> None:
-        """Start a process. Pods that the node has already are admitted again, or wait for `readmit()`."""
+        """Start a process. It readmits the pods that the node already has, or leaves that to `readmit()`."""
         if self._process is not None:
-            raise SimulatorError("the kubelet runs already")
+            raise SimulatorError("the kubelet is already running")
         process = Process(
             self._configuration,
             self._node,
@@ -146,10 +147,10 @@ class Kubelet(View):
         self._changes.notify()
 
     async def stop(self) -> None:
-        """End the process. kubelet.sock stays where it is, containers go on running."""
+        """End the process. kubelet.sock stays where it is, and containers keep running."""
         process = self._running
         self._process = None
-        # A panic may come out of the timer itself, which cannot wait for its own end.
+        # A panic may come from the timer itself, which cannot wait for its own end.
         timers = [timer for timer in self._timers if timer is not asyncio.current_task()]
         self._timers.clear()
         for timer in timers:
@@ -170,7 +171,7 @@ class Kubelet(View):
         await self.start(readmit=readmit)
 
     async def reboot(self, *, wipe: Iterable[AnyPath] = (), readmit: bool = True) -> None:
-        """The machine restarts: nothing runs any more, and what is below `wipe` was on a tmpfs."""
+        """Restart the machine: every container ends, and the directories in `wipe` (a tmpfs) are emptied."""
         if self.running:
             await self.stop()
         for pod in self._node.active():
@@ -180,9 +181,9 @@ class Kubelet(View):
         await self.start(readmit=readmit)
 
     async def readmit(self, *, sources_ready: bool = False) -> None:
-        """Admit the node's pods again and start what does not run, as a kubelet does after its start.
+        """Admit the node's pods again and start what is not running, as a kubelet does after its start.
 
-        `sources_ready`: it happens late, when the kubelet believes to know all pods.
+        `sources_ready`: do it as if the kubelet had already heard of all pods.
         """
         process = self._running
         if sources_ready:
@@ -195,7 +196,7 @@ class Kubelet(View):
     # Its loops.
 
     def tick(self) -> bool:
-        """The node status loop, which the kubelet runs every 10 s. Whether anything was published."""
+        """Run the node status loop, which a kubelet does every 10 s. Returns whether it published."""
         ledger = self._running.ledger
         removed = ledger.remove_expired(self.clock.now())
         if removed:
@@ -206,42 +207,42 @@ class Kubelet(View):
         return changed
 
     async def reconcile(self) -> None:
-        """One round of the plugin watcher, which the kubelet runs every second."""
+        """Run one round of the plugin watcher, which a kubelet does every second."""
         await self._running.watcher.reconcile()
 
     async def wait_until(self, predicate: Callable[[], object], *, timeout_s: float = 30.0) -> None:
-        """Return once `predicate()` is true; it is asked after every change. Raises TimeoutError."""
+        """Return once `predicate()` is true, checked after every change. Raises TimeoutError."""
         await self._changes.wait_until(predicate, timeout_s=timeout_s, describe=self.describe)
 
     # Pods.
 
     async def admit(self, spec: Pod) -> PodStatus:
-        """A pod was bound to this node: admit it and start it. KubeletPanicError as the real one crashes."""
+        """Bind a pod to this node: admit it and start it. KubeletPanicError where a real kubelet crashes."""
         if not self.running:
-            raise SimulatorError("the kubelet does not run")
+            raise SimulatorError("the kubelet is not running")
         pod = self._node.new(spec)
         await self._take(pod)
         return pod
 
     async def sync(self, pod: PodStatus) -> None:
-        """Try again whatever of a pod waits; a kubelet does so by itself after a back-off."""
+        """Retry the waiting containers of a pod; a kubelet does so by itself after a back-off."""
         await self._guarded(self._running.workload.sync(pod))
 
     async def restart_container(self, pod: PodStatus, name: str) -> ContainerStatus:
-        """The process of a container has ended and it is created again, from the cached answer."""
+        """End a container's process and create the container again, from the cached answer."""
         workload = self._running.workload
         status = pod.container(name)
         await self._guarded(workload.restart(pod, name))
         return status
 
     def finish(self, pod: PodStatus) -> None:
-        """All containers of a pod have ended well; its devices are free at the next look."""
+        """End all containers of a pod successfully; the next allocation or List frees its devices."""
         pod.stop_containers()
         pod.phase = Phase.SUCCEEDED
         self._changes.notify()
 
     def delete(self, pod: PodStatus) -> None:
-        """The pod is gone; its devices are free at the next look, and no plugin is told."""
+        """Delete a pod; the next allocation or List frees its devices, and no plugin is told."""
         pod.stop_containers()
         self._node.pods.pop(pod.uid, None)
         self._changes.notify()
@@ -249,7 +250,7 @@ class Kubelet(View):
     # Inside.
 
     async def _take(self, pod: PodStatus) -> None:
-        """Admit a pod, and start it if it may."""
+        """Admit a pod, and start it if it was admitted."""
         process = self._running
         published = self.node_status.now.allocatable
         admitted = process.workload.admit(pod, published, sources_ready=process.sources_ready)
@@ -257,7 +258,7 @@ class Kubelet(View):
             await self._guarded(process.workload.sync(pod))
 
     async def _guarded(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Do something that may crash the kubelet."""
+        """Await something that may crash the kubelet."""
         try:
             return await work
         except KubeletPanicError as panic:
@@ -269,7 +270,7 @@ class Kubelet(View):
             self._changes.notify()
 
     def _push_health(self, uids: set[str]) -> None:
-        """The status of these pods is published at once, not at the next sync."""
+        """Publish the status of these pods at once, not at their next sync."""
         for uid in sorted(uids):
             pod = self._node.pods.get(uid)
             if pod is not None and self._process is not None:
@@ -277,7 +278,7 @@ class Kubelet(View):
                 self._process.workload.publish_health(pod)
 
     async def _run_timer(self, period_s: float) -> None:
-        """What a kubelet does by itself, for those who only look on. Ends with the process."""
+        """Do periodically what a kubelet does by itself. Ends with the process."""
         process = self._process
         try:
             while self._process is process:
@@ -286,6 +287,6 @@ class Kubelet(View):
                 await self.reconcile()
                 for pod in self._node.active():
                     await self.sync(pod)
-        except Exception as error:  # noqa: BLE001  # nobody awaits a timer; close raises it
+        except Exception as error:  # noqa: BLE001  # nobody awaits a timer; __aexit__ raises it
             if error not in self.panics:
                 self._failures.append(error)

@@ -1,4 +1,4 @@
-"""Pods: what somebody wants to run, and what became of it."""
+"""Pods: their spec and their status, as the Kubernetes API has them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from genericdp.simulator.runtimes.runtime import CreatedContainer
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container of a pod, as far as devices are concerned.
+    """The part of a container's spec that matters to devices.
 
-    limits        resource name -> count; only limits count for a kubelet
-    restartable   an init container with restartPolicy Always, a sidecar
-    env           what the pod itself sets; wins over what a plugin sets
+    limits        resource name -> count; a kubelet ignores requests
+    restartable   whether an init container is a sidecar (restartPolicy Always)
+    env           set by the pod; overrides what a plugin sets
     privileged, run_as_user, run_as_group    the security context
     image_files   paths that are regular files in the image
     """
@@ -30,7 +30,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What somebody wants to run. `host_users=False` gives it a user namespace."""
+    """The spec of a pod. `host_users=False` gives it a user namespace."""
 
     name: str
     containers: Sequence[Container]
@@ -49,7 +49,7 @@ class Phase(StrEnum):
 
 
 class ContainerState(StrEnum):
-    """Which of the three a container status says."""
+    """Which member of `containerStatuses[].state` is set."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -58,10 +58,10 @@ class ContainerState(StrEnum):
 
 @dataclass(slots=True, eq=False)
 class ContainerStatus:
-    """What became of a container.
+    """The status of a container.
 
-    created      what the runtime made, at the last creation that worked; None before
-    restarts     how often it was created again
+    created      the result of the last successful creation; None before the first
+    restarts     how often the container was created again
     resources    `allocatedResourcesStatus` as last published: resource -> device id -> health
     """
 
@@ -74,13 +74,13 @@ class ContainerStatus:
     resources: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def become(self, state: ContainerState, reason: str = "", message: str = "") -> None:
-        """Enter a state; what was said about the one before is over."""
+        """Enter a state; reason and message of the previous one are cleared."""
         self.state, self.reason, self.message = state, reason, message
 
 
 @dataclass(slots=True, eq=False)
 class PodStatus:
-    """What became of a pod: `phase`, `reason`, `message` as `kubectl get pod -o yaml` would say."""
+    """The status of a pod; `phase`, `reason`, `message` are what `kubectl get pod -o yaml` shows."""
 
     spec: Pod
     uid: str
@@ -99,7 +99,7 @@ class PodStatus:
 
     @property
     def active(self) -> bool:
-        """Whether it still holds what it was given."""
+        """Whether the pod still holds its devices."""
         return self.phase in (Phase.PENDING, Phase.RUNNING)
 
     def container(self, name: str) -> ContainerStatus:
@@ -107,16 +107,16 @@ class PodStatus:
         return self.containers[name]
 
     def is_init(self, container: Container) -> bool:
-        """Whether it runs before the others; sidecars do too."""
+        """Whether a container is listed under initContainers; sidecars are, too."""
         return container in self.spec.init_containers
 
     def reject(self, reason: str, message: str) -> None:
-        """Terminal: nothing of the pod runs or ever will."""
+        """Fail the pod for good: none of its containers runs again."""
         self.phase, self.reason, self.message = Phase.FAILED, reason, f"Pod was rejected: {message}"
         self.stop_containers()
 
     def stop_containers(self) -> None:
-        """Whatever ran does not run any more."""
+        """End every running container."""
         for status in self.containers.values():
             if status.state is ContainerState.RUNNING:
                 status.become(ContainerState.TERMINATED)

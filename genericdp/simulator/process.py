@@ -1,10 +1,10 @@
-"""One process of the kubelet, from its start to its end: servers, books, plugins.
+"""One process of the kubelet, from its start to its end.
 
 The rules of this file:
 
-* Whatever a restart loses lives here; what outlives it (pods, the directory, what the API server
-  was told) is handed in.
-* The order of the start is the kubelet's: checkpoint, directory, cleanup, and only then kubelet.sock.
+* What a restart loses lives here. What outlives a restart (pods, the directories, the node status) is
+  passed in.
+* It starts in the kubelet's order: checkpoint, directory, cleanup, and only then kubelet.sock.
 """
 
 import os
@@ -17,27 +17,28 @@ from pathlib import Path
 from genericdp.kubelet.api import deviceplugin, podresources
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices import checkpoint
-from genericdp.simulator.devices.admission import Admission
+from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.gates import Gates, Point
-from genericdp.simulator.listening import ListeningServer
+from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.pod_resources import PodResourcesLister
-from genericdp.simulator.node.workload import Node, Workload
-from genericdp.simulator.plugins.clients import Generation
-from genericdp.simulator.plugins.connected import Plugins
+from genericdp.simulator.node.workload import Workload
+from genericdp.simulator.plugins.client_table import Generation
+from genericdp.simulator.plugins.lifecycle import Plugins
 from genericdp.simulator.plugins.registration import Attempt, Registrations
 from genericdp.simulator.plugins.watcher import Watcher
 from genericdp.simulator.relay import Relay
 from genericdp.simulator.runtimes.runtime import Runtime
+from genericdp.simulator.server import Server
 
-#: Where the server really is while a relay stands at kubelet.sock.
+#: Where the server really listens while a relay occupies kubelet.sock.
 BEHIND_RELAY = "behind-relay.sock"
 
 
 @dataclass(frozen=True, slots=True)
 class Directories:
-    """Where a kubelet keeps its sockets, below its root directory."""
+    """The directories for a kubelet's sockets, below its root directory."""
 
     root: Path
 
@@ -56,7 +57,7 @@ class Directories:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """How a kubelet is set up; the same for each of its processes."""
+    """What all processes of one kubelet have in common."""
 
     directories: Directories
     generation: Generation
@@ -69,7 +70,7 @@ class Configuration:
 
 
 class Process:
-    """A kubelet that runs from `start` to `stop`."""
+    """A kubelet process, which lives from `start` to `stop`."""
 
     def __init__(
         self,
@@ -101,11 +102,11 @@ class Process:
             on_list=self._listed,
             on_failure=on_failure,
         )
-        admission = Admission(self.ledger, rng=rng, free=self.free, save=self.save)
+        allocator = Allocator(self.ledger, rng=rng, free=self.free, save=self.save)
         self.workload = Workload(
             node,
             self.ledger,
-            admission,
+            allocator,
             runtime=configuration.runtime,
             policy=configuration.policy,
             numa_nodes=configuration.numa_nodes,
@@ -125,10 +126,10 @@ class Process:
             refusal=refusal,
             on_change=on_change,
         )
-        self._servers: list[ListeningServer | Relay] = []
+        self._servers: list[Server | Relay] = []
 
     async def start(self) -> None:
-        """Clean up and listen."""
+        """Clean up the directories, then listen."""
         directories = self._configuration.directories
         for directory in (
             directories.device_plugins,
@@ -141,20 +142,20 @@ class Process:
         await self._configuration.gates.passes(Point.LISTEN)
         await self._serve_registration(directories)
         await self._serve(
-            ListeningServer(podresources.pod_resources_lister_handler(self.pod_resources)),
+            Server(podresources.pod_resources_lister_handler(self.pod_resources)),
             directories.pod_resources / "kubelet.sock",
             rename_from="kubelet.sock.new",
         )
 
     async def stop(self) -> None:
-        """End as a killed process does: connections break, files stay, nobody is told."""
+        """End like a killed process: connections break, files stay, nobody is told."""
         for server in self._servers:
             await server.stop()
         self._servers.clear()
         await self.plugins.close()
 
     def free(self) -> None:
-        """Take back what pods held that are no longer active; not before all pods are known."""
+        """Free the devices of pods that are no longer active, once all pods are known."""
         if self.sources_ready:
             self.ledger.free({pod.uid for pod in self._node.active()})
 
@@ -170,7 +171,7 @@ class Process:
 
     async def _serve_registration(self, directories: Directories) -> None:
         path = directories.device_plugins / deviceplugin.KUBELET_SOCKET
-        server = ListeningServer(deviceplugin.registration_handler(self._registrations))
+        server = Server(deviceplugin.registration_handler(self._registrations))
         if not self._configuration.gates.holds(Point.ACCEPT):
             await self._serve(server, path)
             return
@@ -182,13 +183,13 @@ class Process:
         await server.start(hidden)
         relay.listen()
 
-    async def _serve(self, server: ListeningServer, path: Path, *, rename_from: str = "") -> None:
+    async def _serve(self, server: Server, path: Path, *, rename_from: str = "") -> None:
         self._servers.append(server)
         await server.start(path, rename_from=rename_from)
 
 
 def remove_sockets(directory: Path) -> None:
-    """`CleanupPluginDirectory`: every socket goes, also one behind a link; all else stays."""
+    """`CleanupPluginDirectory`: remove every socket and every link to one; keep everything else."""
     for name in os.listdir(directory):
         path = directory / name
         if name == checkpoint.NAME:
@@ -198,5 +199,5 @@ def remove_sockets(directory: Path) -> None:
         except OSError:
             continue
         if stat.S_ISSOCK(mode):
-            # A plugin that ends meanwhile removes its own.
+            # A plugin that ends at the same moment removes its own socket.
             path.unlink(missing_ok=True)

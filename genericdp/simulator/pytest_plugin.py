@@ -1,10 +1,10 @@
-"""The fixture `simulated_kubelet`, for the tests of any device plugin, in whatever language it is written.
+"""The fixture `simulated_kubelet`, for the tests of a device plugin written in any language.
 
 In a conftest.py: `pytest_plugins = ["genericdp.simulator.pytest_plugin"]`.
 
 The rules of this file:
 
-* Nothing is loaded that a test does not ask for.
+* Loading this plugin imports nothing of the simulator; only using the fixture does.
 """
 
 import shutil
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the marker `kubelet`."""
     config.addinivalue_line(
-        "markers", "kubelet(**options): how `simulated_kubelet` is made, as the keywords of Kubelet"
+        "markers", "kubelet(**options): the keyword arguments of Kubelet for `simulated_kubelet`"
     )
 
 
 @pytest.fixture
 def simulated_kubelet(request: pytest.FixtureRequest) -> "Iterator[BlockingKubelet]":
-    """A simulated kubelet that runs; a panic of it fails the test. Options: the mark `kubelet`."""
+    """A running simulated kubelet. If it panics, the test fails. Options: the marker `kubelet`."""
     from genericdp.simulator import Kubelet  # noqa: PLC0415
     from genericdp.simulator.blocking import BlockingKubelet  # noqa: PLC0415
 
     marks = reversed(list(request.node.iter_markers("kubelet")))
     options = {name: value for mark in marks for name, value in mark.kwargs.items()}
-    # Not pytest's tmp_path: a socket's path may have 107 bytes.
+    # pytest's tmp_path is too long: the path of a unix socket is limited to 107 bytes.
     root = tempfile.mkdtemp(prefix="kubelet-", dir="/tmp")
     try:
         with BlockingKubelet(Kubelet(root, **options)) as node:

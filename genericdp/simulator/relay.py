@@ -1,10 +1,10 @@
-"""A socket that is bound for a while before it listens, in front of a server that cannot do that.
+"""A relay to a gRPC server that keeps its socket bound for a while before it listens.
 
 The rules of this file:
 
-* Go binds first and listens a moment later; whoever connects in between is refused, and no event
-  says when that is over. gRPC's C-core does both at once, so this stands in front of it.
-* Bytes are passed on as they come, in both directions.
+* Go binds first and listens a moment later. A client that connects in between is refused, and no
+  inotify event tells when that is over. gRPC's C-core does both at once, so the relay stands in front.
+* Bytes are passed on unchanged, in both directions.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _CHUNK = 65536
 
 
 class Relay:
-    """`bind`, then `listen`, then `stop`; the socket's file stays."""
+    """Call `bind`, then `listen`, then `stop`; the socket's file stays."""
 
     def __init__(self, path: Path, behind: str) -> None:
         self._path = path
@@ -26,11 +26,11 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def bind(self) -> None:
-        """From now on the file is there, and connections are refused."""
+        """Create the socket's file; connections are refused."""
         self._socket.bind(str(self._path))
 
     def listen(self) -> None:
-        """From now on connections are accepted."""
+        """Accept connections from now on."""
         self._socket.listen()
         asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
@@ -62,7 +62,7 @@ class Relay:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass on until either side ends."""
+    """Copy bytes until either side ends."""
     with contextlib.suppress(ConnectionError):
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)

@@ -1,22 +1,22 @@
-"""What can be seen of a simulated kubelet, without doing anything to it.
+"""The read-only half of a simulated kubelet.
 
 The rules of this file:
 
-* Everything is a copy or a number; looking changes nothing.
+* Everything returned is a copy or a number; reading changes nothing.
 """
 
 from collections.abc import Mapping
 
-from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import SimulatorError
-from genericdp.simulator.node.workload import Node
+from genericdp.simulator.node.node import Node
 from genericdp.simulator.plugins.registration import Attempt
 from genericdp.simulator.pods import PodStatus
 from genericdp.simulator.process import Process
 
 
 class View:
-    """The looking half of a Kubelet. `registrations` holds every call of Register, over all processes."""
+    """What a Kubelet shows. `registrations` holds every call of Register, across restarts."""
 
     def __init__(self) -> None:
         self.registrations: list[Attempt] = []
@@ -25,12 +25,12 @@ class View:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process."""
+        """Whether the kubelet has a process."""
         return self._process is not None
 
     @property
     def capacity(self) -> dict[str, int]:
-        """What the next node status would say; published only at a tick."""
+        """Devices of each resource right now; published only at a tick."""
         return {} if self._process is None else self._process.ledger.counts().capacity
 
     @property
@@ -40,12 +40,12 @@ class View:
 
     @property
     def pods(self) -> tuple[PodStatus, ...]:
-        """The pods of the node, terminal ones included until they are deleted."""
+        """The pods of the node, including finished and failed ones until they are deleted."""
         return tuple(self._node.pods.values())
 
     @property
     def watcher_errors(self) -> list[str]:
-        """What the plugin watcher complained about."""
+        """The errors of the plugin watcher, oldest first."""
         return self._running.watcher.errors
 
     def devices(self, resource: str) -> Mapping[str, Device]:
@@ -53,19 +53,19 @@ class View:
         return dict(self._running.ledger.of(resource).listed)
 
     def allocated(self, resource: str) -> set[str]:
-        """Ids that count as allocated, leaked ones included."""
+        """Ids that count as allocated, including leaked ones."""
         return set(self._running.ledger.allocated.get(resource, ()))
 
     def streams(self, resource: str) -> int:
-        """How many ListAndWatch streams of a resource are open."""
+        """The number of open ListAndWatch streams of a resource."""
         return 0 if self._process is None else self._process.plugins.streams(resource)
 
     def connections(self, resource: str) -> int:
-        """How many connections to plugins of a resource are open."""
+        """The number of open connections to plugins of a resource."""
         return 0 if self._process is None else self._process.plugins.connections(resource)
 
     def messages(self, resource: str) -> int:
-        """How many lists of a resource this process has received."""
+        """The number of lists that this process has received for a resource."""
         return 0 if self._process is None else self._process.plugins.messages.get(resource, 0)
 
     def resource_health(self, pod: PodStatus, name: str) -> Mapping[str, Mapping[str, str]]:
@@ -73,7 +73,7 @@ class View:
         return self._running.ledger.health(pod.uid, name)
 
     def describe(self) -> str:
-        """The state in one line, for messages of failing tests."""
+        """The state in one line, for the messages of failing tests."""
         if self._process is None:
             return "the kubelet is stopped"
         answers = [
@@ -88,5 +88,5 @@ class View:
     @property
     def _running(self) -> Process:
         if self._process is None:
-            raise SimulatorError("the kubelet does not run")
+            raise SimulatorError("the kubelet is not running")
         return self._process

@@ -16,7 +16,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from genericdp import VERSION, log
-from genericdp.core.inventory.build import Changes, Inventory
+from genericdp.core.inventory.changes import Changes
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
 from genericdp.core.status.history import History

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
 from genericdp.core.rules.resource import Resource
 from tests.bench.row import Row
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
@@ -17,20 +16,20 @@ DOMAIN = "bench.example"
 def rows() -> Iterator[Row]:
     devices, rules = machine(), many_rules()
     size = f"{len(devices):,} udev devices x {len(rules)} rules"
-    whole = best(lambda: build(Claims(rules), devices, DOMAIN))
+    whole = best(lambda: Builder(rules, DOMAIN).build(devices))
     yield Row(f"rebuild, everything judged anew: {size}", f"{whole:.1f} ms", "< 100 ms")
 
-    claims = Claims(rules)
-    build(claims, devices, DOMAIN)
+    builder = Builder(rules, DOMAIN)
+    builder.build(devices)
     victim = next(iter(each for each in devices.values() if each.device_node == "/dev/ttyUSB7"))
 
     def one_event() -> None:
         devices[victim.sys_path] = replace(victim)
-        build(claims, devices, DOMAIN)
+        builder.build(devices)
 
     event = best(one_event)
     yield Row("rebuild after one device changed", f"{event:.1f} ms")
-    other = best(lambda: build(claims, devices, DOMAIN))
+    other = best(lambda: builder.build(devices))
     yield Row("  of that, for the device itself", f"{max(0.0, event - other):.2f} ms")
 
 

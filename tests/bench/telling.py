@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from genericdp.core.inventory.build import Inventory, build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status.exposition import Samples
 from genericdp.core.status.holder import Holder, Holdings
 from genericdp.core.status.metrics import FAMILIES, Process, fill
@@ -17,7 +17,7 @@ from tests.scenes.facts import facts_of
 
 
 def rows() -> Iterator[Row]:
-    facts = crowded(build(Claims(many_rules()), machine(), DOMAIN))
+    facts = crowded(Builder(many_rules(), DOMAIN).build(machine()))
     count = sum(len(offer.devices) for offer in facts.inventory.offers.values())
     size = f"{count} devices, {len(facts.inventory.offers)} resources"
     yield Row(f"a scrape: {size}", f"{best(lambda: scrape(facts)):.1f} ms")

@@ -82,7 +82,7 @@ def test_a_domain_on_the_command_line_is_looked_at(rules: str, capsys: pytest.Ca
     assert main(["list", "--rules", rules, "--domain", "a b"]) == 2
     assert capsys.readouterr().err == (
         "genericdp: error: --domain: 'a b' cannot be the domain of resources: "
-        "'a b' is no domain: lower-case letters, digits and '-', labels joined by '.'\n"
+        "'a b' is not a domain: use lower-case letters, digits and '-', labels joined by '.'\n"
     )
 
 

@@ -14,10 +14,10 @@ from genericdp.core.allocate import (
     kubevirt_env,
 )
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.rules.resource import env_names
+from genericdp.core.rules.name import env_names
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.inventories import inventory_of
 
@@ -173,7 +173,7 @@ def test_devlinks_are_further_names_and_not_announced() -> None:
     assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/ttyUSB0"
 
 
-def test_a_path_that_is_said_twice_is_one() -> None:
+def test_a_path_that_a_rule_names_twice_appears_once() -> None:
     assert len(answer(FTDI + 'container_path = ["/dev/x", "/dev/{NOT_THERE|x}"]', [A]).devices) == 1
 
 
@@ -260,13 +260,13 @@ def test_kubevirt_hears_the_numbers_of_each_usb_device_once() -> None:
     assert fuse["USB_RESOURCE_EXAMPLE_COM_FUSE"] == ""
 
 
-def test_a_value_is_said_once_for_each_device_that_says_something_else() -> None:
+def test_equal_values_of_several_devices_appear_only_once() -> None:
     rules = FTDI + 'env = { SERIALS = "{ID_SERIAL_SHORT}", VENDOR = "{ID_VENDOR_ID}", FIXED = "1" }\n'
     envs = answer(rules, [A, B]).envs
     assert (envs["SERIALS"], envs["VENDOR"], envs["FIXED"]) == ("A,B", "0403", "1")
 
 
-def test_a_rule_may_say_what_it_likes_in_our_variables() -> None:
+def test_a_rule_may_override_the_variables_that_genericdp_sets() -> None:
     envs = answer(FTDI + 'env = { GENERICDP_EXAMPLE_COM_FTDI = "mine" }', [A]).envs
     assert envs["GENERICDP_EXAMPLE_COM_FTDI"] == "mine"
 
@@ -281,7 +281,7 @@ def test_mounts_at_one_container_path_are_told_apart_and_the_same_one_is_one() -
     )
 
 
-def test_a_cdi_name_is_said_once() -> None:
+def test_equal_cdi_names_appear_only_once() -> None:
     cdi = 'cdi = ["vendor.example/x={ID_SERIAL_SHORT}", "vendor.example/x=all"]'
     assert answer(FTDI + cdi, [A, B]).cdi_devices == (
         "vendor.example/x=A", "vendor.example/x=B", "vendor.example/x=all"

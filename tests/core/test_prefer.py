@@ -1,4 +1,4 @@
-"""Which of the free devices a container had better get."""
+"""How to choose among free devices."""
 
 import itertools
 from collections.abc import Iterable, Mapping

@@ -100,13 +100,13 @@ def test_what_a_killed_process_left_half_done_is_cleared_away(tmp_path: Path) ->
     assert links_in(tmp_path) == {"ftdi_A5": "/dev/null"}
 
 
-def test_whatever_has_the_name_of_a_link_that_is_being_made_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_leftover_under_the_temporary_name_of_a_link_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".new").touch()
     assert Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"}) == {}
     assert links_in(tmp_path) == {"ftdi_A5": "/dev/null"}
 
 
-def test_links_to_what_is_no_device_are_somebody_elses(tmp_path: Path) -> None:
+def test_links_to_anything_but_devices_are_left_alone(tmp_path: Path) -> None:
     others = {"bin": "usr/bin", "by-name": "../../sda", "log": "/run/systemd/journal/dev-log"}
     for name, target in others.items():
         (tmp_path / name).symlink_to(target)
@@ -125,7 +125,7 @@ def test_other_files_in_the_directory_stay(tmp_path: Path) -> None:
 
 
 def test_a_file_that_has_the_name_of_a_link_gives_way(tmp_path: Path) -> None:
-    # A path that containers are given must be a link of ours, not what somebody put there before.
+    # The path in an answer must be a link of genericdp, not a file that was there before.
     (tmp_path / "ftdi_A5").write_text("pretends")
     assert Links(str(tmp_path)).apply({"ftdi_A5": "/dev/ttyUSB0"}) == {}
     assert links_in(tmp_path) == {"ftdi_A5": "/dev/ttyUSB0"}
@@ -140,7 +140,7 @@ def test_a_link_that_cannot_be_made_is_reported_and_the_others_are_made(tmp_path
 
 
 HINT = (
-    "it must be a directory of its own, no link to one, that genericdp can write to; "
+    "it must be a directory, not a symlink, that genericdp alone uses and can write to; "
     "see 'link_dir' in genericdp.toml"
 )
 

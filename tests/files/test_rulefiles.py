@@ -1,4 +1,4 @@
-"""Which rule files count, what of them is in force, and when they are read again."""
+"""Which rule files count, which version of each is in force, and when they are read again."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.errors import ConfigError
-from genericdp.files import rulefiles
-from genericdp.files.rulefiles import SETTLE_S, SIZE_LIMIT, RuleFiles, find, read_settings
+from genericdp.files.rulefiles import RuleFiles, find
+from genericdp.files.rulewatch import SETTLE_S
+from genericdp.files.trust import SIZE_LIMIT
 
 DOMAIN = "example.com"
 
@@ -22,7 +22,7 @@ def a_rule(name: str, node: str = "/dev/null") -> str:
 
 @pytest.fixture
 def directories(tmp_path: Path) -> tuple[Path, Path]:
-    """Two directories, the later one winning."""
+    """Two directories, of which the later wins."""
     pair = (tmp_path / "usr", tmp_path / "etc")
     for each in pair:
         each.mkdir(mode=0o755)
@@ -77,7 +77,7 @@ def test_an_empty_file_or_a_link_to_dev_null_masks(directories: tuple[Path, Path
     assert messages(files) == []
 
 
-def test_a_byte_order_mark_is_no_mistake(directories: tuple[Path, Path]) -> None:
+def test_a_byte_order_mark_is_not_a_mistake(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     write(usr / "10-a.toml", "\ufeff" + a_rule("a"))
     files = load(usr)
@@ -85,14 +85,14 @@ def test_a_byte_order_mark_is_no_mistake(directories: tuple[Path, Path]) -> None
     assert messages(files) == []
 
 
-def test_what_is_no_rule_file_is_left_alone(directories: tuple[Path, Path]) -> None:
+def test_other_files_are_ignored(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     for name in (".10-a.toml.swp", "10-a.toml~", "10-a.toml.dpkg-new", ".hidden.toml", "README"):
         write(usr / name, "not TOML at all")
     assert find([str(usr)]) == ()
 
 
-def test_a_directory_that_is_not_there_is_no_mistake(tmp_path: Path) -> None:
+def test_a_missing_directory_is_not_a_mistake(tmp_path: Path) -> None:
     assert messages(load(tmp_path / "nowhere")) == []
 
 
@@ -145,25 +145,25 @@ def test_of_two_resources_with_one_name_the_first_in_file_order_has_it(
     assert messages(files) == ["the resource 'example.com/x' is already defined"]
 
 
-def test_a_file_that_others_may_write_is_refused(directories: tuple[Path, Path]) -> None:
+def test_a_file_that_other_users_can_write_is_refused(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     file = write(usr / "10-a.toml", a_rule("a"))
     file.chmod(0o646)
     files = load(usr)
     assert names(files) == []
     (problem,) = files.problems
-    assert problem.message == f"refused: others may write '{file}'"
+    assert problem.message == f"refused: other users can write '{file}'"
     assert problem.hint == f"chmod go-w '{file}'"
 
 
-def test_a_directory_that_others_may_write_is_refused(directories: tuple[Path, Path]) -> None:
+def test_a_directory_that_other_users_can_write_is_refused(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     write(usr / "10-a.toml", a_rule("a"))
     usr.chmod(0o777)
-    assert messages(load(usr)) == [f"refused: others may write '{usr}'"]
+    assert messages(load(usr)) == [f"refused: other users can write '{usr}'"]
 
 
-def test_a_file_of_somebody_else_is_refused(directories: tuple[Path, Path]) -> None:
+def test_a_file_of_another_user_is_refused(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     file = write(usr / "10-a.toml", a_rule("a"))
     os.chown(file, 4242, -1)
@@ -176,7 +176,7 @@ def test_the_private_group_of_an_owner_may_write(directories: tuple[Path, Path])
     file.chmod(0o664)
     assert names(load(usr)) == ["a"]
     os.chown(file, -1, 4242)
-    assert messages(load(usr)) == [f"refused: others may write '{file}'"]
+    assert messages(load(usr)) == [f"refused: other users can write '{file}'"]
 
 
 def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> None:
@@ -189,10 +189,10 @@ def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> Non
     files = load(usr)
     assert messages(files) == [
         "cannot be read: No such file or directory",
-        "is no regular file",
+        "is not a regular file",
         "is larger than 1 MiB",
         "not UTF-8",
-        "is no regular file",
+        "is not a regular file",
     ]
     assert files.problems[3].location.line == 2
 
@@ -230,26 +230,7 @@ def test_a_file_may_be_named_by_itself(directories: tuple[Path, Path]) -> None:
     assert names(load(file)) == ["a"]
 
 
-def test_settings_without_a_file_are_the_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(rulefiles, "SETTINGS_FILE", str(tmp_path / "nowhere.toml"))
-    assert read_settings(None) == read_settings(str(write(tmp_path / "empty.toml", "")))
-
-
-def test_settings_with_a_mistake_are_an_error(tmp_path: Path) -> None:
-    file = write(tmp_path / "genericdp.toml", 'domain = "x.example"\n')
-    assert read_settings(str(file)).domain == "x.example"
-    write(file, "domain = 1\n")
-    with pytest.raises(ConfigError) as caught:
-        read_settings(str(file))
-    assert str(caught.value) == (
-        f"{file}:1:10: error: 'domain' must be a string, not the number 1\n"
-        "    1 | domain = 1\n"
-        "      |          ^\n"
-        '  hint: write "1"'
-    )
-
-
-async def until(files: RuleFiles, act: Callable[[], object]) -> None:
+async def heard_when(files: RuleFiles, act: Callable[[], object]) -> None:
     """Act, and return when the watch says that something happened."""
     heard = asyncio.Event()
     close = files.watch(heard.set)
@@ -262,10 +243,10 @@ async def test_an_edit_a_new_file_and_a_removal_are_heard(directories: tuple[Pat
     usr, etc = directories
     file = write(usr / "10-a.toml", a_rule("a"))
     files = load(usr, etc)
-    await until(files, lambda: write(file, a_rule("b")))
-    await until(files, lambda: write(etc / "20-b.toml", a_rule("b")))
-    await until(files, (etc / "20-b.toml").unlink)
-    await until(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
+    await heard_when(files, lambda: write(file, a_rule("b")))
+    await heard_when(files, lambda: write(etc / "20-b.toml", a_rule("b")))
+    await heard_when(files, (etc / "20-b.toml").unlink)
+    await heard_when(files, lambda: os.replace(write(usr / "x", a_rule("c")), file))
 
 
 async def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
@@ -285,7 +266,7 @@ async def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
     close = files.watch(read)
     with file.open("w") as writer:
         write(other, a_rule("b"))
-        await asyncio.sleep(SETTLE_S / 5)  # the other file is heard of
+        await asyncio.sleep(SETTLE_S / 5)  # the watch hears of the other file
         writer.write(a_rule("a"))
     await heard.wait()
     close()
@@ -305,8 +286,8 @@ async def test_changes_without_end_are_not_waited_for(directories: tuple[Path, P
 
 async def test_a_directory_that_appears_is_heard(tmp_path: Path) -> None:
     files = load(tmp_path / "etc" / "genericdp" / "rules.d")
-    await until(files, (tmp_path / "etc").mkdir)
-    await until(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
+    await heard_when(files, (tmp_path / "etc").mkdir)
+    await heard_when(files, lambda: (tmp_path / "etc" / "genericdp" / "rules.d").mkdir(parents=True))
 
 
 async def test_a_mounted_config_map_that_changes_is_heard(tmp_path: Path) -> None:
@@ -323,6 +304,6 @@ async def test_a_mounted_config_map_that_changes_is_heard(tmp_path: Path) -> Non
         (tmp_path / "..new").symlink_to("..2")
         (tmp_path / "..new").rename(tmp_path / "..data")
 
-    await until(files, exchange)
+    await heard_when(files, exchange)
     files.reload()
     assert names(files) == ["a2"]

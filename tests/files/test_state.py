@@ -1,4 +1,4 @@
-"""What is remembered, on disk: written whole, read back, never in the way of a start."""
+"""The saved memory: written whole, read back, and a broken file never prevents a start."""
 
 import errno
 import json
@@ -9,18 +9,29 @@ import pytest
 
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
-WITHOUT_IT = "without it, ids of twins and of absent devices do not outlive a reboot"
+WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
+
+KEPT_ASIDE = "the daemon keeps it as '{}.broken' and starts with an empty memory"
 
 MEMORY = Memory(
     devices={
         "ftdi_A5": Remembered(
             "example.com/ftdi",
-            Device("ftdi_A5", links=("ftdi_A5",), numa=1, unit="ftdi_A5", port=PORT, hub=f"{PORT[:-2]}"),
+            Device(
+                "ftdi_A5",
+                links=("ftdi_A5",),
+                numa=1,
+                unit="ftdi_A5",
+                port=PORT,
+                hub=f"{PORT[:-2]}",
+                spots=(Spot(PORT, "A5\udcff", "if00"),),
+            ),
         ),
         "modem_7": Remembered(
             "example.com/modem",
@@ -55,8 +66,9 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
                 unit=known.device.unit,
                 port=known.device.port,
                 hub=known.device.hub,
+                spots=known.device.spots,
             ),
-            # Its grace begins anew.
+            # Its grace time starts again.
             absent_since=None,
         )
         for id_, known in MEMORY.devices.items()
@@ -125,15 +137,15 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             '{"version": 1, "ties": [], "devices": {}}',
             "AttributeError(\"'list' object has no attribute 'items'\")",
         ),
-        ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is no text')"),
+        ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is not a string')"),
         ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": -1}}',
-            "TypeError('-1 is no number from 0 to 10000')",
+            "TypeError('-1 is not a number from 0 to 10000')",
         ),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 30000000}}',
-            "TypeError('30000000 is no number from 0 to 10000')",
+            "TypeError('30000000 is not a number from 0 to 10000')",
         ),
         ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
     ],
@@ -143,24 +155,21 @@ def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why
     Path(state.path).write_text(text)
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
-    assert broken.value.hint == f"the daemon keeps it as '{state.path}.broken' and begins anew"
+    assert str(broken.value) == f"'{state.path}' is broken: {why}"
+    assert broken.value.hint == KEPT_ASIDE.format(state.path)
     assert Path(state.path).read_text() == text, "looking at it moved it"
     state.save(Memory())
     assert Path(f"{state.path}.broken").read_text() == text
     assert StateFile(str(tmp_path)).load() == Memory()
 
 
-def test_the_file_of_a_later_version_is_no_broken_one_and_kept_aside_all_the_same(tmp_path: Path) -> None:
+def test_the_file_of_a_later_version_is_kept_aside_too(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text('{"version": 2}')
     with pytest.raises(GenericdpError) as other:
         state.load()
-    assert str(other.value) == (
-        f"nothing is remembered, '{state.path}' is of another genericdp: "
-        "it has the format 2, this one reads 1"
-    )
-    assert other.value.hint == f"the daemon keeps it as '{state.path}.broken' and begins anew"
+    assert str(other.value) == (f"'{state.path}' has format 2; this version of genericdp reads format 1")
+    assert other.value.hint == KEPT_ASIDE.format(state.path)
 
 
 GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["u"]}
@@ -169,28 +178,36 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"numa": "0"}, "TypeError(\"'0' is no number from 0 to 10000\")"),
-        ({"numa": 10**30}, f"TypeError('{10**30} is no number from 0 to 10000')"),
-        ({"links": ["../etc/passwd"]}, "ValueError(\"'../etc/passwd' is no link name\")"),
-        ({"links": [".."]}, "ValueError(\"'..' is no link name\")"),
-        ({"links": [".new"]}, "ValueError(\"'.new' is no link name\")"),
-        ({"links": [""]}, "ValueError(\"'' is no link name\")"),
-        ({"links": ["a\0b"]}, "ValueError(\"'a\\\\x00b' is no name\")"),
-        ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is no name\")"),
-        ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is no link name\")"),
-        ({"links": [7]}, "TypeError('7 is no text')"),
-        ({"resource": None}, "TypeError('None is no text')"),
-        ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is no name\")"),
+        ({"numa": "0"}, "TypeError(\"'0' is not a number from 0 to 10000\")"),
+        ({"numa": 10**30}, f"TypeError('{10**30} is not a number from 0 to 10000')"),
+        ({"links": ["../etc/passwd"]}, "ValueError(\"'../etc/passwd' is not a link name\")"),
+        ({"links": [".."]}, "ValueError(\"'..' is not a link name\")"),
+        ({"links": [".new"]}, "ValueError(\"'.new' is not a link name\")"),
+        ({"links": [""]}, "ValueError(\"'' is not a link name\")"),
+        ({"links": ["a\0b"]}, "ValueError(\"'a\\\\x00b' is not a name\")"),
+        ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is not a name\")"),
+        ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is not a link name\")"),
+        ({"links": [7]}, "TypeError('7 is not a string')"),
+        ({"spots": [["p", "s", 7]]}, "TypeError('7 is not a string')"),
+        ({"spots": [7]}, "TypeError(\"'int' object is not iterable\")"),
+        ({"resource": None}, "TypeError('None is not a string')"),
+        ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is not a name\")"),
     ],
 )
-def test_an_entry_that_cannot_be_ours_is_not_believed(
+def test_an_entry_that_genericdp_cannot_have_written_is_refused(
     tmp_path: Path, wrong: dict[str, object], why: str
 ) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {"a": {**GOOD, **wrong}}}))
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"nothing is remembered, '{state.path}' is broken: {why}"
+    assert str(broken.value) == f"'{state.path}' is broken: {why}"
+
+
+def test_a_file_from_before_spots_were_saved_is_read(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {"a": GOOD}}))
+    assert state.load().devices["a"].device.spots == ()
 
 
 def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
@@ -209,12 +226,12 @@ def test_a_file_that_is_nested_without_end_is_broken_too(tmp_path: Path) -> None
         state.load()
 
 
-def test_a_fifo_does_not_keep_us_waiting(tmp_path: Path) -> None:
+def test_a_fifo_does_not_block(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     os.mkfifo(state.path)
     with pytest.raises(GenericdpError) as unreadable:
         state.load()
-    assert str(unreadable.value) == f"cannot read '{state.path}': it is no regular file"
+    assert str(unreadable.value) == f"cannot read '{state.path}': it is not a regular file"
     state.save(MEMORY)
     assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
 
@@ -229,7 +246,7 @@ def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -
     assert os.listdir(tmp_path) == ["memory.json"]
 
 
-def test_what_cannot_be_read_is_no_broken_file(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_reported_as_broken(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     os.mkdir(state.path)
     with pytest.raises(GenericdpError) as unreadable:
@@ -257,7 +274,7 @@ def test_whatever_a_device_is_called_can_be_saved(tmp_path: Path) -> None:
     assert StateFile(str(tmp_path)).load() == memory
 
 
-def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None:
+def test_a_file_without_withdrawn_ids_is_read(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": "p"}, "devices": {"a": GOOD}}))
     loaded = state.load()
@@ -267,7 +284,7 @@ def test_a_file_of_before_ids_could_be_withdrawn_is_read(tmp_path: Path) -> None
 
 
 def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fsync(2): the file's own says nothing about its entry in the directory."""
+    """fsync(2): the fsync of a file says nothing about its entry in the directory."""
     synced: list[int] = []
     really = os.fsync
 

@@ -10,12 +10,14 @@ import grpc
 import grpc.aio
 import pytest
 
+from genericdp.core.allocate import Allocation, DeviceSpec, MountSpec
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
+from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset, answer_of
+from tests.scenes.answering import a_grpc_server
 
 NAME = "example.com/ftdi"
 
@@ -36,13 +38,12 @@ def an_offer(*devices: Device, resource: Resource | None = None) -> Offer:
 
 @asynccontextmanager
 async def served(plugin: Plugin, directory: Path) -> AsyncIterator[api.DevicePluginStub]:
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers((api.device_plugin_handler(plugin),))
-    server.add_insecure_port(f"unix:{directory}/p.sock")
-    await server.start()
-    async with grpc.aio.insecure_channel(f"unix:{directory}/p.sock") as channel:
+    path = directory / "p.sock"
+    async with (
+        a_grpc_server(path, api.device_plugin_handler(plugin)),
+        grpc.aio.insecure_channel(f"unix:{path}") as channel,
+    ):
         yield api.DevicePluginStub(channel)
-    await server.stop(grace=None)
 
 
 async def no_reset(bus: int, device: int) -> None:
@@ -172,6 +173,22 @@ async def test_allocate_answers_with_the_link_as_host_path(short_dir: Path) -> N
         )
         assert await stub.Allocate(ask_for("ftdi_A")) == answer
         assert allocated == [Allocated(NAME, ("ftdi_A",))] * 2
+
+
+def test_every_field_of_an_answer_is_filled_from_an_allocation() -> None:
+    answer = answer_of(
+        Allocation(
+            devices=(DeviceSpec("/dev/a", "/dev/genericdp/a", "rw"),),
+            mounts=(MountSpec("/cal", "/srv/cal", read_only=True),),
+            envs={"A": "a"},
+            annotations={"note": "b"},
+            cdi_devices=("vendor.example/x=all",),
+        )
+    )
+    messages = (answer, answer.devices[0], answer.mounts[0], answer.cdi_devices[0])
+    for message in messages:
+        filled = {field.name for field, _ in message.ListFields()}
+        assert filled == {field.name for field in message.DESCRIPTOR.fields}
 
 
 async def test_an_unknown_id_is_an_error_that_names_it(short_dir: Path) -> None:

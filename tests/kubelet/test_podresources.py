@@ -1,8 +1,6 @@
 """Who holds what: asked of a kubelet that is late, old, busy, silent or very full."""
 
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc.aio
@@ -12,11 +10,10 @@ from genericdp.core.status.holder import Holder
 from genericdp.kubelet import podresources
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
+from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
-
-FTDI = "example.com/ftdi"
-RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene
 
 
 class Lister:
@@ -38,44 +35,27 @@ class Lister:
         raise NotImplementedError
 
 
-@asynccontextmanager
-async def a_server(path: Path, *handlers: grpc.GenericRpcHandler) -> AsyncIterator[None]:
-    server = grpc.aio.server()
-    server.add_generic_rpc_handlers(handlers)
-    server.add_insecure_port(f"unix:{path}")
-    await server.start()
-    try:
-        yield
-    finally:
-        await server.stop(grace=None)
-
-
 async def test_a_held_device_is_told_with_pod_and_container(short_dir: Path) -> None:
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with (
-            Kubelet(short_dir) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir)),
-        ):
-            await until_allocatable(kubelet, FTDI, 1)
-            path = str(kubelet.pod_resources_socket)
-            assert await podresources.ask(path) == {}
-            pod = await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})], namespace="lab"))
-            assert await podresources.ask(path) == {(FTDI, "ftdi_A50285BI"): (Holder("lab", "app", "main"),)}
-            kubelet.finish(pod)
-            assert await podresources.ask(path) == {}
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        path = str(scene.kubelet.pod_resources_socket)
+        assert await podresources.ask(path) == {}
+        pod = await scene.kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})], namespace="lab"))
+        assert await podresources.ask(path) == {(FTDI, "ftdi_A50285BI"): (Holder("lab", "app", "main"),)}
+        scene.kubelet.finish(pod)
+        assert await podresources.ask(path) == {}
 
 
 async def test_a_socket_that_is_not_there_says_nothing_and_one_that_comes_late_does(short_dir: Path) -> None:
     path = short_dir / "kubelet.sock"
     assert await podresources.ask(str(path)) is None
     handler = api.pod_resources_lister_handler(Lister(api.ListPodResourcesResponse()))  # type: ignore[arg-type]
-    async with a_server(path, handler):
+    async with a_grpc_server(path, handler):
         assert await podresources.ask(str(path)) == {}
 
 
 async def test_a_kubelet_without_the_api_says_nothing(short_dir: Path) -> None:
-    async with a_server(short_dir / "kubelet.sock"):
+    async with a_grpc_server(short_dir / "kubelet.sock"):
         assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
 
 
@@ -124,7 +104,7 @@ async def test_an_answer_of_a_very_full_node_is_read(short_dir: Path) -> None:
     assert len(answer.SerializeToString()) > 4 << 20
 
     handler = api.pod_resources_lister_handler(Lister(answer))  # type: ignore[arg-type]
-    async with a_server(short_dir / "kubelet.sock", handler):
+    async with a_grpc_server(short_dir / "kubelet.sock", handler):
         told = await podresources.ask(str(short_dir / "kubelet.sock"))
         assert told is not None
         assert len(told) == 30_000

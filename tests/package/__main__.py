@@ -1,7 +1,7 @@
-"""`make test-package`: the Debian package on booted Debian systems, case by case, as a table with times.
+"""`make test-package`: tests the packages on booted Debian systems and prints a table with times.
 
-Needs root, systemd-nspawn and mmdebstrap (the Makefile sees to it) and, the first time, a Debian
-mirror. Arguments: numbers of releases; all that the mirror serves without any.
+Needs root, systemd-nspawn, mmdebstrap (the Makefile installs them) and, the first time, a Debian
+mirror. Arguments: numbers of releases; without any, all that the mirror serves.
 """
 
 import fcntl
@@ -20,24 +20,24 @@ from tests.udev.hotplug import reserve_console
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".cache/machines"
 
-#: Where the machine finds the checkout and what Debian has not.
+#: The folders in the machine for the checkout and for the wheels that Debian lacks.
 INSIDE = "/src"
 WHEELS = "/wheels"
 PYTHON_PATH = f"{INSIDE}:{INSIDE}/packaging/carried"
 
-#: Sections of the install page, and where their steps are typed.
+#: Sections of the install page, and the folders in which their steps are run.
 PACKAGE, PACKAGE_HOME = "Debian and Ubuntu", "/root"
 SOURCES, SOURCES_HOME = "From the sources", "/root/genericdp"
 
 
 def main(numbers: list[str]) -> int:
-    """Try the package on each release; the exit status says whether everything holds."""
+    """Test the packages on each release. Returns 0 if every case passes, else 1."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("another `make test-package` runs in this checkout", file=sys.stderr)
+            print("another `make test-package` is running in this checkout", file=sys.stderr)
             return 1
         return _try_all([release for release in image.RELEASES if not numbers or release.number in numbers])
 
@@ -49,7 +49,7 @@ def _try_all(releases: list[image.Release]) -> int:
     tried = failed = 0
     for release in releases:
         if not image.available(release, deb, CACHE):
-            print(f"{release}: not tried, {image.MIRROR} does not serve it")
+            print(f"{release}: not tested, {image.MIRROR} does not serve it")
             continue
         print(release, flush=True)
         for outcome in _outcomes(release, deb, next_deb):
@@ -57,12 +57,12 @@ def _try_all(releases: list[image.Release]) -> int:
             failed += bool(outcome.problem)
             _show(outcome)
     took = time.monotonic() - started
-    print(f"{tried} cases, {failed} failed, in {took:.0f} s" if tried else "nothing was tried")
+    print(f"{tried} cases, {failed} failed, in {took:.0f} s" if tried else "nothing was tested")
     return 1 if failed or not tried else 0
 
 
 def _outcomes(release: image.Release, deb: Path, next_deb: Path) -> Iterator[Outcome]:
-    """Every case on one release, as they come out."""
+    """The outcome of every case on one release, as soon as it is known."""
     archive = image.image(release, deb, CACHE)
     machine_tree = CACHE / f"machine-{release.number}"
     nspawn.remove(machine_tree)
@@ -84,7 +84,7 @@ def _outcomes(release: image.Release, deb: Path, next_deb: Path) -> Iterator[Out
 
 
 def _story(machine: nspawn.Machine, console: int) -> Iterator[Outcome]:
-    """From the first step of the install page to the last purge."""
+    """The package's life, from the first step of the install page to the last purge."""
     installed = _typed(machine, PACKAGE, PACKAGE_HOME)
     yield installed
     if installed.problem:
@@ -100,18 +100,18 @@ def _story(machine: nspawn.Machine, console: int) -> Iterator[Outcome]:
 
 
 def _typed(machine: nspawn.Machine, section: str, home: str) -> Outcome:
-    """The steps of a section of the install page, as they stand there."""
+    """Run the steps of a section of the install page exactly as documented."""
     started = time.monotonic()
     problem = ""
     for step in documented.steps(section):
-        # pip has no network either.
+        # The machine has no network for pip, either.
         environment = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": WHEELS}
         process = machine.start(["bash", "-c", f"cd {home}\n{step.command}"], environment=environment)
         output, _ = process.communicate()
         if process.returncode:
             problem = f"'{step.command}' ended with status {process.returncode}:\n{output}"
         elif not step.agrees(output):
-            problem = f"'{step.command}' printed\n{output}\nand the page says\n{step.prints}"
+            problem = f"'{step.command}' printed\n{output}\nbut the page shows\n{step.prints}"
         if problem:
             break
     case = f"docs/install.md, '{section}', step by step"
@@ -126,7 +126,7 @@ def _restarted(machine: nspawn.Machine) -> Outcome:
 
 
 def _part(machine: nspawn.Machine, part: str, console: int) -> Iterator[Outcome]:
-    """The cases of one part; what else the driver prints is a problem of its own."""
+    """The outcomes of one part; any other output of the driver is a failure, too."""
     environment = {"PYTHONPATH": PYTHON_PATH, "PYTHONDONTWRITEBYTECODE": "1", "GRPC_VERBOSITY": "NONE"}
     driver = machine.start(
         ["python3", "-m", "tests.package.driver", part, str(console)], environment=environment
@@ -141,7 +141,7 @@ def _part(machine: nspawn.Machine, part: str, console: int) -> Iterator[Outcome]
             noise.append(line)
     if driver.wait() or noise:
         yield Outcome(
-            f"the driver of '{part}' ends well", time.monotonic() - started, "".join(noise) or "it did not"
+            f"the driver of '{part}' succeeds", time.monotonic() - started, "".join(noise) or "it failed"
         )
 
 

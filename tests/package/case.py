@@ -1,4 +1,4 @@
-"""A case: a rule that the installed package keeps, tried on a booted machine."""
+"""A case: a rule of the installed package, tested on a booted machine."""
 
 import asyncio
 import time
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from tests.package.node import Node
 
-#: How long a case may take, in seconds; the longest waits for a watchdog, and takes five.
+#: How long a case may take, in seconds; the longest one waits five seconds for a watchdog.
 PATIENCE_S = 120.0
 
-#: `async def a_rule_in_words(node)`; its name is what the table says.
+#: `async def a_rule_in_words(node)`; the table of results shows its name.
 Case = Callable[[Node], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a case came out. `problem` is "" when it holds."""
+    """The result of a case. `problem` is "" if it passed."""
 
     case: str
     took_s: float
@@ -25,12 +25,12 @@ class Outcome:
 
 
 def name_of(case: Case) -> str:
-    """The rule in words."""
+    """The rule that a case tests, in words."""
     return str(getattr(case, "__name__", case)).replace("_", " ")
 
 
 async def tried(case: Case, node: Node, prepare: Sequence[Callable[[], Awaitable[None]]]) -> Outcome:
-    """Try one; whatever goes wrong is its problem."""
+    """Run a case. Every exception becomes its `problem`."""
     started = time.monotonic()
     problem = ""
     try:

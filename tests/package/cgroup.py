@@ -1,10 +1,10 @@
-"""A control group of its own for a machine: two machines in one would kill each other's processes.
+"""A separate control group for each machine: two machines in one would kill each other's processes.
 
 The rules of this file:
 
-* The host need not run systemd, so the groups are made by hand: in the hierarchies that systemd uses,
-  of version 1, of version 2, or both, below the group that we are in (cgroups(7)).
-* A group has the pid of its run in its name: other checkouts may have machines at the same time.
+* The host need not run systemd, so groups are made by hand in the hierarchies that systemd uses
+  (version 1, version 2 or both), below the group of this process (cgroups(7)).
+* A group has the pid of its run in its name, because other checkouts may run machines, too.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
 
-#: How long a killed process may take to be gone, in seconds.
+#: How long a killed process may take to end, in seconds.
 _DYING_S = 30.0
 
 
 def make(machine: str) -> list[Path]:
-    """Make the group, in each hierarchy. Whoever writes a pid into its `cgroup.procs` moves it there."""
+    """Make the group in each hierarchy. Writing a pid to its `cgroup.procs` moves a process there."""
     groups = [parent / f"{machine}-{os.getpid()}" for parent in _ours()]
     for group in groups:
         group.mkdir(exist_ok=True)
@@ -29,12 +29,12 @@ def make(machine: str) -> list[Path]:
 
 
 def init_of(group: Path) -> int:
-    """The pid, as seen from here, of the init of the machine that systemd-nspawn booted in a group."""
+    """The pid, on the host, of the init process of the machine that systemd-nspawn booted in a group."""
     return int((group / "payload/init.scope/cgroup.procs").read_text(encoding="ascii").split()[0])
 
 
 def remove(machine: str) -> None:
-    """Remove our group, and those of runs that were killed, with whatever still runs in them."""
+    """Remove this run's group and those of killed runs, with all processes in them."""
     for parent in _ours():
         for group in parent.glob(f"{machine}-*"):
             pid = group.name.rpartition("-")[2]
@@ -46,7 +46,7 @@ def remove(machine: str) -> None:
 
 
 def _kill(group: Path) -> None:
-    """Kill all processes of a group and wait until they are gone."""
+    """Kill all processes of a group and wait until they have ended."""
     for listed in group.rglob("cgroup.procs"):
         for pid in listed.read_text(encoding="ascii").split():
             with contextlib.suppress(ProcessLookupError):

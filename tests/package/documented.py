@@ -1,9 +1,9 @@
-"""The commands of docs/install.md, to be typed as they stand there.
+"""The commands of docs/install.md, to be run exactly as documented.
 
 The rules of this file:
 
-* In a console block, `# ` begins a command of root's; a here-document belongs to its command; what
-  follows is what it prints, where `…` stands for anything. Blocks that begin with `$ ` are for elsewhere.
+* In a console block, `# ` begins a command for root, and a here-document belongs to its command. The
+  lines after it are its output, where `…` stands for any text. Blocks that begin with `$ ` are ignored.
 """
 
 import re
@@ -18,19 +18,19 @@ _HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command and what the page says that it prints ("" when it says nothing)."""
+    """A command and its documented output ("" if the page shows none)."""
 
     command: str
     prints: str
 
     def agrees(self, output: str) -> bool:
-        """Whether it printed what the page says."""
+        """Whether the output is the documented one."""
         wanted = ".*".join(re.escape(part) for part in self.prints.split("…"))
         return not self.prints or re.fullmatch(wanted, output, re.DOTALL) is not None
 
 
 def steps(heading: str) -> list[Step]:
-    """What root types in a section."""
+    """The commands for root in a section."""
     page = PAGE.read_text(encoding="utf-8")
     _, _, section = page.partition(f"\n## {heading}\n")
     blocks = _BLOCK.findall(section.partition("\n## ")[0])

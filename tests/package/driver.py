@@ -1,7 +1,7 @@
-"""Tries cases inside the machine: `python3 -m tests.package.driver PART CONSOLE`.
+"""Runs cases inside the machine: `python3 -m tests.package.driver PART CONSOLE`.
 
-Prints one JSON line for each case, as it comes out. Runs on the distribution's Python, beside the
-package and not with it: the simulated kubelet is of the checkout.
+Prints one JSON line for each case as soon as it ends. It runs on the distribution's Python, but not on
+the installed package: the simulated kubelet comes from the checkout.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from tests.package.cases import asked, devices, failures, lifecycle, rulefiles, 
 from tests.package.node import KUBELET_ROOT, Node, make_device_nodes
 from tests.udev.hotplug import Console
 
-#: part -> its cases, and whether each of them begins with a service that runs
+#: part -> its cases, and whether each of them begins with a running service
 PARTS: Mapping[str, tuple[Sequence[Case], bool]] = {
-    # It is asked first: later, devices are absent that the others have pulled out.
+    # `asked` comes first: later cases unplug devices, which then stay listed as absent.
     "installed": (
         (*asked.CASES, *devices.CASES, *unit.CASES, *rulefiles.CASES, *failures.CASES, *lifecycle.UPGRADE),
         True,
@@ -30,7 +30,7 @@ PARTS: Mapping[str, tuple[Sequence[Case], bool]] = {
 
 
 async def main(part: str, console: Console) -> None:
-    """Try the cases of a part, one after the other; one that fails does not end it."""
+    """Run the cases of a part in turn; a failed one does not stop the others."""
     cases, running = PARTS[part]
     async with Kubelet(KUBELET_ROOT) as kubelet:
         node = Node(kubelet, console)

@@ -1,11 +1,11 @@
-"""Debian systems to make machines from: made once from the archive, kept below .cache.
+"""Images of Debian systems: made once from the archive, cached below .cache.
 
 The rules of this file:
 
-* An image holds what the installer puts on a small server, and not what genericdp needs: its
-  dependencies lie in apt's cache, for the machine has no network and `apt install` has to bring them.
-* What pip would bring for an installation from the sources lies beside it, for the same reason.
-* An image is an archive, because files in it belong to others than who owns the checkout.
+* An image contains a small server's packages, but not genericdp's dependencies. Those are in apt's
+  cache, because the machine has no network and `apt install` must find them.
+* The wheels that pip needs for an installation from the sources are beside it, for the same reason.
+* An image is an archive, because its files have other owners than the checkout.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 MIRROR = "http://deb.debian.org/debian"
 
-#: Beside apt and what is essential: what makes a machine, and what the cases look with.
+#: In addition to apt and essential packages: those of a bootable machine, and the cases' tools.
 PACKAGES = ("systemd-sysv", "dbus", "udev", "iproute2", "procps", "mount", "man-db", "rpm")
 
 
@@ -42,15 +42,15 @@ class Release:
 
 RELEASES = (Release("12", "bookworm", "3.11"), Release("13", "trixie", "3.13"))
 
-#: path -> content of the files that an image has besides.
+#: Further files of an image: path -> content.
 FILES = {
-    # Nobody is there to be asked; what they would answer is what Debian does by default.
+    # apt and dpkg must not ask; they take Debian's default answers.
     "etc/apt/apt.conf.d/50-unattended": (
         'APT::Get::Assume-Yes "true";\n'
         'Dpkg::Use-Pty "false";\n'
         'Dpkg::Options { "--force-confdef"; "--force-confold"; };\n'
     ),
-    # systemd-nspawn mounts /sys read-only, and udevd does not start where it is.
+    # systemd-nspawn mounts /sys read-only, where udevd does not start.
     "etc/systemd/system/writable-sys.service": (
         "[Unit]\n"
         "DefaultDependencies=no\n"
@@ -63,14 +63,14 @@ FILES = {
         "[Install]\n"
         "WantedBy=sysinit.target\n"
     ),
-    # The kernel is shared: only devices of these kinds are announced anew at the boot.
+    # The kernel is shared with the host: at boot only devices of these kinds are triggered.
     "etc/systemd/system/systemd-udev-trigger.service.d/few.conf": (
         "[Service]\n"
         "ExecStart=\n"
         "ExecStart=udevadm trigger --action=add"
         " --subsystem-match=mem --subsystem-match=misc --subsystem-match=vc --subsystem-match=macvtap\n"
     ),
-    # A container's /dev is no devtmpfs: what the kernel would make there, udevd makes.
+    # A container's /dev is not a devtmpfs, so udevd makes the nodes that the kernel would make.
     "etc/udev/rules.d/10-nodes.rules": (
         'SUBSYSTEM!="vc|macvtap|misc", GOTO="end"\n'
         'SUBSYSTEM=="misc", KERNEL!="fuse", GOTO="end"\n'
@@ -82,7 +82,7 @@ FILES = {
 
 
 def available(release: Release, deb: Path, cache: Path) -> bool:
-    """Whether there is an image, or the mirror has what it is made from."""
+    """Whether the image exists or the mirror serves the release."""
     if _place(release, deb, cache).exists():
         return True
     with contextlib.suppress(urllib.error.URLError):
@@ -92,7 +92,7 @@ def available(release: Release, deb: Path, cache: Path) -> bool:
 
 
 def image(release: Release, deb: Path, cache: Path) -> Path:
-    """The archive of a release, with what `deb` depends on in apt's cache. Raises CalledProcessError."""
+    """The image of a release, with the dependencies of `deb` in apt's cache. Raises CalledProcessError."""
     archive = _place(release, deb, cache)
     if archive.exists():
         return archive
@@ -103,21 +103,21 @@ def image(release: Release, deb: Path, cache: Path) -> Path:
     shutil.rmtree(work, ignore_errors=True)
     _write_files(work / "files")
     command = [
-        # Mounts that it makes go with it, however it ends.
+        # Its mounts disappear with it, however it ends.
         "unshare",
         "--mount",
         "mmdebstrap",
         "--quiet",
         "--variant=minbase",
-        # The lists stay: apt has to find what lies in its cache.
+        # The lists stay, so that apt finds the packages in its cache.
         "--skip=cleanup/apt",
         f"--include={','.join(PACKAGES)}",
         f"--customize-hook=copy-in {work}/files/etc /",
         '--customize-hook=chroot "$1" systemctl --quiet enable writable-sys.service',
-        # Neither the kernel's settings nor its modules are this machine's.
+        # The kernel's settings and modules are the host's.
         '--customize-hook=chroot "$1" systemctl --quiet mask systemd-sysctl.service kmod.service',
         f"--customize-hook=copy-in {deb} /root",
-        # As `apt install` will do it, with what is recommended.
+        # With recommended packages, as `apt install` will do it.
         (
             '--customize-hook=chroot "$1" apt-get -qq install --download-only '
             f"--option=APT::Install-Recommends=true /root/{deb.name} python3-venv"
@@ -133,7 +133,7 @@ def image(release: Release, deb: Path, cache: Path) -> Path:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            # Where it works; a killed one's is removed by the next.
+            # Its work folder; the next run removes one that a killed run left.
             env={**os.environ, "TMPDIR": str(work)},
             check=True,
         )
@@ -143,7 +143,7 @@ def image(release: Release, deb: Path, cache: Path) -> Path:
 
 
 def wheels(release: Release, cache: Path) -> Path:
-    """A folder with what the sources require, for the Python of a release. Raises CalledProcessError."""
+    """A folder with the wheels that the sources require on a release. Raises CalledProcessError."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     required = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
     key = hashlib.sha256(repr(required).encode()).hexdigest()[:12]
@@ -159,7 +159,7 @@ def wheels(release: Release, cache: Path) -> Path:
 
 
 def unpack(archive: Path, to: Path) -> None:
-    """A machine of its own."""
+    """Unpack an image into a new tree."""
     to.mkdir()
     subprocess.run(
         ["tar", "--extract", "--numeric-owner", f"--directory={to}", f"--file={archive}"], check=True
@@ -167,7 +167,7 @@ def unpack(archive: Path, to: Path) -> None:
 
 
 def _place(release: Release, deb: Path, cache: Path) -> Path:
-    """Where the image is; its name says everything that it is made from."""
+    """The path of the image, named after a hash of everything that it is made from."""
     depends = subprocess.run(
         ["dpkg-deb", "--field", str(deb), "Depends", "Recommends"], capture_output=True, check=True
     )

@@ -1,10 +1,10 @@
-"""The node that the package is installed on, as the cases see it: service, kubelet, files, devices.
+"""The node on which the package is installed: its service, kubelet, files and devices.
 
 Runs inside the machine, on the distribution's own Python and libraries.
 
 The rules of this file:
 
-* What can be waited for is waited for: the kubelet's side, a line of the journal, the end of systemctl.
+* Nothing sleeps: cases wait for the kubelet's state, a line of the journal, the end of systemctl.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ LINKS = Path("/dev/genericdp")
 STATE = Path("/var/lib/genericdp")
 DROP_INS = Path(f"/etc/systemd/system/{UNIT}.d")
 
-#: What docs/install.md installs: there from the first step on.
+#: FUSE comes from the steps of docs/install.md, the others from RULES.
 FUSE = "genericdp.io/fuse"
 SCREEN = "genericdp.io/screen"
 TAP = "genericdp.io/tap"
@@ -40,12 +40,12 @@ name = "tap"
 match = {{ SUBSYSTEM = "macvtap" }}
 """
 
-#: How long the service may take for anything, in seconds; it is milliseconds.
+#: The timeout for anything that the service normally does within milliseconds.
 PATIENCE_S = 20.0
 
 
 class Node:
-    """One machine with the package, a simulated kubelet, and a console that nobody else uses."""
+    """A machine with the package, a simulated kubelet, and a console reserved for this run."""
 
     def __init__(self, kubelet: Kubelet, console: Console) -> None:
         self.kubelet = kubelet
@@ -55,7 +55,7 @@ class Node:
     # Commands.
 
     async def run(self, *command: str, status: int = 0) -> str:
-        """Run a command to its end; returns what it prints. It must end with `status`."""
+        """Run a command; returns its output. AssertionError unless it ends with `status`."""
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
@@ -68,22 +68,22 @@ class Node:
         return text
 
     async def show(self, name: str) -> str:
-        """A property of the service, as `systemctl show` knows it."""
+        """A property of the service from `systemctl show`."""
         return (await self.run("systemctl", "show", "--value", f"--property={name}", UNIT)).strip()
 
     async def pid(self) -> int:
-        """The daemon's; 0 when it does not run."""
+        """The daemon's pid; 0 when it is not running."""
         return int(await self.show("MainPID"))
 
     # The journal.
 
     async def listen(self) -> None:
-        """What the service says from now on is heard by `said`."""
+        """From now on, `logged` finds lines of the journal."""
         output = await self.run("journalctl", "--quiet", "--lines=0", "--show-cursor")
         self._cursor = output.rpartition("-- cursor: ")[2].strip()
 
-    async def said(self, text: str, *, by: str = f"--unit={UNIT}", timeout_s: float = PATIENCE_S) -> str:
-        """The line with this text, as soon as it is said. Raises AssertionError when it is not."""
+    async def logged(self, text: str, *, by: str = f"--unit={UNIT}", timeout_s: float = PATIENCE_S) -> str:
+        """Wait for a line of the journal with this text; returns it. AssertionError if none comes."""
         process = await asyncio.create_subprocess_exec(
             "journalctl",
             "--follow",
@@ -106,32 +106,32 @@ class Node:
         finally:
             process.kill()
             await process.wait()
-        raise AssertionError(f"the journal does not say '{text}' but:\n" + "\n".join(lines))
+        raise AssertionError(f"the journal has no line with '{text}', only:\n" + "\n".join(lines))
 
     # The kubelet.
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Return as soon as it holds at the kubelet; asked after each change there."""
+    async def wait_until(self, condition: Callable[[], object]) -> None:
+        """Return once `condition()` is true, checked after each change of the kubelet."""
         await self.kubelet.wait_until(condition, timeout_s=PATIENCE_S)
 
     async def until_offered(self, resource: str, allocatable: int) -> None:
-        """Return as soon as so many devices of a resource can be allocated."""
-        await self.until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
+        """Return once `allocatable` devices of a resource are Healthy."""
+        await self.wait_until(lambda: self.kubelet.allocatable.get(resource) == allocatable)
 
     def registrations(self, resource: str) -> int:
-        """How often a resource was registered, and was told so."""
+        """The number of successful registrations of a resource."""
         return sum(
             attempt.resource == resource and attempt.answer == "" for attempt in self.kubelet.registrations
         )
 
     async def until_registered_again(self, resource: str, before: int) -> None:
-        """Return when there is a registration more than `before`, and it holds."""
-        await self.until(
+        """Return once there is a successful registration beyond `before`, with one open stream."""
+        await self.wait_until(
             lambda: self.registrations(resource) > before and self.kubelet.streams(resource) == 1
         )
 
     async def admit(self, resource: str) -> PodStatus:
-        """A pod with one container, `main`, that wants one of a resource, and has it."""
+        """Admit a pod with one container, `main`, and one device of a resource."""
         self.kubelet.tick()
         pod = await self.kubelet.admit(Pod("app", [Container("main", limits={resource: 1})]))
         assert pod.phase is Phase.RUNNING, f"{pod.phase} {pod.reason} {pod.message} {self.kubelet.describe()}"
@@ -140,32 +140,32 @@ class Node:
     # Files.
 
     def write_rules(self, name: str, text: str) -> None:
-        """A rule file, as an editor leaves it: by rename."""
+        """Write a rule file as an editor does: by rename."""
         draft = RULES_D / f".{name}.draft"
         draft.write_text(text)
         draft.chmod(0o644)
         draft.rename(RULES_D / name)
 
     def screen_rules(self) -> str:
-        """The rules that the cases begin with, beside those of docs/install.md."""
+        """The rules with which cases begin, in addition to those of docs/install.md."""
         return RULES.format(screen=self.console.node)
 
     async def write_drop_in(self, name: str, text: str) -> None:
-        """What an administrator adds to the unit; in force after a restart, which this is."""
+        """Add a drop-in to the unit and restart the service, which puts it in force."""
         DROP_INS.mkdir(exist_ok=True)
         (DROP_INS / name).write_text(text)
         await self.run("systemctl", "daemon-reload")
         await self.run("systemctl", "restart", UNIT)
 
     def links(self) -> dict[str, str]:
-        """Our links: name -> target."""
+        """The stable links: name -> target."""
         with os.scandir(LINKS) as entries:
             return {entry.name: os.readlink(entry.path) for entry in entries if entry.is_symlink()}
 
     # Between the cases.
 
     async def begin(self) -> None:
-        """What every case may rely on: both run, the rules are those at the beginning, no pod is left."""
+        """Set up a case: service and kubelet are running, rules are the initial ones, there are no pods."""
         for pod in self.kubelet.pods:
             self.kubelet.delete(pod)
         if DROP_INS.exists():
@@ -181,7 +181,7 @@ class Node:
         if await self.show("ActiveState") != "active":
             await self.run("systemctl", "start", UNIT)
         wanted = {FUSE, SCREEN, TAP}
-        await self.until(
+        await self.wait_until(
             lambda: (
                 self.kubelet.allocatable.get(FUSE) == 100
                 and wanted <= self.kubelet.capacity.keys()
@@ -192,7 +192,7 @@ class Node:
 
 
 def make_device_nodes() -> None:
-    """The terminals behind the consoles, which a container's /dev does not have; no udev rule is asked."""
+    """Make the terminals behind the consoles, which a container's /dev lacks, without udev."""
     for number in range(64):
         path = f"/dev/tty{number}"
         if not os.path.exists(path):

@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* Nothing of a machine outlives its run: a killed run takes the machine along, and what another run
-  may have left is ended by the next one.
-* Commands enter by nsenter(1): neither machined nor a login is needed, inside or outside.
+* Nothing of a machine outlives its run: killing a run kills the machine, and the next run removes
+  what may be left.
+* Commands enter by nsenter(1), so neither machined nor a login is needed, inside or outside.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ from pathlib import Path
 
 from tests.package import cgroup
 
-#: How long a boot and a shutdown may take, in seconds. Here it is one second.
+#: How long a boot and a shutdown may take, in seconds; each usually takes one.
 BOOT_S = 90.0
 HALT_S = 30.0
 
 
 class MachineError(Exception):
-    """The machine does not do what any machine does."""
+    """The machine does not boot."""
 
 
 class Machine:
-    """A machine; it runs from `boot` to `halt`, as often as wanted."""
+    """A machine, which runs from `boot` to `halt`, any number of times."""
 
     def __init__(self, tree: Path, *, binds: Mapping[Path, str]) -> None:
         self.tree = tree
@@ -42,7 +42,7 @@ class Machine:
         self._init = 0
 
     def boot(self) -> None:
-        """Start it; returns when its service manager says that the boot is done. Raises MachineError."""
+        """Start it; returns once its service manager reports the end of the boot. Raises MachineError."""
         with _notify_socket() as (manager, address), self.console.open("ab") as console:
             groups = cgroup.make(self._name)
             command = [
@@ -50,7 +50,7 @@ class Machine:
                 "-c",
                 'for group in $0; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$@"',
                 " ".join(map(str, groups)),
-                # If we are killed, unshare is; then the first process of its namespace; then all in it.
+                # If this process is killed, so is unshare, and with it its whole pid namespace.
                 "setpriv",
                 "--pdeathsig=KILL",
                 "unshare",
@@ -63,7 +63,7 @@ class Machine:
                 "--boot",
                 f"--directory={self.tree}",
                 f"--machine={self._name}",
-                # There may be no systemd outside.
+                # The host may not run systemd.
                 "--register=no",
                 "--keep-unit",
                 # Real devices, mounts and a udevd: a machine, not a sandbox.
@@ -81,7 +81,7 @@ class Machine:
                 stdout=console,
                 stderr=console,
                 env={**os.environ, "NOTIFY_SOCKET": address},
-                # Ctrl-C is ours to hear: we shut it down.
+                # Ctrl-C goes to this process only, which then shuts the machine down.
                 start_new_session=True,
             )
             try:
@@ -100,11 +100,11 @@ class Machine:
                     return
         finally:
             os.close(ended)
-        said = self.console.read_text(errors="replace")[-2000:]
-        raise MachineError(f"the machine does not boot; the end of {self.console}:\n{said}")
+        output = self.console.read_text(errors="replace")[-2000:]
+        raise MachineError(f"the machine does not boot; the end of {self.console}:\n{output}")
 
     def halt(self) -> None:
-        """Shut it down in good order, or else end it. Nothing when it does not run."""
+        """Shut it down, or kill it if that takes too long. Does nothing if it is not running."""
         if self._nspawn is None:
             return
         if self._init:
@@ -121,7 +121,7 @@ class Machine:
     def start(
         self, command: Sequence[str], *, environment: Mapping[str, str] | None = None
     ) -> subprocess.Popen[str]:
-        """Begin a command inside, as root, with both outputs in one pipe."""
+        """Start a command inside, as root, with stdout and stderr in one pipe."""
         clean = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": "/root",
@@ -142,7 +142,7 @@ class Machine:
 
 
 def remove(tree: Path) -> None:
-    """Remove the tree of a machine that is halted, or that a killed run has left."""
+    """Remove the tree of a machine that was halted or left behind by a killed run."""
     cgroup.remove(_name(tree))
     if tree.exists():
         shutil.rmtree(tree)
@@ -153,13 +153,13 @@ def _name(tree: Path) -> str:
 
 
 def _readable(*files: int, until: float) -> list[int]:
-    """Which of the files can be read, as soon as one can, or none when that is not until a time."""
+    """The files that can be read, as soon as there is one; empty after `until`."""
     return select.select(files, [], [], max(0.0, until - time.monotonic()))[0]
 
 
 @contextlib.contextmanager
 def _notify_socket() -> Iterator[tuple[socket.socket, str]]:
-    """What systemd-nspawn tells the leader's pid and the end of the boot, see its --notify-ready."""
+    """The socket on which systemd-nspawn reports the end of the boot (--notify-ready), and its path."""
     with tempfile.TemporaryDirectory(prefix="gdp-", dir="/tmp") as directory:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
             manager.bind(f"{directory}/notify")

@@ -1,4 +1,4 @@
-"""The next version of the package, made from the same tree: what an upgrade is tried with."""
+"""The next version of the package, made from the same tree, to test an upgrade."""
 
 import subprocess
 import sys
@@ -6,22 +6,22 @@ from pathlib import Path
 
 from genericdp import VERSION
 
-#: Higher than what is installed, and lower than whatever is released next.
+#: Higher than the installed version, lower than any later release.
 NEXT = f"{VERSION}.post1"
 
-#: Where the two differ besides: a default that the new version comments otherwise.
+#: The other difference: a comment in the new version's default settings.
 SETTINGS_LINE = "# After an upgrade, this is new.\n"
 
 
 def build(checkout: Path, work: Path) -> Path:
-    """Make the tree the next version and build its package as any other. Exits when it cannot be built."""
+    """Build the package of the next version from a copy of the tree. Exits if that fails."""
     subprocess.run(["rm", "-rf", str(work)], check=True)
     subprocess.run([f"{checkout}/.ci/tree", str(work)], check=True)
     _replace(work / "genericdp/__init__.py", f'"{VERSION}"', f'"{NEXT}"')
     _replace(work / "packaging/debian/changelog", f"({VERSION}-", f"({NEXT}-")
     settings = work / "packaging/genericdp.toml"
     settings.write_text(SETTINGS_LINE + settings.read_text())
-    # What it says is only of interest when it fails, and then it is seen.
+    # Its output is shown only if it fails.
     made = subprocess.run(
         [f"{work}/.ci/deb"],
         cwd=work,
@@ -38,5 +38,5 @@ def build(checkout: Path, work: Path) -> Path:
 
 def _replace(file: Path, old: str, new: str) -> None:
     text = file.read_text()
-    assert old in text, f"{file} does not say {old}"
+    assert old in text, f"{file} does not contain {old}"
     file.write_text(text.replace(old, new, 1))

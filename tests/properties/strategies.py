@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.resource import Resource
 from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, resources_of
 

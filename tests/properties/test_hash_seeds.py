@@ -9,8 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SAY_EVERYTHING = """
 from genericdp.core.allocate import allocate
-from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.build import build
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.prefer import prefer
 from tests.properties.strategies import DOMAIN, RULES, Boot, Unit, booted
@@ -23,7 +22,7 @@ units = [
 ]
 for boot in (Boot(), Boot(3, 50, 9)):
     for rules in (RULES, RULES[::-1], RULES[5:]):
-        inventory = build(Claims(rules), booted(units, boot), DOMAIN)
+        inventory = Builder(rules, DOMAIN).build(booted(units, boot))
         inventory, memory = remember(inventory, Memory(), 0.0, None)
         print(inventory.ties, inventory.unsure, inventory.refusals, inventory.overlaps, inventory.links())
         for offer in inventory.offers.values():
@@ -34,7 +33,7 @@ for boot in (Boot(), Boot(3, 50, 9)):
 
 
 def test_another_hash_seed_changes_nothing() -> None:
-    said = {
+    answers = {
         subprocess.run(
             [sys.executable, "-c", SAY_EVERYTHING],
             cwd=ROOT,
@@ -45,5 +44,5 @@ def test_another_hash_seed_changes_nothing() -> None:
         ).stdout
         for seed in ("0", "1", "77")
     }
-    assert len(said) == 1
-    assert "tty_S-port-2-1" in said.pop()
+    assert len(answers) == 1
+    assert "tty_S-port-2-1" in answers.pop()

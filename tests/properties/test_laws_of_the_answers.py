@@ -8,8 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from genericdp.core.allocate import UnknownDeviceError, allocate
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.prefer import prefer
 from genericdp.core.rules.resource import Resource
@@ -20,7 +19,7 @@ Rules = tuple[Resource, ...]
 
 
 def offers(rules_: Rules, units: tuple[Unit, ...]) -> list[Offer]:
-    made = build(Claims(rules_), booted(units), DOMAIN).offers.values()
+    made = Builder(rules_, DOMAIN).build(booted(units)).offers.values()
     return [offer for offer in made if offer.devices]
 
 

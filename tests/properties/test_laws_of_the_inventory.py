@@ -6,9 +6,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.inventory.build import Inventory, build, diff
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.identity import ID_LIMIT
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.place import Spot, locate, sys_path_prefix
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import (
     DOMAIN,
@@ -26,16 +28,16 @@ Units = tuple[Unit, ...]
 
 
 def built(rules_: Rules, units: Units, boot: Boot | None = None) -> Inventory:
-    return build(Claims(rules_), booted(units, boot or Boot()), DOMAIN)
+    return Builder(rules_, DOMAIN).build(booted(units, boot or Boot()))
 
 
 @given(rules, machines(), st.randoms(use_true_random=False))
 def test_the_order_of_enumeration_does_not_matter(rules_: Rules, units: Units, chance: random.Random) -> None:
     devices = booted(units)
-    expected = build(Claims(rules_), devices, DOMAIN)
+    expected = Builder(rules_, DOMAIN).build(devices)
     order = list(devices)
     chance.shuffle(order)
-    assert build(Claims(rules_), {path: devices[path] for path in order}, DOMAIN) == expected
+    assert Builder(rules_, DOMAIN).build({path: devices[path] for path in order}) == expected
 
 
 @given(rules, machines())
@@ -51,9 +53,9 @@ def test_a_device_node_is_offered_at_most_once(rules_: Rules, units: Units) -> N
 
 @given(rules, machines())
 def test_every_claimed_node_is_offered_or_refused(rules_: Rules, units: Units) -> None:
-    claims, devices = Claims(rules_), booted(units)
-    inventory = build(claims, devices, DOMAIN)
-    claimed = {device.device_node for device in devices.values() if claims.on(device)}
+    builder, devices = Builder(rules_, DOMAIN), booted(units)
+    inventory = builder.build(devices)
+    claimed = {device.device_node for device in devices.values() if builder.claims.on(device)}
     offered = {
         node.path for offer in inventory.offers.values() for device in offer.devices for node in device.nodes
     }
@@ -75,8 +77,8 @@ def test_ids_depend_on_nothing_that_another_boot_changes(
     rules_: Rules, units: Units, one: Boot, other: Boot
 ) -> None:
     first, second = booted(units, one), booted(units, other)
-    assert physical_ids(build(Claims(rules_), first, DOMAIN), first) == physical_ids(
-        build(Claims(rules_), second, DOMAIN), second
+    assert physical_ids(Builder(rules_, DOMAIN).build(first), first) == physical_ids(
+        Builder(rules_, DOMAIN).build(second), second
     )
 
 
@@ -86,7 +88,7 @@ def test_a_link_is_of_the_same_node_after_another_boot(
 ) -> None:
     def links(boot: Boot) -> dict[str, str]:
         devices = booted(units, boot)
-        inventory = build(Claims(rules_), devices, DOMAIN)
+        inventory = Builder(rules_, DOMAIN).build(devices)
         return {
             node.link: devices[node.sys_path].properties["PHYSICAL"]
             for offer in inventory.offers.values()
@@ -110,22 +112,44 @@ def test_no_two_nodes_have_one_link_and_none_leads_out_of_the_directory(rules_: 
     assert set(inventory.links()) == set(links)
 
 
+@given(machines(), boots)
+def test_two_device_nodes_never_have_the_same_spot(units: Units, boot: Boot) -> None:
+    nodes = [device for device in booted(units, boot).values() if device.device_node is not None]
+    assert len({locate(node).spot for node in nodes}) == len(nodes)
+
+
+@given(machines(), boots, boots)
+def test_another_boot_changes_neither_spots_nor_where_to_look_for_them(
+    units: Units, one: Boot, other: Boot
+) -> None:
+    def spots(boot: Boot) -> dict[str, Spot]:
+        nodes = [device for device in booted(units, boot).values() if device.device_node is not None]
+        return {node.properties["PHYSICAL"]: locate(node).spot for node in nodes}
+
+    first = spots(one)
+    assert spots(other) == first
+    for device in booted(units, other).values():
+        if device.device_node is not None:
+            port = first[device.properties["PHYSICAL"]].port
+            assert device.sys_path.startswith(sys_path_prefix(port))
+
+
 @given(rules, machines(), st.data())
 def test_what_is_kept_between_two_rebuilds_never_shows(
     rules_: Rules, units: Units, data: st.DataObject
 ) -> None:
-    claims = Claims(rules_)
+    builder = Builder(rules_, DOMAIN)
     ties: dict[str, str] = {}
     devices = booted(units)
     for _ in range(4):
-        # Some leave, some come back, as the same snapshots; now and then, the machine boots.
+        # Some leave, some come back as the same snapshots, and sometimes the machine boots.
         if data.draw(st.booleans()):
             present = {path: devices[path] for path in data.draw(st.permutations(sorted(devices)))}
         else:
             gone = data.draw(st.sets(st.sampled_from(sorted(devices)))) if devices else set()
             present = {path: device for path, device in devices.items() if path not in gone}
-        inventory = build(claims, present, DOMAIN, ties=ties)
-        assert inventory == build(Claims(rules_), present, DOMAIN, ties=ties)
+        inventory = builder.build(present, ties=ties)
+        assert inventory == Builder(rules_, DOMAIN).build(present, ties=ties)
         ties = dict(inventory.ties)
         if data.draw(st.booleans()):
             devices = booted(units, data.draw(boots))

@@ -1,14 +1,17 @@
 """Laws of what is remembered, over any history of plugging, unplugging, rebooting and forgetting."""
 
+import tempfile
 from dataclasses import dataclass
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.inventory.build import Inventory, build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, next_forgetting, remember
+from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
+from genericdp.files.state import StateFile
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, boots, machines, physical_ids, rules
 
 Rules = tuple[Resource, ...]
@@ -47,10 +50,8 @@ class Node:
     def live(self, moment: Moment) -> tuple[Inventory, Inventory, frozenset[str] | None]:
         """Built, remembered, held."""
         self.now += moment.later_s
-        built = build(
-            Claims(self.rules),
+        built = Builder(self.rules, DOMAIN).build(
             booted(moment.units, moment.boot),
-            DOMAIN,
             ties=self.memory.ties,
             known_ports=self.memory.known_ports,
         )
@@ -117,7 +118,9 @@ def test_a_link_stays_as_long_as_its_device_and_points_at_a_node_only_when_that_
 
 
 @given(rules, st.lists(moments, min_size=2, max_size=8))
-def test_who_stays_keeps_its_id_whoever_comes_and_goes(rules_: Rules, history: list[Moment]) -> None:
+def test_a_device_that_stays_keeps_its_id_while_others_come_and_go(
+    rules_: Rules, history: list[Moment]
+) -> None:
     """Twins above all: nobody's arrival or departure changes, merges or swaps the ids of others."""
     node = Node(rules_, Memory())
     last: dict[tuple[str, str], str] = {}
@@ -170,8 +173,31 @@ def test_a_resource_that_leaves_the_rules_and_comes_back_finds_its_devices(
         if known.resource not in names
         for link in known.device.links
     }
-    assert set(inventory.withdrawn) == links
+    assert set(inventory.orphaned_links) == links
     node.rules = rules_
     _, inventory, _ = node.live(nothing)
     assert listed(inventory).keys() >= before.devices.keys()
     assert UNPLUG_GRACE_S > 2.0
+
+
+def health_of(inventory: Inventory) -> dict[str, tuple[str, str]]:
+    return {
+        device.id: (device.health, device.reason)
+        for offer in inventory.offers.values()
+        for device in offer.devices
+    }
+
+
+@given(st.lists(st.tuples(rules, moments), min_size=1, max_size=5))
+def test_the_saved_memory_shows_what_the_daemon_sees(history: list[tuple[Rules, Moment]]) -> None:
+    """`list` beside the daemon: the same ids, the same health, the same reasons, the same links."""
+    memory, now = Memory(), 0.0
+    with tempfile.TemporaryDirectory() as directory:
+        for rules_, moment in history:
+            now += moment.later_s
+            devices = booted(moment.units, moment.boot)
+            inventory, memory = take_inventory(Builder(rules_, DOMAIN), devices, memory, now)
+            StateFile(directory).save(memory)
+            read, _ = take_inventory(Builder(rules_, DOMAIN), devices, StateFile(directory).load(), 7.0)
+            assert health_of(read) == health_of(inventory)
+            assert read.links() == inventory.links()

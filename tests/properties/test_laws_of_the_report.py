@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.inventory.build import Inventory, build, diff
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.changes import diff
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.rules.resource import Resource
 from genericdp.core.status.events import of_list, of_step, of_uevent
@@ -28,8 +29,8 @@ names = st.text(alphabet="abc-.", min_size=1, max_size=8)
 
 def inventories(rules_: Rules, before: Units, after: Units) -> tuple[Inventory, Inventory]:
     """Two that follow each other: what is absent in the second one is still listed."""
-    first, memory = remember(build(Claims(rules_), booted(before), DOMAIN), Memory(), 0.0, None)
-    built = build(Claims(rules_), booted(after), DOMAIN, ties=memory.ties, known_ports=memory.known_ports)
+    first, memory = remember(Builder(rules_, DOMAIN).build(booted(before)), Memory(), 0.0, None)
+    built = Builder(rules_, DOMAIN).build(booted(after), ties=memory.ties, known_ports=memory.known_ports)
     second, _ = remember(built, memory, 1.0, None)
     return first, second
 

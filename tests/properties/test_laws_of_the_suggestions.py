@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.rules.resource import Resource, why_not_a_resource_name
+from genericdp.core.rules.name import why_not_a_resource_name
+from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, suggest
 from genericdp.errors import GenericdpError
@@ -57,7 +58,7 @@ def test_a_starter_file_offers_whatever_it_does_not_leave_out_and_no_rule_took(
     devices = talking(booted(units, boot), words)
     present, claims = Present(devices, DOMAIN), Claims(resources)
 
-    started = starter(present, claims)
+    started = starter(present, resources, claims)
 
     offers = offers_of(started.text, devices)
     offered = {node.path for offer in offers for device in offer.devices for node in device.nodes}

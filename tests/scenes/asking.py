@@ -1,7 +1,7 @@
 """Clients of our sockets, as tests play them: connected for the length of a block."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,9 +42,3 @@ async def answer_to(address: Path | tuple[str, int], question: bytes) -> bytes:
     async with connected(address) as client:
         client.writer.write(question)
         return await client.rest()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Return once it holds; the test's watchdog ends it if it never does."""
-    while not condition():  # noqa: ASYNC110  (what is waited for has no event)
-        await asyncio.sleep(0)

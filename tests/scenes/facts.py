@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.inventory.build import Inventory, diff
+from genericdp.core.inventory.changes import diff
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import History
 from genericdp.core.status.report import Facts, Standing

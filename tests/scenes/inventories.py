@@ -1,9 +1,9 @@
 """Inventories, from the text of a rule file and some udev devices: what the tests of the core ask about."""
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory, build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import Ties
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from tests.scenes.builders import by_sys_path, resources_of
 
@@ -14,8 +14,8 @@ def inventory_of(
     rules: str, *devices: UdevDevice, ties: Ties | None = None, known_ports: Ties | None = None
 ) -> Inventory:
     """The inventory of these rules on these devices and all their parents."""
-    claims = Claims(resources_of(rules, domain=DOMAIN))
-    return build(claims, by_sys_path(*devices), DOMAIN, ties=ties, known_ports=known_ports)
+    builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
+    return builder.build(by_sys_path(*devices), ties=ties, known_ports=known_ports)
 
 
 def devices_of(inventory: Inventory) -> list[Device]:

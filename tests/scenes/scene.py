@@ -1,4 +1,4 @@
-"""A scene of one node: rules, a machine, the daemon, a kubelet; and what a test asks about it.
+"""A scene of one node: rules, plugged devices, the daemon, a kubelet; and what a test asks about it.
 
 The rules of this file:
 
@@ -8,10 +8,11 @@ The rules of this file:
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,15 +32,9 @@ from genericdp.simulator import (
     PodStatus,
     Runtime,
 )
-from tests.scenes.machine import SHORT_PAUSES, FixedRules, Machine, a_daemon, a_machine, settings_below
-
-FTDI = "example.com/ftdi"
-SERIAL_PORTS = """
-[[resource]]
-name = "ftdi"
-match = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }
-container_path = "/dev/serial{index}"
-"""
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.service import FixedRules, Service, settings_below
+from tests.scenes.udev import FakeUdev, a_fake_udev
 
 both_runtimes = pytest.mark.parametrize("runtime", [CONTAINERD, CRIO], ids=["containerd", "cri-o"])
 both_generations = pytest.mark.parametrize("generation", list(Generation), ids=lambda each: each.name.lower())
@@ -47,68 +42,92 @@ both_generations = pytest.mark.parametrize("generation", list(Generation), ids=l
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is there. `rules.become(…)` and `daemon.reload()` are an operator's edit."""
+    """A node."""
 
-    machine: Machine
+    udev: FakeUdev
     kubelet: Kubelet
-    daemon: Daemon
+    service: Service
     rules: FixedRules
     settings: Settings
+
+    @property
+    def daemon(self) -> Daemon:
+        return self.service.daemon
+
+    def plug(self, *devices: UdevDevice) -> None:
+        """Put devices in."""
+        self.udev.plug(*devices)
+
+    def unplug(self, *devices: UdevDevice) -> None:
+        """Pull devices out."""
+        self.udev.unplug(*devices)
+
+    def edit_rules(self, text: str) -> None:
+        """An operator saves the rule file."""
+        self.rules.become(text)
+        self.daemon.reload()
 
     async def admit(self, count: int = 1, resource: str = FTDI, name: str = "app") -> PodStatus:
         """A pod of one container, `main`, that asks for devices."""
         return await self.kubelet.admit(Pod(name, [Container("main", limits={resource: count})]))
 
-    async def until(self, resource: str, *, capacity: int | None = None, allocatable: int) -> None:
-        """Return once the API server has been told so."""
-        await until_told(self.kubelet, resource, capacity=capacity, allocatable=allocatable)
+    async def until_allocatable(
+        self, count: int, resource: str = FTDI, *, capacity: int | None = None
+    ) -> None:
+        await until_allocatable(self.kubelet, count, resource, capacity=capacity)
 
 
-@asynccontextmanager
-async def a_scene(
-    root: Path,
-    *devices: UdevDevice,
-    rules: str = SERIAL_PORTS,
-    generation: Generation = Generation.LEGACY,
-    runtime: Runtime = CONTAINERD,
-    clock: Clock | None = None,
-    coalesce_s: float = 0.0,
-    seed: int = 0,
-    usb_reset: Callable[[Machine, int, int], None] | None = None,
-) -> AsyncIterator[Scene]:
-    """A node on which everything runs and these devices are plugged."""
-    fixed, settings = FixedRules(rules), settings_below(root, coalesce_s=coalesce_s)
-    with a_machine() as machine:
-        machine.plug(*devices)
-        reset = usb.reset if usb_reset is None else partial(usb_reset, machine)
-        async with (
-            Kubelet(root, generation=generation, runtime=runtime, clock=clock, seed=seed) as kubelet,
-            a_daemon(machine, fixed, settings, pauses=SHORT_PAUSES, usb_reset=reset) as daemon,
-        ):
-            yield Scene(machine, kubelet, daemon, fixed, settings)
-
-
-async def until_told(
-    kubelet: Kubelet, resource: str, *, allocatable: int, capacity: int | None = None
+async def until_allocatable(
+    kubelet: Kubelet, count: int, resource: str = FTDI, *, capacity: int | None = None
 ) -> None:
-    """Return once the API server has been told so, on the kubelet's next tick."""
+    """Return once the kubelet has so many devices and, on its next tick, has told the API server."""
 
     def is_so() -> bool:
-        return kubelet.allocatable.get(resource) == allocatable and (
+        return kubelet.allocatable.get(resource) == count and (
             capacity is None or kubelet.capacity.get(resource) == capacity
         )
 
     await kubelet.wait_until(is_so)
     kubelet.tick()
     now = kubelet.node_status.now
-    assert now.allocatable[resource] == allocatable
+    assert now.allocatable[resource] == count
     assert capacity is None or now.capacity[resource] == capacity
 
 
-async def until(predicate: Callable[[], bool]) -> None:
-    """Return once it is so; for what nobody is told."""
-    while not predicate():  # noqa: ASYNC110
-        await asyncio.sleep(0)
+@asynccontextmanager
+async def a_scene(
+    root: Path,
+    *devices: UdevDevice,
+    rules: str = FTDI_RULE,
+    settings: Settings | None = None,
+    kubelet_runs: bool = True,
+    daemon_runs: bool = True,
+    generation: Generation = Generation.LEGACY,
+    runtime: Runtime = CONTAINERD,
+    clock: Clock | None = None,
+    usb_reset: Callable[[FakeUdev, int, int], None] | None = None,
+    **daemon: Any,
+) -> AsyncIterator[Scene]:
+    """A node on which these devices are plugged. What does not run at first, the test starts.
+
+    clock      the kubelet's
+    usb_reset  resets the device of these BUSNUM and DEVNUM
+    daemon     what `Service` takes: `now`, `pauses`, …
+    """
+    fixed = FixedRules(rules)
+    settings = settings or settings_below(root)
+    kubelet = Kubelet(root, generation=generation, runtime=runtime, clock=clock)
+    async with AsyncExitStack() as stack:
+        udev = stack.enter_context(a_fake_udev())
+        reset = usb.reset if usb_reset is None else partial(usb_reset, udev)
+        service = Service(settings, fixed, udev, usb_reset=reset, **daemon)
+        udev.plug(*devices)
+        if kubelet_runs:
+            await stack.enter_async_context(kubelet)
+        stack.push_async_callback(service.stop)
+        if daemon_runs:
+            await service.start()
+        yield Scene(udev, kubelet, service, fixed, settings)
 
 
 def nodes_in(status: ContainerStatus) -> list[tuple[str, int, int]]:

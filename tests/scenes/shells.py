@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPLETIONS = ROOT / "completions"
+COMPLETIONS = ROOT / "generated" / "completions"
 
 #: How long a shell may take, in seconds: it starts genericdp at each question.
 PATIENCE_S = 30.0

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.reading.parse import parse_rules
 
@@ -15,7 +14,7 @@ def offers_of(text: str, devices: Mapping[str, UdevDevice]) -> tuple[Offer, ...]
     """What a rule file without a mistake offers of these devices, all of it and to nobody twice."""
     resources, problems = parse_rules("suggested.toml", text, DOMAIN)
     assert [problem.render() for problem in problems] == []
-    inventory = build(Claims(resources), devices, DOMAIN)
+    inventory = Builder(resources, DOMAIN).build(devices)
     assert inventory.refusals == ()
     assert inventory.overlaps == ()
     return tuple(inventory.offers.values())

@@ -1,4 +1,4 @@
-"""A minimal device plugin, written by hand against the API, that does whatever a test wants."""
+"""A minimal device plugin, written directly against the API, that does what a test tells it."""
 # ruff: noqa: N802, ARG002  # spelling and signatures are the API's
 
 import asyncio
@@ -29,7 +29,7 @@ def answer(**fields: Any) -> api.AllocateResponse:
 
 
 class SmallPlugin:
-    """One resource. `lists` are sent to each stream in order; `send` adds one for everybody."""
+    """A plugin for one resource. Each stream first gets `devices`; `send` sends a new list to all streams."""
 
     def __init__(self, *devices: str | api.Device, resource: str = RESOURCE, **options: bool) -> None:
         self.resource = resource
@@ -73,7 +73,7 @@ class SmallPlugin:
         version: str = api.VERSION,
         timeout_s: float = 15.0,
     ) -> None:
-        """Call Register. AioRpcError when it is refused."""
+        """Call Register. AioRpcError when the kubelet refuses."""
         request = api.RegisterRequest(version=version, endpoint=endpoint, resource_name=self.resource)
         async with grpc.aio.insecure_channel(
             f"unix:{kubelet.socket}", options=(("grpc.use_local_subchannel_pool", 1),)
@@ -81,14 +81,14 @@ class SmallPlugin:
             await api.RegistrationStub(channel).Register(request, timeout=timeout_s)
 
     async def join(self, kubelet: Kubelet, endpoint: str = "p.sock") -> "SmallPlugin":
-        """Serve, register, and wait until the kubelet has heard the first list."""
+        """Serve, register, and wait until the kubelet has received the first list."""
         await self.serve(kubelet.directory / endpoint)
         await self.register(kubelet, endpoint=endpoint)
         await kubelet.wait_until(lambda: kubelet.messages(self.resource) > 0)
         return self
 
     async def send(self, kubelet: Kubelet, *devices: str | api.Device) -> None:
-        """Send a list to every stream and wait until the kubelet has heard it."""
+        """Send a list to every stream and wait until the kubelet has received it."""
         self.devices = [device(one) if isinstance(one, str) else one for one in devices]
         heard = kubelet.messages(self.resource) + len(self.streams)
         for queue in self.streams:
@@ -161,14 +161,14 @@ class SmallPlugin:
         return pluginregistration.RegistrationStatusResponse()
 
     async def wait_until(self, predicate: Callable[[], object]) -> None:
-        """Return once `predicate()` is true; it is asked whenever a stream opens or ends."""
+        """Return once `predicate()` is true, checked whenever a stream opens or ends."""
         await self._changes.wait_until(predicate, timeout_s=30, describe=lambda: f"calls {self.calls}")
 
     def called(self, name: str) -> list[Any]:
-        """What one method was asked, in order."""
+        """The arguments of each call of a method, in order."""
         return [what for who, what in self.calls if who == name]
 
 
 async def _maybe(value: Any) -> Any:
-    """The value, or what the coroutine gives."""
+    """The value, or the result of the coroutine."""
     return await value if asyncio.iscoroutine(value) else value

@@ -1,14 +1,10 @@
-"""The page about the simulator is true: its examples are run, with genericdp as the plugin under test."""
+"""docs/simulator.md is true: its examples run, with genericdp as the plugin under test."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from genericdp.simulator import Container, KubeletPanicError, Phase, Pod, SimulatorError
-from genericdp.simulator.blocking import BlockingKubelet
 from genericdp.simulator.kubelet import Kubelet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +12,7 @@ CONFTEST, TESTS, ASYNC = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8"), re.DOTALL
 )
 
-#: A plugin as somebody may have it: one device, which every machine has.
+#: A plugin for the examples: its one device exists on every machine.
 MY_PLUGIN = f"""#!/bin/sh
 directory=${{1#--kubelet-dir=}}
 cat >"$directory.rules.toml" <<'TOML'
@@ -89,45 +85,3 @@ def test_every_name_of_the_page_exists() -> None:
         "health_pushes",
         "kubelet",
     }
-
-
-def test_a_panic_is_raised_where_it_was_asked_for_and_at_the_end(short_dir: Path) -> None:
-    kubelet = Kubelet(short_dir)
-
-    async def admit() -> None:
-        panic = KubeletPanicError("nil pointer")
-        kubelet.panics.append(panic)
-        raise panic
-
-    def use() -> None:
-        with BlockingKubelet(kubelet) as node:
-            with pytest.raises(KubeletPanicError, match="nil pointer"):
-                node.call(admit)
-            assert not node.call(node.kubelet.tick)
-
-    with pytest.raises(KubeletPanicError, match="nil pointer"):
-        use()
-
-
-def test_what_is_not_so_in_time_is_told_in_the_thread_that_waits(short_dir: Path) -> None:
-    with BlockingKubelet(Kubelet(short_dir)) as node:
-        pod = node.call(node.kubelet.admit, Pod("p", [Container("c")]))
-        assert pod.phase is Phase.RUNNING
-        with pytest.raises(TimeoutError, match=r"not true after 0.01 s; .* pods \['p: Running'\]"):
-            node.wait_until(lambda: False, timeout_s=0.01)
-
-
-def test_outside_its_block_it_says_so(short_dir: Path) -> None:
-    node = BlockingKubelet(Kubelet(short_dir))
-    with pytest.raises(SimulatorError, match="the kubelet is asked outside its `with` block"):
-        node.call(node.kubelet.tick)
-    with node:
-        pass
-    with pytest.raises(SimulatorError, match="outside"):
-        node.call(node.kubelet.tick)
-
-
-def test_a_kubelet_that_cannot_start_leaves_no_thread(short_dir: Path) -> None:
-    (short_dir / "file").write_text("")
-    with pytest.raises(NotADirectoryError), BlockingKubelet(Kubelet(short_dir / "file")):
-        pass

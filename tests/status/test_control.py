@@ -10,7 +10,8 @@ import pytest
 
 from genericdp.status import control
 from genericdp.status.control import SOCKET, Control, Events
-from tests.scenes.asking import answer_to, connected, until
+from tests.scenes.asking import answer_to, connected
+from tests.scenes.waiting import until
 
 ASK = b'{"ask": "events"}\n'
 

@@ -15,16 +15,16 @@ import pytest
 from genericdp.cli.observer import Observer
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
-from genericdp.simulator import Container, Kubelet, Pod
+from genericdp.simulator.changes import Changes
 from genericdp.status.control import SOCKET
 from genericdp.udev import Deafness, Resync, Uevent
-from tests.scenes.asking import Client, connected, until
+from tests.scenes.asking import Client, connected
 from tests.scenes.builders import a_usb_serial, resources_of
-from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene
+from tests.scenes.service import settings_below
+from tests.scenes.waiting import until
 from tests.udev.hotplug import Console, udevd
-
-FTDI = "example.com/ftdi"
-RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
 
 Event = dict[str, Any]
 
@@ -36,7 +36,7 @@ class Listener:
         self._client = client
         self.heard: list[Event] = []
 
-    async def until(self, kind: str, **what: object) -> list[Event]:
+    async def read_to(self, kind: str, **what: object) -> list[Event]:
         """All events up to one of this kind that says this."""
         begin = len(self.heard)
         while True:
@@ -51,82 +51,73 @@ async def listening(settings: Settings) -> AsyncIterator[Listener]:
     async with connected(Path(settings.run_dir) / SOCKET) as client:
         client.writer.write(b'{"ask": "events"}\n')
         listener = Listener(client)
-        (begin,) = await listener.until("begin")
+        (begin,) = await listener.read_to("begin")
         assert (begin["from"], begin["state"]) == ("daemon", "serving")
         yield listener
 
 
 async def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(short_dir: Path) -> None:
-    settings = settings_below(short_dir)
-    with a_machine() as machine:
-        async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
-            await until_allocatable(kubelet, FTDI, 0)
-            async with listening(settings) as listener:
-                stick = a_usb_serial(0)
-                machine.plug(stick)
-                uevent, change, told = await listener.until("list")
-                touched = [{"resource": FTDI, "device": "ftdi_A50285BI"}]
-                assert (uevent["event"], uevent["action"], uevent["touched"]) == (
-                    "uevent",
-                    "add",
-                    touched,
-                )
-                assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
-                assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
-                assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
-                await until_allocatable(kubelet, FTDI, 1)
-                await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
-                (allocation,) = await listener.until("allocation")
-                assert (allocation["ids"], allocation["error"]) == (["ftdi_A50285BI"], "")
-                machine.unplug(stick)
-                uevent, change, told = await listener.until("list")
-                assert (uevent["action"], uevent["touched"]) == ("remove", touched)
-                assert change["fields"]["why"] == "it is unplugged"
-                assert (told["ids"], told["healthy"]) == (1, 0)
+    async with a_scene(short_dir) as scene:
+        await scene.until_allocatable(0)
+        async with listening(scene.settings) as listener:
+            stick = a_usb_serial(0)
+            scene.plug(stick)
+            uevent, change, told = await listener.read_to("list")
+            touched = [{"resource": FTDI, "device": "ftdi_A50285BI"}]
+            assert (uevent["event"], uevent["action"], uevent["touched"]) == (
+                "uevent",
+                "add",
+                touched,
+            )
+            assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
+            assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
+            assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
+            await scene.until_allocatable(1)
+            await scene.admit()
+            (allocation,) = await listener.read_to("allocation")
+            assert (allocation["ids"], allocation["error"]) == (["ftdi_A50285BI"], "")
+            scene.unplug(stick)
+            uevent, change, told = await listener.read_to("list")
+            assert (uevent["action"], uevent["touched"]) == ("remove", touched)
+            assert change["fields"]["why"] == "it is unplugged"
+            assert (told["ids"], told["healthy"]) == (1, 0)
 
 
 async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Path) -> None:
-    settings = settings_below(short_dir)
-    with a_machine() as machine:
-        async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-            async with listening(settings) as listener:
-                for source in ("kernel", "udev"):
-                    machine.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
-                machine.tell(Resync("rescan"))
-                machine.tell(Deafness("no udev"))
-                daemon.reload()
-                heard = await listener.until("uevent")
-                assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
-                assert heard[-1]["touched"] == []
-                machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
-                (event,) = await listener.until("uevent")
-                assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
+    async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
+        for source in ("kernel", "udev"):
+            scene.udev.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
+        scene.udev.tell(Resync("rescan"))
+        scene.udev.tell(Deafness("no udev"))
+        scene.daemon.reload()
+        heard = await listener.read_to("uevent")
+        assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
+        assert heard[-1]["touched"] == []
+        scene.udev.tell(Uevent("add", "/sys/y", "tty", "udev"))
+        (event,) = await listener.read_to("uevent")
+        assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
 
 
 async def test_a_kubelet_that_comes_is_told_with_each_registration(short_dir: Path) -> None:
-    settings = settings_below(short_dir)
-    with a_machine() as machine:
-        async with a_daemon(machine, FixedRules(RULES), settings), listening(settings) as listener:
-            async with Kubelet(short_dir):
-                heard = await listener.until("registration", registered=True)
-                assert [event["event"] for event in heard] == [
-                    "kubelet",
-                    "registration",
-                    "list",
-                    "registration",
-                ]
-                assert heard[2]["changes"] == []
+    async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
+        async with scene.kubelet:
+            heard = await listener.read_to("registration", registered=True)
+            assert [event["event"] for event in heard] == [
+                "kubelet",
+                "registration",
+                "list",
+                "registration",
+            ]
+            assert heard[2]["changes"] == []
 
 
 async def test_nothing_is_kept_for_those_who_do_not_listen(short_dir: Path) -> None:
-    settings = settings_below(short_dir)
-    with a_machine() as machine:
-        async with a_daemon(machine, FixedRules(RULES), settings) as daemon:
-            async with listening(settings):
-                pass
-            await until(lambda: not daemon.witness._events)
-            machine.tell(Uevent("add", "/sys/y", "tty", "udev"))
-            assert daemon.witness._heard == []
+    async with a_scene(short_dir, kubelet_runs=False) as scene:
+        async with listening(scene.settings):
+            pass
+        await until(lambda: not scene.daemon.witness._events)
+        scene.udev.tell(Uevent("add", "/sys/y", "tty", "udev"))
+        assert scene.daemon.witness._heard == []
 
 
 @pytest.mark.hotplug
@@ -135,27 +126,30 @@ async def test_without_a_daemon_the_same_is_seen(short_dir: Path, console: Conso
     with udevd():
         rules = f'[[resource]]\nname = "screen"\nmatch = {{ DEVNAME = "{console.node}" }}\n'
         told: list[Event] = []
-        changed = asyncio.Event()
+        changes = Changes()
 
         def tell(event: Any) -> None:
             told.append(event)
-            changed.set()
+            changes.notify()
 
-        async def until_told(health: str) -> Event:
-            while True:
-                for event in told:
-                    if event["event"] == "list" and event["changes"][0]["health"] == health:
-                        return event
-                changed.clear()
-                await changed.wait()
+        async def a_list_with(health: str) -> Event:
+            def lists() -> list[Event]:
+                return [
+                    event
+                    for event in told
+                    if event["event"] == "list" and event["changes"][0]["health"] == health
+                ]
+
+            await until(lists, changes, describe=lambda: f"told {told}")
+            return lists()[0]
 
         observer = Observer(settings_below(short_dir), resources_of(rules), Memory(), tell)
         watching = asyncio.ensure_future(observer.watch())
         await asyncio.sleep(0)
         with console.plugged():
-            event = await until_told("Healthy")
+            event = await a_list_with("Healthy")
             assert (event["sent"], event["ids"], event["healthy"]) == (False, 1, 1)
-        event = await until_told("Unhealthy")
+        event = await a_list_with("Unhealthy")
         assert (event["ids"], event["healthy"]) == (1, 0)
         uevents = [
             (event["action"], event["touched"][0]["resource"])

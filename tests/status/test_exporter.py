@@ -12,7 +12,8 @@ import pytest
 from genericdp.status import exporter
 from genericdp.status.exporter import Exporter, Page
 from genericdp.status.listener import MOST
-from tests.scenes.asking import answer_to, connected, until
+from tests.scenes.asking import answer_to, connected
+from tests.scenes.waiting import until
 
 
 @asynccontextmanager

@@ -13,7 +13,8 @@ import pytest
 
 from genericdp.errors import GenericdpError
 from genericdp.status.listener import LINE_LIMIT, Answer, Listener, send
-from tests.scenes.asking import answer_to, connected, until
+from tests.scenes.asking import answer_to, connected
+from tests.scenes.waiting import until
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -33,6 +34,11 @@ async def listening(address: str, answer: Answer = echo, *, most: int = 16) -> A
 def a_dead_socket(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
+
+
+@pytest.fixture
+def path(short_dir: Path) -> Path:
+    return short_dir / "s"
 
 
 async def test_only_the_owner_and_the_group_may_ask_whatever_the_umask(short_dir: Path) -> None:
@@ -62,8 +68,7 @@ async def test_a_socket_that_a_killed_process_left_is_replaced(short_dir: Path) 
         assert await answer_to(short_dir / "s", b"hello\n") == b"hello\n"
 
 
-async def test_a_socket_on_which_somebody_listens_is_left_alone(short_dir: Path) -> None:
-    path = short_dir / "s"
+async def test_a_socket_on_which_somebody_listens_is_left_alone(path: Path) -> None:
     async with listening(f"unix:{path}"):
         second = Listener(f"unix:{path}", echo)
         with pytest.raises(GenericdpError) as refused:
@@ -73,8 +78,7 @@ async def test_a_socket_on_which_somebody_listens_is_left_alone(short_dir: Path)
         assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
-async def test_what_is_no_socket_is_left_alone(short_dir: Path) -> None:
-    path = short_dir / "s"
+async def test_what_is_no_socket_is_left_alone(path: Path) -> None:
     path.write_text("mine")
     listener = Listener(f"unix:{path}", echo)
     with pytest.raises(GenericdpError) as refused:
@@ -96,8 +100,7 @@ async def test_a_path_that_is_too_long_is_said(short_dir: Path) -> None:
     assert str(refused.value).endswith("x': AF_UNIX path too long")
 
 
-async def test_the_socket_of_a_successor_is_not_removed(short_dir: Path) -> None:
-    path = short_dir / "s"
+async def test_the_socket_of_a_successor_is_not_removed(path: Path) -> None:
     async with listening(f"unix:{path}") as first:
         path.unlink()
         assert not first.listens
@@ -107,9 +110,8 @@ async def test_the_socket_of_a_successor_is_not_removed(short_dir: Path) -> None
 
 
 async def test_opening_again_makes_a_socket_that_was_taken_away_and_leaves_one_that_is_there(
-    short_dir: Path,
+    path: Path,
 ) -> None:
-    path = short_dir / "s"
     async with listening(f"unix:{path}") as listener:
         before = path.stat().st_ino
         await listener.open()
@@ -130,8 +132,7 @@ async def test_a_port_of_an_address_is_listened_on(host: str) -> None:
         assert await answer_to((host.strip("[]"), port), b"hello\n") == b"hello\n"
 
 
-async def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(short_dir: Path) -> None:
-    path = short_dir / "s"
+async def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(path: Path) -> None:
     async with (
         listening(f"unix:{path}", most=2) as listener,
         connected(path) as first,
@@ -147,13 +148,12 @@ async def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(short_
         assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
-async def test_an_endless_line_is_hung_up_on(short_dir: Path) -> None:
-    path = short_dir / "s"
+async def test_an_endless_line_is_hung_up_on(path: Path) -> None:
     async with listening(f"unix:{path}"):
         assert await answer_to(path, b"x" * (LINE_LIMIT * 3)) == b""
 
 
-async def test_one_that_does_not_read_is_hung_up_on(short_dir: Path) -> None:
+async def test_one_that_does_not_read_is_hung_up_on(path: Path) -> None:
     outcomes: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,7 +164,6 @@ async def test_one_that_does_not_read_is_hung_up_on(short_dir: Path) -> None:
             outcomes.append("too slow")
             raise
 
-    path = short_dir / "s"
     async with listening(f"unix:{path}", answer) as listener, connected(path) as client:
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
         await until(lambda: outcomes)
@@ -172,8 +171,7 @@ async def test_one_that_does_not_read_is_hung_up_on(short_dir: Path) -> None:
     assert outcomes == ["too slow"]
 
 
-async def test_closing_hangs_up_on_those_who_still_ask(short_dir: Path) -> None:
-    path = short_dir / "s"
+async def test_closing_hangs_up_on_those_who_still_ask(path: Path) -> None:
     async with listening(f"unix:{path}") as listener, connected(path) as client:
         await until(lambda: listener._asking)
         await listener.close()
@@ -181,14 +179,13 @@ async def test_closing_hangs_up_on_those_who_still_ask(short_dir: Path) -> None:
 
 
 async def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
-    short_dir: Path, caplog: pytest.LogCaptureFixture
+    path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if await reader.readline() == b"bug\n":
             raise RuntimeError("impossible")
         await send(writer, b"fine\n", 5.0)
 
-    path = short_dir / "s"
     async with listening(f"unix:{path}", answer):
         assert await answer_to(path, b"bug\n") == b""
         assert await answer_to(path, b"hello\n") == b"fine\n"

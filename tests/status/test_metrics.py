@@ -1,24 +1,22 @@
 """The daemon's metrics and probes, scraped while it serves."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from genericdp.core.rules.settings import Settings
-from genericdp.simulator import Container, Kubelet, Pod
 from tests.scenes.asking import answer_to
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import FixedRules, a_daemon, a_machine, settings_below, until_allocatable
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene
 from tests.scenes.scrape import read
-
-FTDI = "example.com/ftdi"
-RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
+from tests.scenes.service import settings_below
 
 
-def with_metrics(root: Path) -> Settings:
-    return replace(settings_below(root), metrics=f"unix:{root}/run/metrics.sock")
+@pytest.fixture
+def settings(short_dir: Path) -> Settings:
+    return settings_below(short_dir, metrics=f"unix:{short_dir}/run/metrics.sock")
 
 
 async def get(settings: Settings, path: str) -> tuple[str, str]:
@@ -35,60 +33,52 @@ async def scrape(settings: Settings) -> dict[str, list[tuple[dict[str, str], flo
     return read(text)
 
 
-async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(short_dir: Path) -> None:
-    settings = with_metrics(short_dir)
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
-            await until_allocatable(kubelet, FTDI, 1)
-            await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
-            found = await scrape(settings)
-            assert found["genericdp_registered"] == [({"resource": FTDI}, 1.0)]
-            assert found["genericdp_allocations_total"] == [({"resource": FTDI}, 1.0)]
-            assert found["genericdp_allocation_duration_seconds_count"] == [({}, 1.0)]
-            assert 0.0 < found["genericdp_allocation_duration_seconds_sum"][0][1] < 1.0
-            holder = {"namespace": "default", "pod": "app", "container": "main"}
-            assert found["genericdp_device_allocated"] == [
-                ({"resource": FTDI, "device": "ftdi_A50285BI", **holder}, 1.0)
-            ]
-            assert found["process_resident_memory_bytes"][0][1] > 1 << 20
-            assert found["process_open_fds"][0][1] > 3
-            assert await get(settings, "/readyz") == ("200", "ok\n")
-            assert await get(settings, "/healthz") == ("200", "ok\n")
+async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(
+    short_dir: Path, settings: Settings
+) -> None:
+    async with a_scene(short_dir, a_usb_serial(0), settings=settings) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        found = await scrape(settings)
+        assert found["genericdp_registered"] == [({"resource": FTDI}, 1.0)]
+        assert found["genericdp_allocations_total"] == [({"resource": FTDI}, 1.0)]
+        assert found["genericdp_allocation_duration_seconds_count"] == [({}, 1.0)]
+        assert 0.0 < found["genericdp_allocation_duration_seconds_sum"][0][1] < 1.0
+        holder = {"namespace": "default", "pod": "app", "container": "main"}
+        assert found["genericdp_device_allocated"] == [
+            ({"resource": FTDI, "device": "ftdi_A50285BI", **holder}, 1.0)
+        ]
+        assert found["process_resident_memory_bytes"][0][1] > 1 << 20
+        assert found["process_open_fds"][0][1] > 3
+        assert await get(settings, "/readyz") == ("200", "ok\n")
+        assert await get(settings, "/healthz") == ("200", "ok\n")
 
 
-async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path) -> None:
-    settings = with_metrics(short_dir)
-    with a_machine() as machine:
-        async with a_daemon(machine, FixedRules(RULES), settings):
-            why = f"there is no kubelet at '{settings.kubelet_dir}'\n"
-            assert await get(settings, "/readyz") == ("503", why)
-            assert await get(settings, "/healthz") == ("200", "ok\n")
-            assert (await scrape(settings))["genericdp_kubelet_up"] == [({}, 0.0)]
+async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path, settings: Settings) -> None:
+    async with a_scene(short_dir, settings=settings, kubelet_runs=False):
+        why = f"there is no kubelet at '{settings.kubelet_dir}'\n"
+        assert await get(settings, "/readyz") == ("503", why)
+        assert await get(settings, "/healthz") == ("200", "ok\n")
+        assert (await scrape(settings))["genericdp_kubelet_up"] == [({}, 0.0)]
 
 
-async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path) -> None:
-    settings = with_metrics(short_dir)
+async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path, settings: Settings) -> None:
     clock = [0.0]
-    with a_machine() as machine:
-        async with (
-            Kubelet(short_dir) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings, now=lambda: clock[0]) as daemon,
-        ):
-            await until_allocatable(kubelet, FTDI, 0)
-            for task in daemon.plugins._tasks.values():  # as only a bug of ours would end it
-                task.cancel()
-            await asyncio.wait(daemon.plugins._tasks.values())
-            assert (await get(settings, "/healthz"))[0] == "200"
-            clock[0] = 100.0
-            assert await get(settings, "/healthz") == (
-                "503",
-                f"{FTDI} is stuck: nothing tries to register it\n",
-            )
+    async with a_scene(short_dir, settings=settings, now=lambda: clock[0]) as scene:
+        await scene.until_allocatable(0)
+        for task in scene.daemon.plugins._tasks.values():  # as only a bug of ours would end it
+            task.cancel()
+        await asyncio.wait(scene.daemon.plugins._tasks.values())
+        assert (await get(settings, "/healthz"))[0] == "200"
+        clock[0] = 100.0
+        assert await get(settings, "/healthz") == (
+            "503",
+            f"{FTDI} is stuck: nothing tries to register it\n",
+        )
 
 
 async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+    short_dir: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -98,26 +88,22 @@ async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
 
     monkeypatch.setattr("genericdp.status.witness.podresources.ask", ask)
 
-    settings = with_metrics(short_dir)
     clock = [0.0]
-    with a_machine() as machine:
-        async with a_daemon(machine, FixedRules(RULES), settings, now=lambda: clock[0]):
-            await asyncio.gather(*(scrape(settings) for _ in range(5)))
-            assert len(asked) == 1
-            clock[0] = 10.5
-            await scrape(settings)
-            assert len(asked) == 2
+    async with a_scene(short_dir, settings=settings, kubelet_runs=False, now=lambda: clock[0]):
+        await asyncio.gather(*(scrape(settings) for _ in range(5)))
+        assert len(asked) == 1
+        clock[0] = 10.5
+        await scrape(settings)
+        assert len(asked) == 2
 
 
 async def test_a_port_that_is_taken_is_said_and_the_plugin_serves(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = replace(settings_below(short_dir), metrics="203.0.113.1:9101")
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with Kubelet(short_dir) as kubelet, a_daemon(machine, FixedRules(RULES), settings):
-            await until_allocatable(kubelet, FTDI, 1)
-            pod = await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
+    settings = settings_below(short_dir, metrics="203.0.113.1:9101")
+    async with a_scene(short_dir, a_usb_serial(0), settings=settings) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
 
     assert pod.phase == "Running"
     (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]

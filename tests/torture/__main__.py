@@ -1,4 +1,4 @@
-"""`make torture`: the model of a node, long. Prints what was done; a violation ends it with its steps.
+"""`make torture`: a long search with the model of a node, ended by a violation, which prints its steps.
 
 python -m tests.torture [STEPS] [SEED]
 """
@@ -16,14 +16,14 @@ from tests.torture.model import DONE, NodeMachine
 
 STEPS = 20_000
 
-#: Steps of one node, and nodes of one search; several searches, so that the number of steps is met.
+#: Steps for each node, and nodes for each search; searches are repeated until STEPS is reached.
 STEPS_OF_A_NODE = 60
 NODES = 50
 
 
 def main(steps: int, first_seed: int) -> None:
-    """Search until so many steps are done."""
-    logging.disable()  # a violation says what led to it
+    """Search until `steps` steps are done."""
+    logging.disable()  # a violation prints the steps that led to it
     daemon.SAVE_AFTER_S, daemon.ASK_AGAIN_S = 0.0, 0.01
     started = time.monotonic()
     number = first_seed

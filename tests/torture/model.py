@@ -1,14 +1,14 @@
-"""Everything that can happen to a node, in any order, and what must hold whatever happens.
+"""Everything that can happen to a node, in any order, and the laws that hold whatever happens.
 
-The rules of this file:
+The laws:
 
-* A container only ever gets the unit that it was given first, one that nobody can tell from it, or a
+* A container only ever gets the unit that it got first, one that cannot be told apart from it, or a
   refusal. See `truth.may_stand_in`.
-* An id means the same unit for ever, and is dropped only when nobody holds it and its grace has passed.
-* As soon as nothing is in the way any more, the kubelet has every plugged unit, Healthy, over exactly
-  one stream for each resource.
-* No list is sent for nothing: a storm that comes in one go costs two messages at the most.
-* The kubelet never crashes (the simulator raises where the real one would).
+* An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed.
+* As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
+  for each resource.
+* No list is sent in vain: a storm of events that arrive at once costs at most two messages.
+* The kubelet never crashes (the simulator raises where a real one would).
 """
 
 import asyncio
@@ -40,28 +40,28 @@ from tests.torture.truth import BAD_RULES, PORTS, RULES, UNITS, Place, Table, Tr
 
 T = TypeVar("T")
 
-#: What all runs of this process did: kind of step -> how often. For `make torture`.
+#: How often each kind of step was done in this process. For `make torture`.
 DONE: Counter[str] = Counter()
 
-#: More pods than there are units at once, twice shared.
+#: The largest number of pods at once.
 MANY_PODS = 6
 
-#: Longer than any grace: of the daemon, and of the kubelet for a plugin that has gone.
+#: Longer than any grace period: the daemon's, and the kubelet's for a plugin that has gone.
 LONG_S = 1000.0
 
 
 @dataclass(eq=False)
 class Workload:
-    """A pod with one container, and the units that it was given first."""
+    """A pod with one container. `units`: the (unit, port) pairs that it got first."""
 
     status: PodStatus
     table: Table
-    given: list[tuple[str, str]] = field(default_factory=list)
-    looked_at: CreatedContainer | None = None
+    units: list[tuple[str, str]] = field(default_factory=list)
+    checked: CreatedContainer | None = None
 
 
 class NodeMachine(RuleBasedStateMachine):
-    """Steps of a node and its laws. `settle` after a step: wait until everybody has caught up."""
+    """The steps of a node and its laws. `settle`: wait after the step until everything has caught up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class NodeMachine(RuleBasedStateMachine):
         self._root.chmod(0o755)
 
     def do(self, kind: str, work: Coroutine[object, object, T]) -> T:
-        """One step."""
+        """Do one step and count it."""
         DONE[kind] += 1
         DONE["steps"] += 1
         return self._loop.run_until_complete(work)
@@ -131,7 +131,7 @@ class NodeMachine(RuleBasedStateMachine):
             self._plug(unit, Place(port, number))
         await self._settle()
 
-    # What happens to the machine.
+    # Events of the machine.
 
     @precondition(lambda self: len(self.truth.plugged) < len(UNITS))
     @rule(data=st.data(), settle=st.booleans())
@@ -161,7 +161,7 @@ class NodeMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.truth.plugged) >= 2)
     @rule(data=st.data(), settle=st.booleans())
     def exchange_names(self, data: st.DataObject, settle: bool) -> None:
-        """Two units are pulled out and come back, each at its port, in the other order."""
+        """Two units are unplugged and return to their ports in the other order."""
         one, two = data.draw(st.permutations(sorted(self.truth.plugged)))[:2]
 
         def act() -> None:
@@ -176,15 +176,15 @@ class NodeMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.truth.plugged)
     @rule(data=st.data(), times=st.integers(1, 20))
     def storm(self, data: st.DataObject, times: int) -> None:
-        """A flapping cable, faster than anybody can look."""
+        """A loose cable makes a unit flap faster than the daemon can follow."""
         unit = data.draw(st.sampled_from(sorted(self.truth.plugged)))
         self.do("storm", self._storm(unit, times))
 
-    # What operators do.
+    # Actions of operators.
 
     @rule(rules=st.sampled_from([*sorted(RULES), "a mistake"]), settle=st.booleans())
     def edit_rules(self, rules: str, settle: bool) -> None:
-        """With a mistake, what was in force stays in force."""
+        """Edit the rule file; after a mistake the rules in force stay in force."""
 
         def act() -> None:
             if rules != "a mistake":
@@ -208,16 +208,16 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(daemon_first=st.booleans(), numbers=st.permutations(range(5)))
     def reboot(self, *, daemon_first: bool, numbers: list[int]) -> None:
-        """The machine restarts: /dev is empty, the kernel names the units anew."""
+        """The machine restarts: /dev is empty, and the kernel assigns new names."""
         kind = "reboot, daemon first" if daemon_first else "reboot, kubelet first"
         self.do(kind, self._reboot(numbers, daemon_first=daemon_first))
 
     @rule()
     def let_time_pass(self) -> None:
-        """Graces end."""
+        """Every grace period ends."""
         self.do("time passes", self._let_time_pass())
 
-    # What the kubelet does.
+    # Events of the kubelet.
 
     @rule(
         what=st.sampled_from(
@@ -250,7 +250,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     # Pods.
 
-    # Which pods there are hangs on who was faster: what is drawn must not hang on it.
+    # The set of pods depends on timing, so nothing that is drawn may depend on it.
 
     @rule(which=st.integers(0, 9), count=st.integers(1, 2))
     def admit(self, which: int, count: int) -> None:
@@ -281,7 +281,7 @@ class NodeMachine(RuleBasedStateMachine):
     # The steps.
 
     def _free(self) -> list[tuple[Table, int]]:
-        """What a scheduler could bind a pod for."""
+        """The tables with free devices and their number, for which a scheduler could bind a pod."""
         kubelet = self.node.kubelet
         counts = [
             (table, kubelet.allocatable.get(full(table), 0) - len(kubelet.allocated(full(table))))
@@ -291,7 +291,7 @@ class NodeMachine(RuleBasedStateMachine):
         return [(table, free) for table, free in counts if free > 0]
 
     def _draw_place(self, data: st.DataObject, unit: str) -> Place:
-        """Anywhere that is free, or where the unit is."""
+        """A free place, or the unit's own."""
         own = self.truth.plugged.get(unit)
         ports, numbers = self.truth.free_ports(), self.truth.free_numbers()
         if own is not None:
@@ -311,7 +311,7 @@ class NodeMachine(RuleBasedStateMachine):
             await self._settle()
 
     async def _after_twins(self, settle: bool, act: Callable[[], None]) -> None:
-        """As `_after`, for what may bring twins together: who was first must be known."""
+        """Like `_after`, for a step that may plug a twin: the model must know which one was first."""
         await self._settle()
         act()
         if settle or self._twins_are_plugged():
@@ -332,13 +332,13 @@ class NodeMachine(RuleBasedStateMachine):
         await self._settle()
         if table is not None and counted:
             sent = kubelet.messages(full(table)) - before
-            assert sent <= 2, f"{sent} messages for a storm that came in one go"
+            assert sent <= 2, f"{sent} messages for a storm that arrived at once"
 
     async def _end_daemon(self, what: str, *, settle: bool) -> None:
         if self.node.up:
             await self._settle()
             self.names_when_it_went_down = {place.number: unit for unit, place in self.truth.plugged.items()}
-            await (self.node.kill_daemon() if "killed" in what else self.node.stop_daemon())
+            await (self.node.kill_daemon() if "killed" in what else self.node.service.stop())
         if what in ("restarted", "killed"):
             await self._start_daemon(settle=settle)
 
@@ -354,7 +354,9 @@ class NodeMachine(RuleBasedStateMachine):
         await self._settle()
         if self.node.up and self._reachable:
             with self.node.kubelet_up_for_long():
-                await self.node.until("what nobody holds is kept", self._only_held_is_kept, kubelet=True)
+                await self.node.wait_until(
+                    "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
+                )
                 await self._settle()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
@@ -382,7 +384,7 @@ class NodeMachine(RuleBasedStateMachine):
     async def _reboot(self, numbers: list[int], *, daemon_first: bool) -> None:
         await self._settle()
         expected = self._recoverable() if daemon_first else []
-        await self.node.stop_daemon()
+        await self.node.service.stop()
         if self.node.kubelet.running:
             await self.node.kubelet.stop()
         places = dict(self.truth.plugged)
@@ -407,7 +409,7 @@ class NodeMachine(RuleBasedStateMachine):
                     assert pod.status.phase is Phase.RUNNING, f"{pod.status.message} after a reboot"
 
     def _recoverable(self) -> list[Workload]:
-        """The pods that run now, with devices that are all there: they must run after a reboot, too."""
+        """The running pods whose devices are all Healthy: they must run after a reboot, too."""
         if not (self.node.up and self._reachable):
             return []
         return [
@@ -423,7 +425,7 @@ class NodeMachine(RuleBasedStateMachine):
         ]
 
     async def _mend(self) -> None:
-        """Whatever is down or in the way is brought up again."""
+        """Start what is down and remove what blocks the node."""
         if not self.node.up:
             await self._start_daemon(settle=False)
         if self.refused:
@@ -468,18 +470,18 @@ class NodeMachine(RuleBasedStateMachine):
         return self.node.kubelet.running and not self.refused and not self.socket_gone
 
     def _check_container(self, pod: Workload) -> None:
-        """It was given the right units, or it does not run."""
+        """Check that a running container has the right units."""
         if not pod.status.active:
             self.pods.remove(pod)
             self.node.kubelet.delete(pod.status)
             return
         status = pod.status.container("main")
-        if status.state is not ContainerState.RUNNING or status.created is pod.looked_at:
+        if status.state is not ContainerState.RUNNING or status.created is pod.checked:
             return
-        pod.looked_at = status.created
+        pod.checked = status.created
         numbers = numbers_in(status.created)
         if not self.node.up and self._a_name_has_changed(pod):
-            return  # nobody has seen to the links since; only prestart guards this
+            return  # the links are stale while the daemon is down; only prestart guards this
         assert len(numbers) == status.spec.limits[full(pod.table)] or pod.table.replicas, (
             "a device is missing"
         )
@@ -487,17 +489,17 @@ class NodeMachine(RuleBasedStateMachine):
         found = []
         for number in numbers:
             unit = self._at(number)
-            assert unit is not None, f"ttyUSB{number} is in a container and nobody's"
+            assert unit is not None, f"ttyUSB{number} is in a container and is not plugged"
             found.append((unit, self.truth.plugged[unit].port))
-        if not pod.given:
-            pod.given = found
+        if not pod.units:
+            pod.units = found
             DONE["containers created"] += 1
-        for was, now in zip(pod.given, found, strict=True):
-            assert may_stand_in(pod.table.identity, was, now), f"given {was}, has {now}"
+        for was, now in zip(pod.units, found, strict=True):
+            assert may_stand_in(pod.table.identity, was, now), f"first had {was}, has {now}"
 
     def _a_name_has_changed(self, pod: Workload) -> bool:
-        """Whether a name that a unit of the pod had when the daemon went down is free, or another unit's."""
-        units = {unit for unit, _ in pod.given}
+        """Whether the name of one of the pod's units has changed hands since the daemon went down."""
+        units = {unit for unit, _ in pod.units}
         return any(
             self._at(number) != unit
             for number, unit in self.names_when_it_went_down.items()
@@ -511,30 +513,32 @@ class NodeMachine(RuleBasedStateMachine):
             return None
 
     async def _settle(self) -> None:
-        """Wait until everybody has caught up, then hold the laws."""
+        """Wait until everything has caught up, then check the laws."""
         if not self.node.up:
             return
         await self._until_links_are_right()
         if self._reachable:
-            await self.node.until("the kubelet does not have it right", self._kubelet_is_right, kubelet=True)
+            await self.node.wait_until(
+                "the kubelet's lists are wrong", self._kubelet_is_right, self.node.kubelet
+            )
             self._check_lists()
             self._check_told()
         self._check_ids()
         self.settled_places = dict(self.truth.plugged)
 
     async def _until_links_are_right(self) -> None:
-        """Return once the daemon has seen everything. Every link is right then."""
+        """Wait until the daemon has handled everything, then check the links."""
         await self.node.caught_up()
         assert self._links_are_right(), f"links {self.node.links()}, plugged {self.truth.plugged}"
 
     def _links_are_right(self) -> bool:
-        """Every unit that a rule takes has exactly one link, and no link leads anywhere else."""
+        """Whether every unit that a rule takes has exactly one link, and no link points elsewhere."""
         pointed = sorted(number for number in self.node.links().values() if number is not None)
         taken = [unit for unit in self.truth.plugged if self.truth.table_of(unit) is not None]
         return pointed == sorted(self.truth.plugged[unit].number for unit in taken)
 
     def _kubelet_is_right(self) -> bool:
-        """The kubelet has a list for each resource, over one stream, that says what the links say."""
+        """Whether the kubelet has one stream for each resource, whose list agrees with the links."""
         kubelet = self.node.kubelet
         for table in self.truth.tables:
             name = full(table)
@@ -552,7 +556,7 @@ class NodeMachine(RuleBasedStateMachine):
         return all(kubelet.streams(name) == 0 for name in kubelet.capacity if name not in wanted)
 
     def _only_held_is_kept(self) -> bool:
-        """Of what is not there, only devices that a pod holds are left."""
+        """Whether every absent device that is still listed is held by a pod."""
         kubelet = self.node.kubelet
         for table in self.truth.tables:
             held = {id_.partition(".")[0] for id_ in kubelet.allocated(full(table))}
@@ -564,7 +568,7 @@ class NodeMachine(RuleBasedStateMachine):
         return True
 
     def _ids_behind_links(self, table: Table) -> tuple[set[str], set[str]]:
-        """The ids of devices that are there, and of those that are not."""
+        """The ids of the present devices of a resource, and those of the absent ones."""
         there: set[str] = set()
         absent: set[str] = set()
         for id_, number in self.node.links().items():
@@ -573,7 +577,7 @@ class NodeMachine(RuleBasedStateMachine):
         return there, absent
 
     def _check_told(self) -> None:
-        """What `status` tells of a device is what the kubelet has of it."""
+        """Check that `status` reports the same health as the kubelet has."""
         told = self.node.told()
         assert told.keys() == {full(table) for table in self.truth.tables}
         for table in self.truth.tables:
@@ -582,20 +586,20 @@ class NodeMachine(RuleBasedStateMachine):
                 assert {listed[id_] for id_ in made_of(device, table.replicas)} == {health}, (told, listed)
 
     def _check_lists(self) -> None:
-        """No id was dropped but one that nobody holds, after its grace."""
+        """Check that only ids without a holder were dropped, and only after their grace."""
         for table in self.truth.tables:
             name = full(table)
             now = set(self.node.listed(name))
             dropped = self.listed.get(name, set()) - now
             if dropped:
                 held = self.node.kubelet.allocated(name)
-                assert self.time_passed, f"{dropped} dropped before the grace has passed"
+                assert self.time_passed, f"{dropped} dropped before the grace passed"
                 assert not dropped & held, f"{dropped & held} dropped while a pod holds it"
                 DONE["ids forgotten"] += len(dropped)
             self.listed[name] = now
 
     def _check_ids(self) -> None:
-        """An id means the same for ever."""
+        """Check that every id still means the same unit."""
         found = []
         for id_, number in self.node.links().items():
             if number is not None:
@@ -610,10 +614,10 @@ class NodeMachine(RuleBasedStateMachine):
             key = self._key(table, unit)
             known = self.ids.setdefault(key, id_)
             assert known == id_, f"{key} was {known} and is {id_}"
-        assert len(set(self.ids.values())) == len(self.ids), f"an id for two: {self.ids}"
+        assert len(set(self.ids.values())) == len(self.ids), f"two units share an id: {self.ids}"
 
     def _note_tie(self, table: Table, unit: str, id_: str) -> None:
-        """Twins are seen together for the first time: the one that was there first keeps the plain id."""
+        """Record twins that are plugged at the same time: the one that was there first keeps the plain id."""
         twins = self.truth.twins_of(unit)
         plain = (table.name, "serial", UNITS[unit], "")
         if len(twins) < 2 or table.name in self.ties or self.ids.get(plain, id_) != id_:
@@ -622,12 +626,12 @@ class NodeMachine(RuleBasedStateMachine):
             return
         before = [twin for twin in twins if self.settled_places.get(twin) == self.truth.plugged[twin]]
         if len(before) == 1 and plain in self.ids and len(twins & self.settled_places.keys()) == 1:
-            assert before == [unit], f"{id_} is {unit}'s, and {before[0]} was there first"
+            assert before == [unit], f"{id_} belongs to {unit}, but {before[0]} was there first"
         self.ties[table.name] = self.truth.plugged[unit].port
         self.ids[plain] = id_
 
     def _key(self, table: Table, unit: str) -> tuple[object, ...]:
-        """What the id of a unit is a function of."""
+        """The identity of a unit, which determines its id."""
         serial, port = UNITS[unit], self.truth.plugged[unit].port
         if table.identity == "port" or serial is None:
             return (table.name, "port", port)
@@ -637,15 +641,15 @@ class NodeMachine(RuleBasedStateMachine):
 
 
 def full(table: Table) -> str:
-    """The full name of its resource."""
+    """The full name of a table's resource."""
     return f"example.com/{table.name}"
 
 
 def text_of(rules: str) -> str:
-    """The rule file."""
+    """The text of a rule file."""
     return "\n".join(table.text() for table in RULES[rules])
 
 
 def made_of(id_: str, replicas: int | None) -> list[str]:
-    """The ids that the kubelet hears for one device."""
+    """The ids that one device has in the kubelet's list."""
     return [id_] if replicas is None else [f"{id_}.{number}" for number in range(replicas)]

@@ -1,16 +1,14 @@
-"""A whole node in one event loop: a made-up machine, the daemon on rule files, the simulated kubelet.
+"""A whole node in one event loop: artificial devices, the daemon on rule files, a simulated kubelet.
 
 The rules of this file:
 
-* What is done is done as on a real node: a rule file is written, a process ends with or without a
-  last word, a machine restarts with an empty /dev.
-* What is seen is what others see: the kubelet's lists and node status, the links on disk, the device
-  numbers inside a container. The daemon is asked nothing but what an operator asks: how it is.
+* Events happen as on a real node: a rule file is written, a process ends or is killed, a machine
+  restarts with an empty /dev.
+* Tests observe what others see: the kubelet's lists and node status, the links on disk, the device
+  numbers inside a container. The daemon itself is only asked for its status.
 """
 
-import asyncio
 import socket
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -18,20 +16,21 @@ from typing import Any
 
 from genericdp import daemon
 from genericdp.core.status.report import report
-from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.udev import Resync
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import DOMAIN, SHORT_PAUSES, Machine, Steps, a_machine, links_in, settings_below
+from tests.scenes.rules import DOMAIN
+from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
+from tests.scenes.udev import a_fake_udev
 from tests.torture.truth import UNITS, Place
 
-#: How long anything may take that a node does within milliseconds.
+#: The timeout for anything that a node normally does within milliseconds.
 PATIENCE_S = 60.0
 
 
 class TestNode:
-    """The node. `machine` is what is plugged, `kubelet` what the cluster sees of it."""
+    """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees."""
 
     __test__ = False
 
@@ -39,36 +38,29 @@ class TestNode:
         self.clock = ManualClock()
         self.settings = settings_below(root)
         self.kubelet = Kubelet(root, generation=generation, runtime=runtime, clock=self.clock, seed=seed)
-        self.steps = Steps()
-        self.counts: Counter[str] = Counter()
         self._rules_dir = root / "rules.d"
         self._rules_dir.mkdir(mode=0o755)
         self._stack = AsyncExitStack()
-        self._daemon: Daemon | None = None
-        self._serving: asyncio.Task[None] | None = None
         self._devnum = 0
-        self._machine: Machine | None = None
-
-    @property
-    def machine(self) -> Machine:
-        assert self._machine is not None
-        return self._machine
 
     @property
     def up(self) -> bool:
-        """Whether there is a daemon."""
-        return self._daemon is not None
+        """Whether the daemon is running."""
+        return self.service.runs
 
     async def open(self, rules: str) -> None:
         """Start everything."""
-        self._machine = self._stack.enter_context(a_machine())
+        self.udev = self._stack.enter_context(a_fake_udev())
+        self.service = Service(
+            self.settings, self._read_rules(), self.udev, now=self.clock.now, pauses=SHORT_PAUSES
+        )
         self.write_rules(rules)
         await self.kubelet.start()
         await self.start_daemon()
 
     async def close(self) -> None:
-        """End everything. Raises what the kubelet died of."""
-        await self.stop_daemon()
+        """End everything. Raises the kubelet's panic, if there was one."""
+        await self.service.stop()
         if self.kubelet.running:
             await self.kubelet.stop()
         await self._stack.aclose()
@@ -78,42 +70,19 @@ class TestNode:
     # The daemon.
 
     async def start_daemon(self) -> None:
-        """`systemctl start genericdp`; READY when this returns."""
-        rules = RuleFiles([str(self._rules_dir)], DOMAIN)
-        assert not rules.problems, rules.problems
-        self.steps = Steps()
-        self._daemon = Daemon(
-            self.settings,
-            rules,
-            devices=self.machine,
-            listen=self.machine.listen,
-            now=self.clock.now,
-            on_step=self.steps,
-            pauses=SHORT_PAUSES,
-        )
-        self._serving = asyncio.ensure_future(self._daemon.run())
-        stepped = asyncio.ensure_future(self.steps.wait_until(lambda _: self.steps.count > 0))
-        await asyncio.wait((stepped, self._serving), return_when=asyncio.FIRST_COMPLETED)
-        if not stepped.done():
-            stepped.cancel()
-            self._serving.result()
-
-    async def stop_daemon(self) -> None:
-        """`systemctl stop genericdp`."""
-        if self._daemon is not None and self._serving is not None:
-            self._daemon.stop()
-            await self._serving
-            self._daemon = self._serving = None
+        """`systemctl start genericdp`, which reads the rule files."""
+        self.service.rules = self._read_rules()
+        await self.service.start()
 
     async def kill_daemon(self) -> None:
-        """SIGKILL: nothing more is written, and its sockets stay behind."""
-        if self._serving is not None:
+        """SIGKILL: nothing more is written, and the sockets stay behind."""
+        if self.up:
             left = self._left_behind()
-            await self.stop_daemon()
+            await self.service.stop()
             left()
 
     def _left_behind(self) -> Callable[[], None]:
-        """What a process leaves that ends without a word: makes it so afterwards."""
+        """Record what a killed process would leave behind; the result restores it."""
         memory = Path(self.settings.state_dir, "memory.json")
         saved = memory.read_bytes() if memory.exists() else None
         sockets = list(self.kubelet.directory.glob("gdp-*.sock"))
@@ -128,7 +97,7 @@ class TestNode:
         return leave
 
     def write_rules(self, text: str) -> None:
-        """An operator saves the rule file; without text, deletes it."""
+        """Save the rule file as an operator does; without text, delete it."""
         path = self._rules_dir / "50-rules.toml"
         if text:
             new = self._rules_dir / ".50-rules.toml.new"
@@ -137,34 +106,39 @@ class TestNode:
             new.replace(path)
         else:
             path.unlink(missing_ok=True)
-        if self._daemon is not None:
-            self._daemon.reload()
+        if self.up:
+            self.service.daemon.reload()
+
+    def _read_rules(self) -> RuleFiles:
+        rules = RuleFiles([str(self._rules_dir)], DOMAIN)
+        assert not rules.problems, rules.problems
+        return rules
 
     # The machine.
 
     def plug(self, unit: str, place: Place) -> None:
         self._devnum = self._devnum % 120 + 1
-        self.machine.plug(
+        self.udev.plug(
             a_usb_serial(place.number, port=place.port, serial=UNITS[unit], devnum=self._devnum + 1)
         )
 
     def unplug(self, place: Place) -> None:
-        path = next(path for path in self.machine.devices if path.endswith(f"/ttyUSB{place.number}"))
-        self.machine.unplug(self.machine.devices[path])
+        path = next(path for path in self.udev.devices if path.endswith(f"/ttyUSB{place.number}"))
+        self.udev.unplug(self.udev.devices[path])
 
     def hint(self, why: str) -> None:
-        """Something for the daemon to look after, without anything having happened."""
-        self.machine.tell(Resync(why))
+        """Make the daemon rescan although nothing has happened."""
+        self.udev.tell(Resync(why))
 
     async def caught_up(self) -> None:
-        """Return once the daemon has looked after everything that happened so far."""
-        before = self.steps.count
+        """Return once the daemon has handled everything that happened so far."""
+        before = self.service.steps
         self.hint("the test wants to know")
-        await self.until("the daemon does not look", lambda: self.steps.count > before, kubelet=False)
+        await self.wait_until("the daemon did not rescan", lambda: self.service.steps > before, self.service)
 
     @contextmanager
     def kubelet_up_for_long(self) -> Iterator[None]:
-        """As if the kubelet had started long ago: what it says about its pods is believed."""
+        """As if the kubelet had started long ago, so that the daemon believes its list of pods."""
         before, daemon.KUBELET_SETTLES_S = daemon.KUBELET_SETTLES_S, 0.0
         try:
             yield
@@ -174,17 +148,16 @@ class TestNode:
     # What others see.
 
     def links(self) -> dict[str, int | None]:
-        """Link -> the number of the ttyUSB that it leads to; None for one that leads nowhere."""
-        prefix = f"{self.machine.dev}/ttyUSB"
+        """Link -> the number of the ttyUSB that it points to; None for a link to itself."""
+        prefix = f"{self.udev.dev}/ttyUSB"
         return {
             name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
             for name, target in links_in(self.settings).items()
         }
 
     def told(self) -> dict[str, dict[str, str]]:
-        """Resource -> device -> its health, as `genericdp status` tells it."""
-        assert self._daemon is not None
-        document: Any = report(self._daemon.witness.facts(None))
+        """Resource -> device -> its health, as `genericdp status` reports it."""
+        document: Any = report(self.service.daemon.witness.facts(None))
         for resource in document["resources"]:
             assert all(device["since"] for device in resource["devices"]), document
         return {
@@ -192,22 +165,21 @@ class TestNode:
             for resource in document["resources"]
         }
 
-    async def until(self, what: str, predicate: Callable[[], object], *, kubelet: bool) -> None:
-        """Return once it is so, as far as the daemon's steps or the kubelet's news bring it about."""
+    async def wait_until(self, what: str, condition: Callable[[], object], of: Kubelet | Service) -> None:
+        """Return once `condition()` is true, checked after each step of the daemon or change of the kubelet.
+
+        AssertionError with `what` and the state of the node when it takes too long.
+        """
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                if kubelet:
-                    await self.kubelet.wait_until(predicate, timeout_s=PATIENCE_S)
-                else:
-                    await self.steps.wait_until(lambda _: bool(predicate()))
+            await of.wait_until(condition, timeout_s=PATIENCE_S)
         except TimeoutError:
             phases = (
-                []
-                if self._daemon is None
-                else [
+                [
                     f"{each.progress.phase}: {each.progress.error}"
-                    for each in self._daemon.plugins.registrations.values()
+                    for each in self.service.daemon.plugins.registrations.values()
                 ]
+                if self.up
+                else []
             )
             raise AssertionError(
                 f"{what}: daemon {phases}, links {self.links()}, kubelet {self.kubelet.describe()}, "
@@ -216,19 +188,19 @@ class TestNode:
             ) from None
 
     def listed(self, resource: str) -> Mapping[str, str]:
-        """The ids and their health, as the kubelet has it."""
+        """The devices of a resource in the kubelet: id -> health."""
         return {id_: device.health for id_, device in self.kubelet.devices(resource).items()}
 
 
 def numbers_in(created: CreatedContainer | None) -> list[int]:
-    """The numbers of the ttyUSBs that a container was created with."""
+    """The minor numbers of a container's device nodes, which are all ttyUSBs."""
     assert created is not None
     assert all(node.major == 188 for node in created.nodes)
     return [node.minor for node in created.nodes]
 
 
 def ids_in(created: CreatedContainer | None, resources: Iterable[str]) -> list[str]:
-    """The ids that a container was told."""
+    """The ids in a container's environment."""
     assert created is not None
     names = (resource.upper().replace(".", "_").replace("/", "_").replace("-", "_") for resource in resources)
     found = (created.envs.get(f"GENERICDP_{name}_IDS") for name in names)

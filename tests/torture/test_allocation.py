@@ -1,4 +1,4 @@
-"""What is asked for at a bad moment, twice, in numbers, or by an id of yesterday."""
+"""Allocations at a bad moment, repeated, in large numbers, or by an outdated id."""
 
 import asyncio
 from pathlib import Path
@@ -9,21 +9,22 @@ from genericdp.core.device import UdevDevice
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Container, ContainerState, Phase, Pod, Point, Runtime
 from tests.scenes.builders import a_device, a_usb_serial
-from tests.scenes.machine import FixedRules, a_daemon, until_allocatable
-from tests.scenes.scene import FTDI, SERIAL_PORTS, Scene, a_scene, both_runtimes, ids_told, minors_in
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in
+from tests.scenes.service import settings_below
 
-ONE_PATH = SERIAL_PORTS.replace("/dev/serial{index}", "/dev/modem")
+ONE_PATH = FTDI_RULE.replace("/dev/serial{index}", "/dev/modem")
 
 
 class Context:
-    """A call that did not come over a socket; it may not fail."""
+    """The context of a call without a socket; aborting it fails the test."""
 
     async def abort(self, code: object, details: str) -> None:
         raise AssertionError(f"{code}: {details}")
 
 
 async def answers(scene: Scene, *requests: list[str]) -> list[api.ContainerAllocateResponse]:
-    """What the plugin says to one Allocate with these container requests."""
+    """The plugin's answers to one Allocate with these container requests."""
     asked = [api.ContainerAllocateRequest(devices_ids=ids) for ids in requests]
     plugin = scene.daemon.plugins.plugins[FTDI]
     answer = await plugin.Allocate(api.AllocateRequest(container_requests=asked), Context())  # type: ignore[arg-type]
@@ -43,36 +44,35 @@ async def test_each_container_request_has_its_answer_in_order(short_dir: Path) -
         assert paths(second) == [("/dev/serial0", "ftdi_A")]
 
 
-async def test_an_id_that_is_asked_for_twice_is_given_once(short_dir: Path) -> None:
+async def test_an_id_requested_twice_is_allocated_once(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
         (twice,) = await answers(scene, ["ftdi_A", "ftdi_A"])
         (once,) = await answers(scene, ["ftdi_A"])
         assert twice == once
 
 
-async def test_the_same_question_has_the_same_answer_after_a_move_and_after_a_restart(
+async def test_the_same_request_gets_the_same_answer_after_a_replug_and_after_a_restart(
     short_dir: Path,
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
         before = await answers(scene, ["ftdi_A"])
-        scene.machine.unplug(a_usb_serial(0, serial="A"))
-        scene.machine.plug(a_usb_serial(4, serial="A", port="7"))
+        scene.unplug(a_usb_serial(0, serial="A"))
+        scene.plug(a_usb_serial(4, serial="A", port="7"))
         await asyncio.sleep(0)
         assert await answers(scene, ["ftdi_A"]) == before
-        scene.daemon.stop()
+        await scene.service.stop()
         await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
-        async with a_daemon(scene.machine, FixedRules(SERIAL_PORTS), scene.settings) as daemon:
-            again = Scene(scene.machine, scene.kubelet, daemon, scene.rules, scene.settings)
-            assert await answers(again, ["ftdi_A"]) == before
+        await scene.service.start()
+        assert await answers(scene, ["ftdi_A"]) == before
 
 
 @both_runtimes
 async def test_an_init_container_and_the_app_after_it_get_the_same_device(
     short_dir: Path, runtime: Runtime
 ) -> None:
-    """The kubelet lends it to both, and asks Allocate once for each."""
+    """The kubelet assigns it to both, and calls Allocate once for each."""
     async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         pod = await scene.kubelet.admit(
             Pod(
                 "app",
@@ -86,12 +86,12 @@ async def test_an_init_container_and_the_app_after_it_get_the_same_device(
 
 
 @both_runtimes
-async def test_two_devices_with_one_container_path_are_both_there_under_names_that_the_container_is_told(
+async def test_two_devices_with_one_container_path_get_distinct_paths_that_the_container_is_told(
     short_dir: Path, runtime: Runtime
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
     async with a_scene(short_dir, a, b, rules=ONE_PATH, runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=2)
+        await scene.until_allocatable(2)
         created = (await scene.admit(2)).container("main").created
         assert created is not None
         told = created.envs["GENERICDP_EXAMPLE_COM_FTDI"].split(",")
@@ -100,41 +100,38 @@ async def test_two_devices_with_one_container_path_are_both_there_under_names_th
         assert {node.minor for node in created.nodes} == {0, 1}
 
 
-async def test_a_rule_that_goes_while_the_kubelet_allocates_fails_the_pod_with_words_and_crashes_nobody(
+async def test_a_rule_removed_during_allocate_fails_the_pod_with_a_message_and_does_not_crash_the_kubelet(
     short_dir: Path,
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         with scene.kubelet.faults.hold(Point.ALLOCATE) as gate:
             admitting = asyncio.ensure_future(scene.admit())
             await gate.reached()
-            scene.rules.become("")
-            scene.daemon.reload()
+            scene.edit_rules("")
             await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
             gate.open()
             pod = await admitting
         assert pod.phase is Phase.FAILED
         assert pod.reason == "UnexpectedAdmissionError"
-        # The rule comes back, and with it the device; nothing has leaked.
-        scene.rules.become(SERIAL_PORTS)
-        scene.daemon.reload()
-        await scene.until(FTDI, allocatable=1, capacity=1)
+        # The rule returns, and with it the device; nothing has leaked.
+        scene.edit_rules(FTDI_RULE)
+        await scene.until_allocatable(1, capacity=1)
         assert minors_in((await scene.admit(name="second")).container("main")) == [0]
 
 
-async def test_a_rule_that_now_takes_another_device_does_not_give_that_to_who_was_admitted_before(
+async def test_a_rule_edited_to_take_another_device_does_not_give_it_to_a_pod_admitted_before(
     short_dir: Path,
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")
     only_a, only_b = (
-        SERIAL_PORTS.replace('vendor = "0403"', f'vendor = "0403", serial = "{each}"') for each in "AB"
+        FTDI_RULE.replace('vendor = "0403"', f'vendor = "0403", serial = "{each}"') for each in "AB"
     )
     async with a_scene(short_dir, a, b, rules=only_a) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         pod = await scene.admit()
-        scene.rules.become(only_b)
-        scene.daemon.reload()
-        await scene.until(FTDI, allocatable=1, capacity=2)
+        scene.edit_rules(only_b)
+        await scene.until_allocatable(1, capacity=2)
         assert scene.kubelet.resource_health(pod, "main") == {FTDI: {"ftdi_A": "Unhealthy"}}
         status = await scene.kubelet.restart_container(pod, "main")
         assert status.state is ContainerState.WAITING
@@ -147,19 +144,21 @@ async def test_pods_are_admitted_with_their_own_device_while_others_flap_without
     short_dir: Path,
 ) -> None:
     flapping = [a_usb_serial(10 + n, serial=f"F{n}", port=f"2.{n + 1}", vendor="10c4") for n in range(4)]
-    both = SERIAL_PORTS + SERIAL_PORTS.replace('"ftdi"', '"flapping"').replace("0403", "10c4")
+    both = FTDI_RULE + FTDI_RULE.replace('"ftdi"', '"flapping"').replace("0403", "10c4")
 
-    async with a_scene(short_dir, a_usb_serial(3), *flapping, rules=both, coalesce_s=0.01) as scene:
-        await scene.until(FTDI, allocatable=1)
+    async with a_scene(
+        short_dir, a_usb_serial(3), *flapping, rules=both, settings=settings_below(short_dir, coalesce_s=0.01)
+    ) as scene:
+        await scene.until_allocatable(1)
         events = 0
 
         async def storm() -> None:
             nonlocal events
             while True:
                 for each in flapping:
-                    scene.machine.unplug(each)
+                    scene.unplug(each)
                     await asyncio.sleep(0)
-                    scene.machine.plug(each)
+                    scene.plug(each)
                     await asyncio.sleep(0)
                     events += 2
 
@@ -170,14 +169,14 @@ async def test_pods_are_admitted_with_their_own_device_while_others_flap_without
             scene.kubelet.delete(pod)
         raging.cancel()
         await asyncio.wait((raging,))
-        scene.machine.plug(*(each for each in flapping if each.sys_path not in scene.machine.devices))
-        # Each admission had to wait for some of them, and none for all.
+        scene.plug(*(each for each in flapping if each.sys_path not in scene.udev.devices))
+        # Each admission waited for some of the events, and none for all of them.
         assert events > 100
-        await scene.until("example.com/flapping", allocatable=4)
+        await scene.until_allocatable(4, "example.com/flapping")
         assert scene.kubelet.messages(FTDI) == 1
 
 
-# In numbers
+# In large numbers
 
 
 def many(count: int) -> list[UdevDevice]:
@@ -217,8 +216,8 @@ async def test_two_hundred_resources_with_two_thousand_devices_are_registered_an
             lambda: all(scene.kubelet.allocatable.get(name) == 10 for name in names), timeout_s=150
         )
         sent = sum(scene.kubelet.messages(name) for name in names)
-        scene.machine.unplug(devices[-1])
-        await until_allocatable(scene.kubelet, names[-1], 9)
+        scene.unplug(devices[-1])
+        await scene.until_allocatable(9, names[-1])
         assert sum(scene.kubelet.messages(name) for name in names) == sent + 1
 
 
@@ -230,9 +229,9 @@ async def test_a_device_shared_a_thousand_times_and_a_hundred_of_its_shares_in_o
     rules = '[[resource]]\nname = "bulk"\nmatch = { SUBSYSTEM = "bulk" }\nreplicas = 1000\n'
 
     async with a_scene(short_dir, *many(2), rules=rules) as scene:
-        await scene.until(bulk, allocatable=2000)
+        await scene.until_allocatable(2000, bulk)
         created = (await scene.admit(count, bulk)).container("main").created
         assert created is not None
         assert len(created.envs["GENERICDP_EXAMPLE_COM_BULK_IDS"].split(",")) == count
-        # However many shares of it, a node is in the container once.
+        # The container has the node once, however many shares it holds.
         assert 1 <= len(created.nodes) <= 2

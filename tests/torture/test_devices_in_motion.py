@@ -1,4 +1,4 @@
-"""Devices that leave, come back elsewhere, change their nature, and are taken for one another by nobody."""
+"""Devices that leave, return elsewhere or change their descriptors, and are never confused."""
 
 import asyncio
 from pathlib import Path
@@ -8,19 +8,12 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState, ContainerStatus, Phase, Runtime
 from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
-from tests.scenes.machine import FixedRules, a_daemon, links_in
-from tests.scenes.scene import (
-    FTDI,
-    SERIAL_PORTS,
-    LoopTime,
-    a_scene,
-    both_runtimes,
-    ids_told,
-    minors_in,
-    until,
-)
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.scene import LoopTime, a_scene, both_runtimes, ids_told, minors_in
+from tests.scenes.service import links_in, settings_below
+from tests.scenes.waiting import until
 
-BY_PORT = SERIAL_PORTS + 'identity = "port"\n'
+BY_PORT = FTDI_RULE + 'identity = "port"\n'
 
 #: A Coral Edge TPU: another vendor and product until its firmware is loaded.
 CORAL = """
@@ -34,7 +27,7 @@ identity = "port"
 container_path = "/dev/bus/usb/tpu"
 """
 
-#: A modem that is a CD-ROM until it is told to be a modem.
+#: A modem that is a CD-ROM until it is switched to modem mode.
 STICK = """
 [[resource]]
 name = "modem"
@@ -56,67 +49,71 @@ container_path = "/dev/modem"
 async def test_a_replug_within_the_coalescing_time_ends_in_the_right_state_with_the_same_id(
     short_dir: Path, coalesce_s: float, again: int
 ) -> None:
-    async with a_scene(short_dir, a_usb_serial(0), coalesce_s=coalesce_s) as scene:
-        await scene.until(FTDI, allocatable=1)
+    async with a_scene(
+        short_dir, a_usb_serial(0), settings=settings_below(short_dir, coalesce_s=coalesce_s)
+    ) as scene:
+        await scene.until_allocatable(1)
         pod = await scene.admit()
-        scene.machine.unplug(a_usb_serial(0))
-        scene.machine.plug(a_usb_serial(again))
+        scene.unplug(a_usb_serial(0))
+        scene.plug(a_usb_serial(again))
         await asyncio.sleep(0)
-        assert links_in(scene.settings)["ftdi_A50285BI"] == scene.machine.node(a_usb_serial(again))
-        # The kubelet has heard nothing else: there was never a list without the device.
+        assert links_in(scene.settings)["ftdi_A50285BI"] == scene.udev.node(a_usb_serial(again))
+        # The kubelet never received a list without the device.
         assert scene.kubelet.messages(FTDI) == 1
         assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [again]
 
 
-async def test_of_many_changes_in_the_coalescing_time_the_kubelet_hears_the_last(short_dir: Path) -> None:
-    async with a_scene(short_dir, a_usb_serial(0), coalesce_s=2.0) as scene:
-        await scene.until(FTDI, allocatable=1)
+async def test_of_many_changes_in_the_coalescing_time_the_kubelet_gets_only_the_last(short_dir: Path) -> None:
+    async with a_scene(
+        short_dir, a_usb_serial(0), settings=settings_below(short_dir, coalesce_s=2.0)
+    ) as scene:
+        await scene.until_allocatable(1)
         time = LoopTime()
         for number in range(1, 21):
-            scene.machine.unplug(a_usb_serial(number - 1))
+            scene.unplug(a_usb_serial(number - 1))
             await asyncio.sleep(0)
-            scene.machine.plug(a_usb_serial(number))
+            scene.plug(a_usb_serial(number))
             await asyncio.sleep(0)
-        scene.machine.unplug(a_usb_serial(20))
+        scene.unplug(a_usb_serial(20))
         time.advance(2.1)
-        await scene.until(FTDI, allocatable=0)
+        await scene.until_allocatable(0)
         assert scene.kubelet.messages(FTDI) <= 3
 
 
-async def test_at_another_port_a_serial_number_keeps_its_id_and_a_port_is_another_one(
+async def test_at_another_port_a_device_keeps_its_id_by_serial_number_and_gets_a_new_one_by_port(
     short_dir: Path,
 ) -> None:
     by_serial, by_port = short_dir / "serial", short_dir / "port"
     async with a_scene(by_serial, a_usb_serial(0, port="1")) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         before = set(scene.kubelet.devices(FTDI))
-        scene.machine.unplug(a_usb_serial(0, port="1"))
-        scene.machine.plug(a_usb_serial(1, port="4"))
-        await scene.until(FTDI, allocatable=1, capacity=1)
+        scene.unplug(a_usb_serial(0, port="1"))
+        scene.plug(a_usb_serial(1, port="4"))
+        await scene.until_allocatable(1, capacity=1)
         assert set(scene.kubelet.devices(FTDI)) == before
     async with a_scene(by_port, a_usb_serial(0, port="1"), rules=BY_PORT) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         before = set(scene.kubelet.devices(FTDI))
-        scene.machine.unplug(a_usb_serial(0, port="1"))
-        scene.machine.plug(a_usb_serial(1, port="4"))
-        # The port that was left is remembered, for a pod may hold it.
-        await scene.until(FTDI, allocatable=1, capacity=2)
+        scene.unplug(a_usb_serial(0, port="1"))
+        scene.plug(a_usb_serial(1, port="4"))
+        # The old port is remembered, because a pod may hold it.
+        await scene.until_allocatable(1, capacity=2)
         assert set(scene.kubelet.devices(FTDI)) > before
 
 
 @both_runtimes
-async def test_a_unit_at_the_port_of_another_is_what_a_rule_by_port_asks_for(
+async def test_with_identity_by_port_a_replacement_unit_takes_over_the_id(
     short_dir: Path, runtime: Runtime
 ) -> None:
-    """A dead dongle is replaced by a new one in the same socket: no edit, no other id."""
+    """A dead dongle is replaced by a new one in the same port: no edit, the same id."""
     old, new = a_usb_serial(0, serial="OLD"), a_usb_serial(3, serial="NEW")
     async with a_scene(short_dir, old, rules=BY_PORT, runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         pod = await scene.admit()
-        scene.machine.unplug(old)
-        await scene.until(FTDI, allocatable=0)
-        scene.machine.plug(new)
-        await scene.until(FTDI, allocatable=1, capacity=1)
+        scene.unplug(old)
+        await scene.until_allocatable(0)
+        scene.plug(new)
+        await scene.until_allocatable(1, capacity=1)
         status = await scene.kubelet.restart_container(pod, "main")
         assert minors_in(status) == [3]
 
@@ -132,73 +129,73 @@ async def test_after_a_swap_of_names_each_container_gets_its_own_unit_or_none(
     minors = {"ftdi_A": [1], "ftdi_B": [0]}
 
     async with a_scene(short_dir, a, b, runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=2)
+        await scene.until_allocatable(2)
         pods = [await scene.admit(name=name) for name in ("one", "two")]
         (held,) = zip(*(ids_told(pod.container("main")) for pod in pods), strict=True)
-        scene.machine.unplug(a, b)
-        await scene.until(FTDI, allocatable=0)
+        scene.unplug(a, b)
+        await scene.until_allocatable(0)
         if daemon_is_up:
-            scene.machine.plug(a_after, b_after)
-            await scene.until(FTDI, allocatable=2)
+            scene.plug(a_after, b_after)
+            await scene.until_allocatable(2)
             for pod, id_ in zip(pods, held, strict=True):
                 assert minors_in(await scene.kubelet.restart_container(pod, "main")) == minors[id_]
         else:
-            scene.daemon.stop()
+            await scene.service.stop()
             await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
-            scene.machine.plug(a_after, b_after)
+            scene.plug(a_after, b_after)
             for pod in pods:
                 status = await scene.kubelet.restart_container(pod, "main")
                 assert status.state is ContainerState.WAITING
 
 
 @both_runtimes
-async def test_what_was_refused_while_the_daemon_was_down_starts_when_it_is_up_again(
+async def test_a_container_refused_while_the_daemon_was_down_starts_when_it_is_up_again(
     short_dir: Path, runtime: Runtime
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(0, serial="B", port="2")
 
     async with a_scene(short_dir, a, runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         pod = await scene.admit()
-        scene.machine.unplug(a)
-        await scene.until(FTDI, allocatable=0)
-        scene.daemon.stop()
+        scene.unplug(a)
+        await scene.until_allocatable(0)
+        await scene.service.stop()
         await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
-        scene.machine.plug(b)
+        scene.plug(b)
         refused = await scene.kubelet.restart_container(pod, "main")
         assert refused.state is ContainerState.WAITING
-        async with a_daemon(scene.machine, FixedRules(SERIAL_PORTS), scene.settings):
-            await scene.until(FTDI, allocatable=1, capacity=2)
-            scene.machine.plug(a_usb_serial(1, serial="A", port="1"))
-            await scene.until(FTDI, allocatable=2)
-            await scene.kubelet.sync(pod)
-            assert minors_in(pod.container("main")) == [1]
+        await scene.service.start()
+        await scene.until_allocatable(1, capacity=2)
+        scene.plug(a_usb_serial(1, serial="A", port="1"))
+        await scene.until_allocatable(2)
+        await scene.kubelet.sync(pod)
+        assert minors_in(pod.container("main")) == [1]
 
 
-async def test_a_stick_that_returns_under_another_name_because_an_app_still_holds_the_old_one(
+async def test_a_stick_returns_under_another_name_because_an_app_still_holds_the_old_one(
     short_dir: Path,
 ) -> None:
-    """The kernel keeps ttyUSB0 for who has it open; the stick is ttyUSB1 now, and so for who restarts."""
+    """The kernel keeps ttyUSB0 while it is open; a restarted container gets the stick's new name."""
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         pod = await scene.admit()
         for number in range(1, 6):
-            scene.machine.unplug(a_usb_serial(number - 1))
-            await scene.until(FTDI, allocatable=0)
-            scene.machine.plug(a_usb_serial(number))
-            await scene.until(FTDI, allocatable=1, capacity=1)
+            scene.unplug(a_usb_serial(number - 1))
+            await scene.until_allocatable(0)
+            scene.plug(a_usb_serial(number))
+            await scene.until_allocatable(1, capacity=1)
             status = await scene.kubelet.restart_container(pod, "main")
             assert (minors_in(status), ids_told(status)) == ([number], ["ftdi_A50285BI"])
 
 
-async def test_a_third_unit_of_the_same_serial_number_changes_nobodys_id(short_dir: Path) -> None:
+async def test_a_third_unit_with_the_same_serial_number_changes_no_id(short_dir: Path) -> None:
     twins = [a_usb_serial(n, serial="SAME", port=str(n + 1)) for n in range(2)]
     async with a_scene(short_dir, *twins) as scene:
-        await scene.until(FTDI, allocatable=2)
+        await scene.until_allocatable(2)
         pods = [await scene.admit(name=name) for name in ("one", "two")]
         ids, links = set(scene.kubelet.devices(FTDI)), links_in(scene.settings)
-        scene.machine.plug(a_usb_serial(2, serial="SAME", port="1.1"))
-        await scene.until(FTDI, allocatable=3)
+        scene.plug(a_usb_serial(2, serial="SAME", port="1.1"))
+        await scene.until_allocatable(3)
         assert set(scene.kubelet.devices(FTDI)) > ids
         assert links.items() <= links_in(scene.settings).items()
         for pod in pods:
@@ -215,19 +212,19 @@ def coral(product: str, devnum: int) -> UdevDevice:
 
 
 @both_runtimes
-async def test_a_device_that_loads_its_firmware_is_one_device_under_two_pairs_of_numbers(
+async def test_a_device_that_loads_its_firmware_stays_one_device_under_two_usb_ids(
     short_dir: Path, runtime: Runtime
 ) -> None:
     tpu = "example.com/tpu"
 
     async with a_scene(short_dir, coral("089a", 4), rules=CORAL, runtime=runtime) as scene:
-        await scene.until(tpu, allocatable=1)
+        await scene.until_allocatable(1, tpu)
         pod = await scene.admit(resource=tpu)
         (id_,) = scene.kubelet.devices(tpu)
-        scene.machine.unplug(coral("089a", 4))
-        scene.machine.plug(coral("9302", 5))
-        await until(lambda: links_in(scene.settings)[id_] == scene.machine.node(coral("9302", 5)))
-        await scene.until(tpu, allocatable=1, capacity=1)
+        scene.unplug(coral("089a", 4))
+        scene.plug(coral("9302", 5))
+        await until(lambda: links_in(scene.settings)[id_] == scene.udev.node(coral("9302", 5)))
+        await scene.until_allocatable(1, tpu, capacity=1)
         assert set(scene.kubelet.devices(tpu)) == {id_}
         status: ContainerStatus = await scene.kubelet.restart_container(pod, "main")
         assert minors_in(status) == [4]
@@ -240,18 +237,18 @@ async def test_a_modem_is_unhealthy_until_it_has_switched_its_mode_and_keeps_its
     switched = (usb, a_usb_node(usb, "tty", "ttyUSB0", number="c 188:0"))
 
     async with a_scene(short_dir, *switched, rules=STICK) as scene:
-        await scene.until(modem, allocatable=1)
+        await scene.until_allocatable(1, modem)
         pod = await scene.admit(resource=modem)
         (id_,) = scene.kubelet.devices(modem)
-        # It was reset and has forgotten what it is.
-        scene.machine.unplug(*switched)
-        scene.machine.plug(cdrom)
-        await scene.until(modem, allocatable=0, capacity=1)
+        # It was reset and is a CD-ROM again.
+        scene.unplug(*switched)
+        scene.plug(cdrom)
+        await scene.until_allocatable(0, modem, capacity=1)
         status = await scene.kubelet.restart_container(pod, "main")
         assert status.state is ContainerState.WAITING
-        scene.machine.unplug(cdrom)
-        scene.machine.plug(*switched)
-        await scene.until(modem, allocatable=1, capacity=1)
+        scene.unplug(cdrom)
+        scene.plug(*switched)
+        await scene.until_allocatable(1, modem, capacity=1)
         assert set(scene.kubelet.devices(modem)) == {id_}
         await scene.kubelet.sync(pod)
         assert pod.phase is Phase.RUNNING
@@ -261,8 +258,8 @@ async def test_a_modem_is_unhealthy_until_it_has_switched_its_mode_and_keeps_its
 # Composite devices
 
 
-async def test_a_member_that_comes_late_makes_the_device_healthy_only_then(short_dir: Path) -> None:
-    """A sound card's pcm comes after its control; a container must not start with half of it."""
+async def test_a_device_is_healthy_only_when_its_last_member_has_come(short_dir: Path) -> None:
+    """A sound card's pcm node comes after its control node; no container may start with only one of them."""
     rules = """
 [[resource]]
 name = "sound"
@@ -281,10 +278,10 @@ container_path = "/dev/snd/pcm"
     pcm = a_usb_node(usb, "sound", "snd/pcmC1D0p", number="c 116:3")
 
     async with a_scene(short_dir, control, rules=rules) as scene:
-        await scene.until(sound, allocatable=0, capacity=1)
+        await scene.until_allocatable(0, sound, capacity=1)
         pod = await scene.admit(resource=sound)
         assert pod.phase is Phase.FAILED
-        scene.machine.plug(pcm)
-        await scene.until(sound, allocatable=1, capacity=1)
+        scene.plug(pcm)
+        await scene.until_allocatable(1, sound, capacity=1)
         pod = await scene.admit(resource=sound, name="second")
         assert minors_in(pod.container("main")) == [2, 3]

@@ -1,4 +1,4 @@
-"""Anything may happen to a node, in any order: a short search. `make torture` is the long one."""
+"""A short search with the model of a node; `make torture` runs a long one."""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,7 +11,7 @@ STEPS = 40
 NODES = 50
 
 
-def test_whatever_happens_in_whatever_order_the_laws_of_a_node_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_laws_of_a_node_hold_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon, "SAVE_AFTER_S", 0.0)
     monkeypatch.setattr(daemon, "ASK_AGAIN_S", 0.01)
     search = settings(

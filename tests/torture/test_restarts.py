@@ -1,4 +1,4 @@
-"""Two hundred kubelet restarts, each at another moment: nothing is lost, nothing piles up."""
+"""Two hundred kubelet restarts, each at another moment: nothing is lost and nothing leaks."""
 
 import asyncio
 import gc
@@ -9,53 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.simulator import Container, Generation, Kubelet, Phase, Pod, PodStatus, Point
+from genericdp.simulator import Generation, Kubelet, Phase, Point
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.machine import (
-    SHORT_PAUSES,
-    FixedRules,
-    a_daemon,
-    a_machine,
-    settings_below,
-    until_allocatable,
-)
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.scene import Scene, a_scene, both_generations, ids_told, minors_in
+from tests.scenes.service import SHORT_PAUSES
 
-FTDI, OTHER = "example.com/ftdi", "example.com/other"
-RULES = """
-[[resource]]
-name = "ftdi"
-match = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }
-
-[[resource]]
-name = "other"
-match = { SUBSYSTEM = "tty", usb = { vendor = "10c4" } }
-"""
+OTHER = "example.com/other"
+OTHER_RULE = FTDI_RULE.replace("ftdi", "other").replace("0403", "10c4")
 
 RESTARTS = 200
 
-#: What is compared is what is there after so many restarts and at the end.
+#: The restarts after which the first measurement is taken; the second is taken at the end.
 WARM = 40
 
-#: Where a registration can be when its kubelet goes away.
+#: How far a registration can be when its kubelet goes away.
 REGISTERING = (Point.DIAL, Point.OPTIONS, Point.ANSWER, Point.LIST)
 ALLOCATING = (Point.PREFERRED, Point.ALLOCATE, Point.ALLOCATED)
 
-both_generations = pytest.mark.parametrize("generation", list(Generation), ids=lambda each: each.name.lower())
-
-
-def a_pod(number: int) -> Pod:
-    return Pod(f"pod-{number}", [Container("main", limits={FTDI: 1})])
-
-
-def ids_of(pod: PodStatus) -> list[str]:
-    """What its container was told."""
-    created = pod.container("main").created
-    assert created is not None
-    return created.envs["GENERICDP_EXAMPLE_COM_FTDI_IDS"].split(",")
-
 
 def footprint() -> dict[str, int]:
-    """What must not grow: descriptors, threads, and objects that somebody holds on to."""
+    """The figures that must not grow: descriptors, threads, and live objects."""
     gc.collect()
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),
@@ -69,7 +43,7 @@ def resident_kib() -> int:
 
 
 async def restart_while_registering(kubelet: Kubelet, point: Point) -> None:
-    """The kubelet goes away when a registration has come so far, and comes back."""
+    """Restart the kubelet when a registration has reached this point."""
     with kubelet.faults.hold(point) as gate:
         await kubelet.stop()
         await kubelet.start(readmit=False)
@@ -78,10 +52,11 @@ async def restart_while_registering(kubelet: Kubelet, point: Point) -> None:
     await kubelet.start(readmit=False)
 
 
-async def restart_while_allocating(kubelet: Kubelet, point: Point, number: int) -> None:
-    """The kubelet goes away in the middle of admitting a pod."""
+async def restart_while_allocating(scene: Scene, point: Point) -> None:
+    """Restart the kubelet while it admits a pod."""
+    kubelet = scene.kubelet
     with kubelet.faults.hold(point) as gate:
-        admission = asyncio.ensure_future(kubelet.admit(a_pod(number)))
+        admission = asyncio.ensure_future(scene.admit())
         reached = asyncio.ensure_future(gate.reached())
         await asyncio.wait((admission, reached), return_when=asyncio.FIRST_COMPLETED)
         reached.cancel()
@@ -94,88 +69,76 @@ async def restart_while_allocating(kubelet: Kubelet, point: Point, number: int) 
 
 @both_generations
 @pytest.mark.timeout_s(300)
-async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothing_piles_up(
+async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothing_leaks(
     short_dir: Path, generation: Generation
 ) -> None:
     rng = random.Random(7)  # noqa: S311  (for phases that anybody may guess)
 
-    async def restart(kubelet: Kubelet, number: int) -> None:
+    async def restart(scene: Scene) -> None:
         match rng.randrange(4):
             case 0:
-                await kubelet.restart()
+                await scene.kubelet.restart()
             case 1:
-                await kubelet.crash()
-                await kubelet.start()
+                await scene.kubelet.crash()
+                await scene.kubelet.start()
             case 2:
-                await restart_while_registering(kubelet, rng.choice(REGISTERING))
+                await restart_while_registering(scene.kubelet, rng.choice(REGISTERING))
             case _:
-                await restart_while_allocating(kubelet, rng.choice(ALLOCATING), number)
+                await restart_while_allocating(scene, rng.choice(ALLOCATING))
 
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0), a_usb_serial(1, vendor="10c4", serial="X", port="9"))
-        flapping = a_usb_serial(2, serial="F", port="5")
-        plugged, before, resident = False, footprint(), resident_kib()
-        async with (
-            Kubelet(short_dir, generation=generation) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir), pauses=SHORT_PAUSES),
-        ):
-            await until_allocatable(kubelet, FTDI, 1)
-            await until_allocatable(kubelet, OTHER, 1)
-            for number in range(RESTARTS):
-                await restart(kubelet, number)
-                plugged = not plugged
-                (machine.plug if plugged else machine.unplug)(flapping)
-                await until_allocatable(kubelet, FTDI, 1 + plugged)
-                await until_allocatable(kubelet, OTHER, 1)
-                assert (kubelet.streams(FTDI), kubelet.streams(OTHER)) == (1, 1)
-                if number == WARM:
-                    before, resident = footprint(), resident_kib()
-            after, grown = footprint(), resident_kib() - resident
-            assert after["threads"] <= before["threads"]
-            assert after["descriptors"] <= before["descriptors"]
-            # Every attempt is kept for the test to look at; nothing else may stay.
-            assert after["objects"] - before["objects"] < 20 * (RESTARTS - WARM), (before, after)
-            assert grown < 8192, f"{grown} KiB more after {RESTARTS - WARM} restarts"
-            failed = {attempt.answer for attempt in kubelet.registrations}
-            assert "failed to dial device plugin: context deadline exceeded" not in failed
+    flapping = a_usb_serial(2, serial="F", port="5")
+    sticks = (a_usb_serial(0), a_usb_serial(1, vendor="10c4", serial="X", port="9"))
+    plugged, before, resident = False, footprint(), resident_kib()
+    async with a_scene(
+        short_dir, *sticks, rules=FTDI_RULE + OTHER_RULE, generation=generation, pauses=SHORT_PAUSES
+    ) as scene:
+        await scene.until_allocatable(1)
+        await scene.until_allocatable(1, OTHER)
+        for number in range(RESTARTS):
+            await restart(scene)
+            plugged = not plugged
+            (scene.plug if plugged else scene.unplug)(flapping)
+            await scene.until_allocatable(1 + plugged)
+            await scene.until_allocatable(1, OTHER)
+            assert (scene.kubelet.streams(FTDI), scene.kubelet.streams(OTHER)) == (1, 1)
+            if number == WARM:
+                before, resident = footprint(), resident_kib()
+        after, grown = footprint(), resident_kib() - resident
+        assert after["threads"] <= before["threads"]
+        assert after["descriptors"] <= before["descriptors"]
+        # The test keeps every attempt; nothing else may stay.
+        assert after["objects"] - before["objects"] < 20 * (RESTARTS - WARM), (before, after)
+        assert grown < 8192, f"{grown} KiB more after {RESTARTS - WARM} restarts"
+        failed = {attempt.answer for attempt in scene.kubelet.registrations}
+        assert "failed to dial device plugin: context deadline exceeded" not in failed
 
 
 @both_generations
 @pytest.mark.parametrize("point", REGISTERING)
-async def test_a_kubelet_that_goes_away_in_the_middle_of_a_registration_ends_nothing(
+async def test_a_kubelet_that_goes_away_during_a_registration_does_not_end_the_daemon(
     short_dir: Path, generation: Generation, point: Point
 ) -> None:
-    """Grpc calls a Register cancelled whose channel is closed; that was taken for our own end once."""
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with (
-            Kubelet(short_dir, generation=generation) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir), pauses=SHORT_PAUSES),
-        ):
-            for _ in range(5):
-                await restart_while_registering(kubelet, point)
-                await until_allocatable(kubelet, FTDI, 1)
-                assert kubelet.streams(FTDI) == 1
+    """Grpc reports a Register as cancelled when its channel closes; that must not look like our own end."""
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation, pauses=SHORT_PAUSES) as scene:
+        for _ in range(5):
+            await restart_while_registering(scene.kubelet, point)
+            await scene.until_allocatable(1)
+            assert scene.kubelet.streams(FTDI) == 1
 
 
 @both_generations
 async def test_a_stream_that_ends_before_it_was_open_is_followed_by_another_registration(
     short_dir: Path, generation: Generation
 ) -> None:
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with (
-            Kubelet(short_dir, generation=generation) as kubelet,
-            a_daemon(machine, FixedRules(RULES), settings_below(short_dir), pauses=SHORT_PAUSES),
-        ):
-            await until_allocatable(kubelet, FTDI, 1)
-            for _ in range(3):
-                kubelet.faults.end_streams(FTDI)
-                await kubelet.wait_until(lambda: kubelet.streams(FTDI) == 0)
-                # As soon as the next one is there, before a byte of it is sent.
-                await kubelet.wait_until(lambda: kubelet.streams(FTDI) == 1)
-                kubelet.faults.end_streams(FTDI)
-            await until_allocatable(kubelet, FTDI, 1)
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation, pauses=SHORT_PAUSES) as scene:
+        await scene.until_allocatable(1)
+        for _ in range(3):
+            scene.kubelet.faults.end_streams(FTDI)
+            await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)
+            # As soon as the next stream opens, before a byte of it is sent.
+            await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 1)
+            scene.kubelet.faults.end_streams(FTDI)
+        await scene.until_allocatable(1)
 
 
 @both_generations
@@ -184,81 +147,68 @@ async def test_after_a_reboot_with_the_daemon_first_every_pod_runs_with_its_own_
 ) -> None:
     count = 8
 
-    settings, rules = settings_below(short_dir), FixedRules(RULES)
     names = [(f"S{number}", f"1.{number + 1}") for number in range(count)]
     sticks = [a_usb_serial(number, serial=each, port=port) for number, (each, port) in enumerate(names)]
-    with a_machine() as machine:
-        machine.plug(*sticks)
-        async with Kubelet(short_dir, generation=generation) as kubelet:
-            async with a_daemon(machine, rules, settings):
-                await until_allocatable(kubelet, FTDI, count)
-                pods = [await kubelet.admit(a_pod(number)) for number in range(count)]
-                held = [ids_of(pod) for pod in pods]
-            await kubelet.stop()
-            machine.unplug(*sticks)
-            # The kernel names them in another order this time.
-            machine.plug(
-                *(
-                    a_usb_serial(count - 1 - number, serial=each, port=port)
-                    for number, (each, port) in enumerate(names)
-                )
-            )
-            async with a_daemon(machine, rules, settings):
-                await kubelet.reboot(wipe=[], readmit=False)
-                await until_allocatable(kubelet, FTDI, count)
-                await kubelet.readmit()
-                assert [pod.phase for pod in pods] == [Phase.RUNNING] * count
-                assert [ids_of(pod) for pod in pods] == held
-                for pod, (id_,) in zip(pods, held, strict=True):
-                    created = pod.container("main").created
-                    assert created is not None
-                    serial = int(id_.removeprefix("ftdi_S"))
-                    assert [node.minor for node in created.nodes] == [count - 1 - serial]
+    # After the reboot the kernel names them in another order.
+    renamed = [
+        a_usb_serial(count - 1 - number, serial=each, port=port) for number, (each, port) in enumerate(names)
+    ]
+    async with a_scene(short_dir, *sticks, generation=generation) as scene:
+        await scene.until_allocatable(count)
+        pods = [await scene.admit(name=f"pod-{number}") for number in range(count)]
+        held = [ids_told(pod.container("main")) for pod in pods]
+        await scene.service.stop()
+        await scene.kubelet.stop()
+        scene.unplug(*sticks)
+        scene.plug(*renamed)
+        await scene.service.start()
+        await scene.kubelet.reboot(wipe=[], readmit=False)
+        await scene.until_allocatable(count)
+        await scene.kubelet.readmit()
+        assert [pod.phase for pod in pods] == [Phase.RUNNING] * count
+        assert [ids_told(pod.container("main")) for pod in pods] == held
+        for pod, (id_,) in zip(pods, held, strict=True):
+            serial = int(id_.removeprefix("ftdi_S"))
+            assert minors_in(pod.container("main")) == [count - 1 - serial]
 
 
 @both_generations
-async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_the_devices_of_before(
+async def test_after_a_reboot_with_the_kubelet_first_new_pods_get_devices_with_the_same_ids(
     short_dir: Path, generation: Generation
 ) -> None:
-    """The kubelet ends the old pods itself, with nobody to ask; whoever replaces them finds the same ids."""
-    settings, rules = settings_below(short_dir), FixedRules(RULES)
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with Kubelet(short_dir, generation=generation) as kubelet:
-            async with a_daemon(machine, rules, settings):
-                await until_allocatable(kubelet, FTDI, 1)
-                old = await kubelet.admit(a_pod(0))
-            await kubelet.reboot(wipe=[settings.link_dir])
-            assert old.phase is Phase.FAILED
-            async with a_daemon(machine, rules, settings):
-                await until_allocatable(kubelet, FTDI, 1)
-                new = await kubelet.admit(a_pod(1))
-                assert (new.phase, ids_of(new)) == (Phase.RUNNING, ["ftdi_A50285BI"])
+    """The kubelet fails the old pods before the plugin registers; their replacements find the same ids."""
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        await scene.until_allocatable(1)
+        old = await scene.admit()
+        await scene.service.stop()
+        await scene.kubelet.reboot(wipe=[scene.settings.link_dir])
+        assert old.phase is Phase.FAILED
+        await scene.service.start()
+        await scene.until_allocatable(1)
+        new = await scene.admit(name="new")
+        assert (new.phase, ids_told(new.container("main"))) == (Phase.RUNNING, ["ftdi_A50285BI"])
 
 
 @both_generations
 @pytest.mark.parametrize("number", [0, 9], ids=["same name", "new name"])
-async def test_a_device_that_comes_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
+async def test_a_device_that_appears_long_after_a_reboot_has_its_id_and_was_listed_all_the_time(
     short_dir: Path, generation: Generation, number: int
 ) -> None:
-    """The kubelet rejects its pod meanwhile, since what it was given is not healthy; nothing crashes."""
-    settings, rules = settings_below(short_dir), FixedRules(RULES)
-    with a_machine() as machine:
-        machine.plug(a_usb_serial(0))
-        async with Kubelet(short_dir, generation=generation) as kubelet:
-            async with a_daemon(machine, rules, settings):
-                await until_allocatable(kubelet, FTDI, 1)
-                old = await kubelet.admit(a_pod(0))
-            await kubelet.stop()
-            machine.unplug(a_usb_serial(0))
-            async with a_daemon(machine, rules, settings):
-                await kubelet.reboot(wipe=[settings.link_dir], readmit=False)
-                await kubelet.wait_until(lambda: kubelet.capacity[FTDI] == 1)
-                assert kubelet.allocatable[FTDI] == 0
-                await kubelet.readmit()
-                assert (old.phase, old.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
-                # It may never come; when it does, it is nobody else.
-                machine.plug(a_usb_serial(number))
-                await until_allocatable(kubelet, FTDI, 1)
-                new = await kubelet.admit(a_pod(1))
-                assert (new.phase, ids_of(new)) == (Phase.RUNNING, ["ftdi_A50285BI"])
+    """Until then the kubelet rejects its pod, because the device is Unhealthy; nothing crashes."""
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        await scene.until_allocatable(1)
+        old = await scene.admit()
+        await scene.service.stop()
+        await scene.kubelet.stop()
+        scene.unplug(a_usb_serial(0))
+        await scene.service.start()
+        await scene.kubelet.reboot(wipe=[scene.settings.link_dir], readmit=False)
+        await scene.kubelet.wait_until(lambda: scene.kubelet.capacity[FTDI] == 1)
+        assert scene.kubelet.allocatable[FTDI] == 0
+        await scene.kubelet.readmit()
+        assert (old.phase, old.reason) == (Phase.FAILED, "UnexpectedAdmissionError")
+        # When it returns, it has the same id.
+        scene.plug(a_usb_serial(number))
+        await scene.until_allocatable(1)
+        new = await scene.admit(name="new")
+        assert (new.phase, ids_told(new.container("main"))) == (Phase.RUNNING, ["ftdi_A50285BI"])

@@ -1,4 +1,4 @@
-"""What lands in a container: runtimes that follow links, skip what is missing, or may not rename."""
+"""Device nodes in containers: runtimes that follow links, skip missing paths, or cannot rename."""
 
 import asyncio
 import os
@@ -11,9 +11,10 @@ import pytest
 from genericdp.files.links import Links
 from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, LowLevel, Pod, Point, Runtime
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.scene import FTDI, SERIAL_PORTS, a_scene, both_runtimes, minors_in, nodes_in
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.scene import a_scene, both_runtimes, minors_in, nodes_in
 
-BY_LINK = SERIAL_PORTS.replace("/dev/serial{index}", "{link}")
+BY_LINK = FTDI_RULE.replace("/dev/serial{index}", "{link}")
 
 every_runtime = pytest.mark.parametrize(
     "runtime",
@@ -23,17 +24,17 @@ every_runtime = pytest.mark.parametrize(
 
 
 @every_runtime
-async def test_a_device_that_moves_between_the_answer_and_the_creation_is_the_right_one(
+async def test_a_device_replugged_between_allocate_and_creation_is_the_right_one(
     short_dir: Path, runtime: Runtime
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         with scene.kubelet.faults.hold(Point.ALLOCATED) as gate:
             admitting = asyncio.ensure_future(scene.admit())
             await gate.reached()
-            scene.machine.unplug(a_usb_serial(0))
+            scene.unplug(a_usb_serial(0))
             await asyncio.sleep(0)
-            scene.machine.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
+            scene.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
             await asyncio.sleep(0)
             gate.open()
             pod = await admitting
@@ -41,53 +42,53 @@ async def test_a_device_that_moves_between_the_answer_and_the_creation_is_the_ri
 
 
 @every_runtime
-async def test_a_device_that_leaves_between_the_answer_and_the_creation_leaves_no_container_without_it(
+async def test_a_device_unplugged_between_allocate_and_creation_prevents_the_creation(
     short_dir: Path, runtime: Runtime
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         with scene.kubelet.faults.hold(Point.ALLOCATED) as gate:
             admitting = asyncio.ensure_future(scene.admit())
             await gate.reached()
-            scene.machine.unplug(a_usb_serial(0))
+            scene.unplug(a_usb_serial(0))
             await asyncio.sleep(0)
             gate.open()
             pod = await admitting
         assert pod.container("main").state is ContainerState.WAITING
         assert pod.container("main").created is None
-        await scene.until(FTDI, allocatable=0)
-        scene.machine.plug(a_usb_serial(3))
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(0)
+        scene.plug(a_usb_serial(3))
+        await scene.until_allocatable(1)
         await scene.kubelet.sync(pod)
         assert minors_in(pod.container("main")) == [3]
 
 
 @every_runtime
-async def test_in_a_user_namespace_the_link_is_the_name_and_the_right_device_also_after_a_move(
+async def test_in_a_user_namespace_the_link_path_gives_the_right_device_even_after_a_replug(
     short_dir: Path, runtime: Runtime
 ) -> None:
-    """As runc binds the host's node at the container path, the path must be one of the host."""
+    """Runc bind-mounts the host's file at the container path, so that path must exist on the host."""
     async with a_scene(short_dir, a_usb_serial(0), rules=BY_LINK, runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         container = Container("main", limits={FTDI: 1})
         pod = await scene.kubelet.admit(Pod("app", [container], host_users=False))
         link = f"{short_dir}/links/ftdi_A50285BI"
         assert nodes_in(pod.container("main")) == [(link, 188, 0)]
-        scene.machine.unplug(a_usb_serial(0))
-        await scene.until(FTDI, allocatable=0)
-        # Another unit has the name now.
-        scene.machine.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
-        await scene.until(FTDI, allocatable=2)
+        scene.unplug(a_usb_serial(0))
+        await scene.until_allocatable(0)
+        # Another unit has the kernel name now.
+        scene.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
+        await scene.until_allocatable(2)
         status = await scene.kubelet.restart_container(pod, "main")
         assert nodes_in(status) == [(link, 188, 1)]
 
 
 @both_runtimes
-async def test_in_a_user_namespace_any_other_name_is_refused_by_runc_and_never_another_device(
+async def test_in_a_user_namespace_runc_refuses_any_other_path_and_never_gives_another_device(
     short_dir: Path, runtime: Runtime
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(0), runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         container = Container("main", limits={FTDI: 1})
         pod = await scene.kubelet.admit(Pod("app", [container], host_users=False))
         assert pod.container("main").state is ContainerState.WAITING
@@ -99,12 +100,12 @@ async def test_a_privileged_container_gets_the_device_under_its_link(
     short_dir: Path, runtime: Runtime
 ) -> None:
     async with a_scene(short_dir, a_usb_serial(2), rules=BY_LINK, runtime=runtime) as scene:
-        await scene.until(FTDI, allocatable=1)
+        await scene.until_allocatable(1)
         pod = await scene.kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1}, privileged=True)]))
         assert minors_in(pod.container("main")) == [2]
 
 
-def test_a_link_that_is_re_pointed_is_never_missing_for_who_looks_all_the_time(short_dir: Path) -> None:
+def test_a_link_that_is_re_pointed_is_never_missing_in_between(short_dir: Path) -> None:
     links = Links(str(short_dir / "links"))
     path = f"{short_dir}/links/ftdi_A"
     assert links.apply({"ftdi_A": "/dev/null"}) == {}

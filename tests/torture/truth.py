@@ -1,9 +1,9 @@
-"""What is true of a small machine, whatever any program thinks of it: the units, their places, the rules.
+"""The true state of a small machine, as a model: its units, their places, its rules.
 
 The rules of this file:
 
-* Nothing here knows of ids, links or kubelets. A unit is a thing that somebody can hold in the hand.
-* Which units nobody could tell apart is said here, and only here.
+* Nothing here knows ids, links or kubelets. A unit is a physical device.
+* Only this file defines which units cannot be told apart.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 #: name -> serial number. A and C are twins, D and E have no serial number at all.
 UNITS: dict[str, str | None] = {"A": "SAME", "B": "OTHER", "C": "SAME", "D": None, "E": None}
 
-#: USB ports, and numbers that the kernel may give: few, so that names are taken over all the time.
+#: USB ports, and the numbers that the kernel may give: few, so that names are reused all the time.
 PORTS = ("1", "2", "3", "4", "5")
 NUMBERS = tuple(range(5))
 
@@ -26,9 +26,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a resource table of the rule file says, as far as the truth is concerned.
+    """The part of a [[resource]] table that the model knows.
 
-    takes     the serial numbers that it takes; None: every unit
+    takes     the only serial number that it takes; None: every unit
     """
 
     name: str
@@ -53,7 +53,7 @@ class Table:
 
 BASE = Table("ftdi")
 
-#: What the rule file may say. The first table that takes a unit has it.
+#: Contents of the rule file, by name. The first table that takes a unit gets it.
 RULES: dict[str, tuple[Table, ...]] = {
     "base": (BASE,),
     "shared": (Table("ftdi", replicas=2),),
@@ -70,7 +70,7 @@ BAD_RULES = '[[resource]]\nname = "ftdi"\nmatch = { usb = { vendor = 0403 } }\n'
 
 @dataclass(slots=True)
 class Truth:
-    """The machine as it is."""
+    """The machine's state."""
 
     plugged: dict[str, Place] = field(default_factory=dict)
     rules: str = "base"
@@ -88,11 +88,11 @@ class Truth:
         return [number for number in NUMBERS if number not in taken]
 
     def at(self, number: int) -> str:
-        """The unit that is `/dev/ttyUSB<number>` now. KeyError when nobody is."""
+        """The unit that is `/dev/ttyUSB<number>` now. KeyError when there is none."""
         return {place.number: unit for unit, place in self.plugged.items()}[number]
 
     def taken_by(self, table: Table) -> set[str]:
-        """The plugged units that a resource has."""
+        """The plugged units that a table takes."""
         return {unit for unit in self.plugged if self.table_of(unit) == table}
 
     def table_of(self, unit: str) -> Table | None:
@@ -101,16 +101,16 @@ class Truth:
         return next((table for table in self.tables if table.takes in (None, serial)), None)
 
     def twins_of(self, unit: str) -> set[str]:
-        """The plugged units with the same serial number, the unit itself included."""
+        """The plugged units with the same serial number, including the unit itself."""
         serial = UNITS[unit]
         return {other for other in self.plugged if serial is not None and UNITS[other] == serial}
 
 
 def may_stand_in(identity: str, was: tuple[str, str], now: tuple[str, str]) -> bool:
-    """Whether a container that was given one unit may be given the other later: (unit, port) each.
+    """Whether a container that got one (unit, port) first may get another one later.
 
-    The same unit may; by port, whatever is there; and what nobody can tell apart: a unit without a
-    serial number in the same port, and a twin.
+    It may get the same unit; with identity "port", any unit in the same port; and units that cannot be
+    told apart: one without a serial number in the same port, or a twin.
     """
     if was[0] == now[0]:
         return True

@@ -1,10 +1,11 @@
 """Hears the hints of a monitor, and waits for one."""
 
-import asyncio
 from collections.abc import Callable
 
 from genericdp.core.device import UdevDevice
+from genericdp.simulator.changes import Changes
 from genericdp.udev import Deafness, Hint, Resync, UdevDevices, Uevent
+from tests.scenes.waiting import until
 
 
 class Heard:
@@ -13,27 +14,25 @@ class Heard:
     def __init__(self, devices: UdevDevices | None = None) -> None:
         self.hints: list[Hint] = []
         self._devices = devices
-        self._more = asyncio.Event()
+        self._changes = Changes()
 
     def __call__(self, hint: Hint) -> None:
         self.hints.append(hint)
         if self._devices is not None:
             self._devices.apply(hint)
-        self._more.set()
+        self._changes.notify()
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until the condition holds, asking at every hint (the test's watchdog ends the wait)."""
-        try:
-            while not condition():
-                self._more.clear()
-                await self._more.wait()
-        except asyncio.CancelledError as error:
-            error.add_note(f"waited in vain; {len(self.hints)} hints, the last: {self.hints[-5:]}")
-            raise
+    async def wait_until(self, condition: Callable[[], object]) -> None:
+        """Wait until the condition holds, asking at every hint."""
+
+        def describe() -> str:
+            return f"{len(self.hints)} hints, the last: {self.hints[-5:]}"
+
+        await until(condition, self._changes, describe=describe)
 
     async def event(self, action: str, sys_path: str, source: str = "udev") -> Uevent:
         """Wait for an event, past or to come."""
-        await self.until(lambda: self.events(action, sys_path, source))
+        await self.wait_until(lambda: self.events(action, sys_path, source))
         return self.events(action, sys_path, source)[0]
 
     def events(self, action: str, sys_path: str, source: str = "udev") -> list[Uevent]:

@@ -78,7 +78,7 @@ async def test_a_macvtap_has_its_network_interface_above_it() -> None:
     with udevd(), Monitor(heard):
         devices.resync()
         with macvtap("gdp0") as node:
-            await heard.until(lambda: node in by_node(devices) and by_node(devices)[node].initialized)
+            await heard.wait_until(lambda: node in by_node(devices) and by_node(devices)[node].initialized)
             tap = by_node(devices)[node]
             net = tap.parent
             assert tap.subsystem == "macvtap"
@@ -87,7 +87,7 @@ async def test_a_macvtap_has_its_network_interface_above_it() -> None:
             assert (net.subsystem, net.sys_name) == ("net", "gdp0")
             # `speed` of an interface that is down fails with EINVAL.
             assert set(net.attributes) == {"address"}
-        await heard.until(lambda: node not in by_node(devices))
+        await heard.wait_until(lambda: node not in by_node(devices))
         assert not devices.resync()
 
 
@@ -112,7 +112,7 @@ async def test_a_storm_that_overflows_the_socket_is_followed_by_a_resync_and_lat
     heard = Heard()
     with Monitor(heard, receive_buffer=16384):
         trigger(times=5_000)
-        await heard.until(lambda: KERNEL_OVERFLOWED in heard.resyncs())
+        await heard.wait_until(lambda: KERNEL_OVERFLOWED in heard.resyncs())
         await _plug_until_heard(heard, vcs, "kernel")
         turns = await _idle_turns(heard)
 
@@ -127,7 +127,7 @@ async def test_an_overflow_of_udevs_events_too_is_survived(vcs: Console) -> None
         trigger(times=200)
         # The loop stands still meanwhile, and the socket runs over.
         running.settle()
-        await heard.until(lambda: UDEV_OVERFLOWED in heard.resyncs())
+        await heard.wait_until(lambda: UDEV_OVERFLOWED in heard.resyncs())
         await _plug_until_heard(heard, vcs, "udev")
         turns = await _idle_turns(heard)
 
@@ -180,7 +180,7 @@ async def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
         devices.resync()
         running.kill()
         with vcs.plugged():
-            await heard.until(lambda: monitor.deaf)
+            await heard.wait_until(lambda: monitor.deaf)
             assert monitor.deaf == UNANSWERED
             assert heard.hints[-2:] == [Deafness(UNANSWERED), Resync(UNANSWERED)]
             # udev has files here, so it may come back and deal with the device.
@@ -192,12 +192,12 @@ async def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
 
             running.restart()
             trigger(vcs.sys_path, "add")
-            await heard.until(lambda: not monitor.deaf)
+            await heard.wait_until(lambda: not monitor.deaf)
             await heard.event("add", vcs.sys_path)
             assert heard.deafness() == [UNANSWERED, ""]
             assert heard.resyncs()[-1] == f"heard again after: {UNANSWERED}"
             assert by_node(devices)[vcs.node].initialized
-        await heard.until(lambda: vcs.node not in by_node(devices))
+        await heard.wait_until(lambda: vcs.node not in by_node(devices))
 
 
 async def test_a_slow_udevd_is_no_deafness() -> None:
@@ -207,7 +207,7 @@ async def test_a_slow_udevd_is_no_deafness() -> None:
         trigger(times=100)
         await asyncio.to_thread(subprocess.run, ["sleep", "0.2"], check=True)
         running.resume()
-        await heard.until(lambda: len(heard.events("change", NULL)) == 100)
+        await heard.wait_until(lambda: len(heard.events("change", NULL)) == 100)
 
         assert monitor.deaf == ""
     assert heard.deafness() == []
@@ -249,7 +249,7 @@ async def test_a_udevd_that_starts_later_is_noticed_without_an_event() -> None:
     heard = Heard()
     with Monitor(heard, rescan_s=0.05) as monitor:
         with udevd():
-            await heard.until(lambda: not monitor.deaf)
+            await heard.wait_until(lambda: not monitor.deaf)
             assert heard.deafness() == [NO_UDEV, ""]
 
 
@@ -265,10 +265,10 @@ async def test_without_file_descriptors_there_is_no_socket_until_there_are_some_
             monitor = Monitor(heard, rescan_s=0.05)
             monitor.start()
             assert monitor.deaf == no_socket
-            await heard.until(lambda: "rescan" in heard.resyncs())
+            await heard.wait_until(lambda: "rescan" in heard.resyncs())
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        await heard.until(lambda: not monitor.deaf)
+        await heard.wait_until(lambda: not monitor.deaf)
         with vcs.plugged():
             await heard.event("add", vcs.sys_path)
         monitor.close()

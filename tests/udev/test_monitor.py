@@ -114,7 +114,7 @@ async def test_many_devices_at_once_leave_the_loop_its_turns(bed: Testbed) -> No
         for _ in range(1000):
             bed.uevent(TTY, "change")
         loop.call_soon(turn)
-        await heard.until(lambda: len(heard.events("change", TTY.sys_path)) == 1000)
+        await heard.wait_until(lambda: len(heard.events("change", TTY.sys_path)) == 1000)
 
     assert turns > 10
 
@@ -127,9 +127,9 @@ async def test_where_no_udev_runs_that_is_said_at_once_and_looked_for_later(bed:
     with Monitor(heard, rescan_s=0.05) as monitor:
         assert monitor.deaf == absent
         assert heard.hints == [Deafness(absent), Resync(absent)]
-        await heard.until(lambda: heard.resyncs().count("rescan") == 2)
+        await heard.wait_until(lambda: heard.resyncs().count("rescan") == 2)
         (RUN / "control").touch()
-        await heard.until(lambda: not monitor.deaf)
+        await heard.wait_until(lambda: not monitor.deaf)
 
         assert heard.hints[-2:] == [Deafness(""), Resync(f"heard again after: {absent}")]
         assert monitor._rescan is None
@@ -142,7 +142,7 @@ async def test_events_of_udev_prove_that_it_runs(bed: Testbed) -> None:
     heard = Heard()
     with Monitor(heard) as monitor:
         bed.uevent(TTY, "change")
-        await heard.until(lambda: not monitor.deaf)
+        await heard.wait_until(lambda: not monitor.deaf)
 
         assert heard.deafness()[-1] == ""
 
@@ -215,7 +215,7 @@ async def test_a_socket_that_stays_broken_is_replaced_and_everything_looked_at(b
         kept, old._monitor = old._monitor, _Broken(old.fileno)  # type: ignore[assignment]  # that is the point
         for _ in range(3):
             bed.uevent(TTY, "change")
-        await heard.until(lambda: len(heard.resyncs()) == 3)
+        await heard.wait_until(lambda: len(heard.resyncs()) == 3)
         assert monitor._subscriptions["udev"] is not old
         del kept
 

@@ -1,4 +1,4 @@
-"""`make test-vm`: the Debian package on a Debian that boots, with USB devices that come and go.
+"""`make test-vm`: the Debian package on an emulated Debian, with USB devices that come and go.
 
 python -m tests.vm [WORD …]: only cases with one of the words in their title.
 """
@@ -20,15 +20,15 @@ from tests.vm.qmp import QmpError
 _CACHE = Path(".cache/vm")
 _CONSOLE = _CACHE / "console"
 
-#: In this order: the first ones say most when everything is broken.
+#: In this order: the first ones tell most when everything is broken.
 _FILES = ("plugging", "devices", "gadgets", "udev", "service", "boot")
 
 
 def main(words: Sequence[str]) -> int:
-    """Run. 0 when every case ended well, 1 when one did not, 2 when it did not come to that."""
+    """Run the cases. Returns 0 if all pass, 1 if one fails, 2 if none could be run."""
     packages = sorted(Path("dist").glob("genericdp_*_all.deb"))
     if len(packages) != 1:
-        print(f"dist holds {len(packages)} packages of genericdp and not one: run make deb")
+        print(f"dist holds {len(packages)} packages of genericdp instead of one: run make deb")
         return 2
     package = packages[0]
     cases = _cases(words)
@@ -37,7 +37,7 @@ def main(words: Sequence[str]) -> int:
         return 2
     clock = _Clock()
     system = image.provide(_CACHE)
-    clock.tell("      the image is there")
+    clock.tell("      the image is ready")
     _CONSOLE.unlink(missing_ok=True)
     started = seed.initrd(system, {package.name: package.read_bytes()})
     with Guest(system, started, _CONSOLE) as guest:
@@ -62,7 +62,7 @@ def _passes(each: Case, node: Node, clock: "_Clock") -> bool:
         clock.tell(f"FAIL  {title(each)}")
         print(f"{error}\n", flush=True)
         return False
-    except Exception:  # noqa: BLE001  # the other cases may still say something
+    except Exception:  # noqa: BLE001  # the other cases still run
         clock.tell(f"FAIL  {title(each)}")
         traceback.print_exc(file=sys.stdout)
         return False
@@ -77,7 +77,7 @@ def _cases(words: Sequence[str]) -> list[Case]:
 
 
 class _Clock:
-    """Says how long each thing took."""
+    """Prints how long each step took."""
 
     def __init__(self) -> None:
         self._started = self._last = time.monotonic()

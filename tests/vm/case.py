@@ -1,4 +1,4 @@
-"""What a case is: a function of a node that ends well or raises CaseError; its name says the rule."""
+"""A case: a function of a node, named after the rule that it tests; a violation raises CaseError."""
 
 from collections.abc import Callable
 
@@ -6,16 +6,16 @@ from tests.vm.node import Node
 
 Case = Callable[[Node], None]
 
-#: In the order in which they are written down.
+#: All cases, in the order of their definition.
 CASES: list[Case] = []
 
 
-#: The table is 80 wide.
+#: So that the table of results is 80 wide.
 LONGEST_TITLE = 64
 
 
 def case(function: Case) -> Case:
-    """Have `make test-vm` run this."""
+    """Register a case, so that `make test-vm` runs it."""
     if len(title(function)) > LONGEST_TITLE:
         raise ValueError(f"longer than {LONGEST_TITLE} characters: '{title(function)}'")
     CASES.append(function)
@@ -23,5 +23,5 @@ def case(function: Case) -> Case:
 
 
 def title(each: Case) -> str:
-    """The rule that it is about, for people."""
+    """The rule that a case tests, in words."""
     return each.__name__.replace("_", " ")

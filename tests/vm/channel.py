@@ -1,9 +1,9 @@
-"""Lines of JSON to and from something that runs elsewhere, with deadlines.
+"""Lines of JSON to and from another process, with deadlines.
 
 The rules of this file:
 
-* Nothing waits without a deadline, and a deadline that has passed says what was waited for.
-* QEMU connects to us: the sockets are there before it starts, so nobody has to try again.
+* Every wait has a deadline, and the error of a missed one names what was awaited.
+* QEMU connects to this side: the sockets exist before it starts, so no retry is needed.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ Document = dict[str, Any]
 
 
 class ChannelError(Exception):
-    """The other side is gone, or said nothing in time."""
+    """The other side is gone, or sent nothing in time."""
 
 
 class Channel:
-    """One line at a time. `listen` first, `accept` when the other side has been started."""
+    """One connection. It listens from the beginning; `accept` when the other side has been started."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,7 +38,7 @@ class Channel:
         try:
             self._socket, _ = self._listening.accept()
         except TimeoutError:
-            raise ChannelError(f"nobody connected to {self.path.name} within {timeout_s:g} s") from None
+            raise ChannelError(f"no connection to {self.path.name} within {timeout_s:g} s") from None
 
     def close(self) -> None:
         """Close both sockets."""
@@ -46,24 +46,24 @@ class Channel:
         if self._socket is not None:
             self._socket.close()
 
-    def say(self, document: Document) -> None:
+    def send(self, document: Document) -> None:
         """Send one document. Raises ChannelError."""
         try:
             self._connected.sendall(json.dumps(document).encode() + b"\n")
         except OSError as error:
             raise ChannelError(f"{self.path.name} is gone: {error}") from error
 
-    def hear(self, until: float, what: str) -> Document:
+    def receive(self, until: float, what: str) -> Document:
         """The next document. `until`: on time.monotonic(). Raises ChannelError."""
         while True:
             line = self._next_line(until, what)
-            # Empty, or cut off by a reset of the machine: who begins to speak begins with a line end.
+            # Skips empty lines and those cut off by a reset: every sender begins with a line end.
             with contextlib.suppress(ValueError):
                 document: Document = json.loads(line)
                 return document
 
     def has_news(self) -> bool:
-        """Whether something has come that nobody has heard yet."""
+        """Whether there is something to receive."""
         return b"\n" in self._buffer or bool(select.select([self._connected], [], [], 0.0)[0])
 
     def _next_line(self, until: float, what: str) -> bytes:
@@ -71,7 +71,7 @@ class Channel:
             left = until - time.monotonic()
             ready, _, _ = select.select([self._connected], [], [], max(0.0, left))
             if not ready:
-                raise ChannelError(f"{self.path.name} said nothing in time; waited for {what}")
+                raise ChannelError(f"{self.path.name} sent nothing in time; waited for {what}")
             try:
                 data = self._connected.recv(1 << 16)
             except OSError as error:

@@ -1,8 +1,8 @@
-"""USB devices that QEMU does not have, at ports inside the guest: any descriptors, any serial number.
+"""USB devices that QEMU lacks, at ports inside the guest: with any descriptors and serial number.
 
 The rules of this file:
 
-* Ports are those of the kernel's dummy_hcd; inside/gadget.py is what is plugged into them.
+* The ports are those of the kernel's dummy_hcd; inside/gadget.py acts as the plugged device.
 """
 
 import json
@@ -23,9 +23,9 @@ mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
 
 @dataclass(frozen=True, slots=True)
 class Gadget:
-    """What a device says about itself.
+    """The descriptors of a device.
 
-    functions    in the order of their interface numbers, as inside/gadget.py knows them
+    functions    in the order of their interface numbers, under the names of inside/gadget.py
     """
 
     vendor: str
@@ -37,18 +37,18 @@ class Gadget:
 
 
 def cdc_acm(serial: str, ports: int = 2) -> Gadget:
-    """A board with so many serial ports of the standard class: two interfaces each, ttyACM."""
+    """A board with `ports` serial ports of the standard class (ttyACM), with two interfaces each."""
     return Gadget("1d6b", "0104", serial, [f"acm.{number}" for number in range(ports)])
 
 
 def modem(serial: str) -> Gadget:
-    """A Quectel EC25, in short: NMEA on interface 1 and AT on 2, which the `option` driver takes, and QMI."""
+    """A reduced Quectel EC25: NMEA on interface 1, AT on 2 (both for the `option` driver), and QMI."""
     functions = ["nothing", "gser.0", "gser.1", "qmi"]
     return Gadget("2c7c", "0125", serial, functions, manufacturer="Quectel", model="EC25-E")
 
 
 class Gadgets:
-    """What is plugged in, by the port. `sh` runs a shell script inside."""
+    """The plugged gadgets, by port. `sh` runs a shell script inside."""
 
     def __init__(self, sh: Callable[[str], str]) -> None:
         self._sh = sh
@@ -75,15 +75,15 @@ class Gadgets:
         self._plugged.add(port)
 
     def unplug(self, port: int) -> None:
-        """Pull out what is in this port."""
+        """Unplug the gadget in this port."""
         self._sh(f"systemctl stop gadget-{port}")
         self._plugged.remove(port)
 
     def unplug_all(self) -> None:
-        """Pull out everything."""
+        """Unplug all gadgets."""
         for port in sorted(self._plugged):
             self.unplug(port)
 
     def forget(self) -> None:
-        """The guest was started again: nobody is there to be a gadget."""
+        """Forget all gadgets: they do not survive a restart of the guest."""
         self._plugged.clear()

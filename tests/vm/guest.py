@@ -1,10 +1,10 @@
-"""One guest: a QEMU process, its console, and the lines to what runs inside.
+"""One guest: a QEMU process with its console and the channels to the programs inside.
 
 The rules of this file:
 
 * Everything is emulated: no hardware acceleration, no network, no display.
-* Its disk is written to a temporary overlay; the image stays as it was made.
-* It ends with us, whatever becomes of us.
+* Writes to its disk go to a temporary overlay; the image never changes.
+* It ends when this process ends, even by SIGKILL.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ from tests.vm.qmp import Qmp
 
 _MEMORY_MB = 768
 
-#: From power on until the agent says that it is there; about half a minute where nothing else runs.
+#: From power on to the agent's first message; about half a minute on an idle machine.
 _BOOT_S = 300.0
 
-#: What the kernel says last, and how often that is looked for.
+#: How a panic shows on the console, and how often to check for it.
 _PANIC = "Kernel panic"
 _LOOK_S = 5.0
 
-#: How long a command may take inside unless said otherwise. Emulation is slow, and others may be busy.
+#: The default timeout of a command inside. Emulation is slow, and the host may be busy.
 PATIENCE_S = 120.0
 
 
 class GuestError(Exception):
-    """The guest did not do what it was told."""
+    """The guest does not respond, or failed to carry out a request."""
 
 
 class Guest:
@@ -85,34 +85,34 @@ class Guest:
         shutil.rmtree(self._folder)
 
     def wait_for_boot(self, timeout_s: float = _BOOT_S) -> None:
-        """Return once the agent of a new boot has said that it is there. Raises GuestError."""
+        """Return once the agent of a new boot has reported. Raises GuestError."""
         until = time.monotonic() + timeout_s
         document: Document = {}
         while document.get("boot", self.boot) == self.boot:
-            document = self._hear(until, "the boot")
+            document = self._receive(until, "the boot")
         self.boot = document["boot"]
 
     def ask(self, request: Document, timeout_s: float = PATIENCE_S) -> Document:
-        """What the agent answers. Raises GuestError when it could not do it, or with the guest's end."""
-        self.agent.say(request)
-        answer = self._hear(time.monotonic() + timeout_s, f"the answer to {request}")
+        """The agent's answer to a request. Raises GuestError if it failed or the guest has ended."""
+        self.agent.send(request)
+        answer = self._receive(time.monotonic() + timeout_s, f"the answer to {request}")
         if "error" in answer:
             raise GuestError(f"{request}: {answer['error']}")
         return answer
 
     def console_tail(self) -> str:
-        """The last lines that the guest's kernel said, and what QEMU complained about."""
+        """The last lines on the guest's console, and QEMU's error output."""
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace")
+        errors = self._errors.read().decode(errors="replace")
         lines = self._console_lines()
         panic = next((number for number, line in enumerate(lines) if _PANIC in line), len(lines) - 10)
-        return "\n".join([*lines[max(0, panic - 10) : panic + 10], said])
+        return "\n".join([*lines[max(0, panic - 10) : panic + 10], errors])
 
-    def _hear(self, until: float, what: str) -> Document:
-        """What the agent says next. A kernel that panics is not waited for."""
+    def _receive(self, until: float, what: str) -> Document:
+        """The agent's next message. A kernel panic ends the wait."""
         while True:
             try:
-                return self.agent.hear(min(until, time.monotonic() + _LOOK_S), what)
+                return self.agent.receive(min(until, time.monotonic() + _LOOK_S), what)
             except ChannelError as error:
                 panicked = any(_PANIC in line for line in self._console_lines())
                 if panicked or time.monotonic() >= until or self._process.poll() is not None:

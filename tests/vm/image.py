@@ -1,11 +1,11 @@
-"""The guest's disk and kernel: Debian 12 from the mirror of this machine, made once and kept.
+"""The guest's disk and kernel: Debian 12 from this machine's mirror, made once and cached.
 
 The rules of this file:
 
-* What is kept is kept under a name made of everything that it was made of, this file included: an
-  image is never changed, only made anew.
-* Nothing of genericdp is in it, and nothing of the tests: that comes with each start (seed.py).
-* No loop device and no mount is needed: `mke2fs -d` writes a file system from a folder.
+* The cached image is named after a hash of everything that it depends on, including this file: an
+  image is never changed, only replaced.
+* It contains nothing of genericdp or of the tests: each start adds that (seed.py).
+* It needs no loop device and no mount: `mke2fs -d` writes a file system from a folder.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pathlib import Path
 
 RELEASE = "bookworm"
 
-#: What a node has; the libraries that genericdp's package depends on; a shell for the first moment.
+#: The packages of a node, the dependencies of genericdp's package, and a shell for the initrd.
 PACKAGES = (
     "systemd-sysv",
     "udev",
@@ -32,7 +32,7 @@ PACKAGES = (
     "python3-tomli",
     "busybox-static",
 )
-#: The kernel is unpacked, not installed: it would make an initrd, slowly, and the guest has its own.
+#: Unpacks the kernel instead of installing it, which would build an initrd; the guest has its own.
 _UNPACK_KERNEL = (
     'cd "$1" && export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG" && '
     "package=$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p') && "
@@ -40,10 +40,10 @@ _UNPACK_KERNEL = (
     '| tar -x --keep-directory-symlink && rm "$package"_*.deb'
 )
 
-#: What the kernel needs until it can read its disk; their dependencies come along.
+#: The modules that the kernel needs to read its disk; their dependencies are added.
 _BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
-#: Drivers of things that this guest will never have: more than half of the kernel package.
+#: Drivers for hardware that the guest never has: more than half of the kernel package.
 _NOT_NEEDED = (
     "drivers/gpu",
     "drivers/infiniband",
@@ -56,7 +56,7 @@ _NOT_NEEDED = (
 
 _SIZE = "1G"
 
-#: Nobody waits for a login on a guest, and nothing is to happen by itself.
+#: Units that a guest does not need: logins and periodic jobs.
 _MASKED = (
     "apt-daily-upgrade.timer",
     "apt-daily.timer",
@@ -82,7 +82,7 @@ class Image:
 
 
 def provide(cache: Path) -> Image:
-    """The image in `cache`; made, when it is not there. Needs root, and then the mirror."""
+    """The image in `cache`, made if it is missing. Needs root and, to make it, the mirror."""
     place = cache / f"image-{_key()}"
     if not place.exists():
         for outdated in cache.glob("image-*"):
@@ -106,7 +106,7 @@ def _key() -> str:
 
 
 def _mirror() -> str:
-    """Where this machine gets Debian from."""
+    """The mirror from which this machine installs Debian packages."""
     targets = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)"],
         capture_output=True,
@@ -149,7 +149,7 @@ def _make(place: Path) -> None:
 
 
 def _set_up(tree: Path) -> None:
-    # A journal that outlives a reboot says what happened before it.
+    # With this folder the journal survives reboots.
     (tree / "var/log/journal").mkdir(exist_ok=True)
     (tree / "etc/hostname").write_text("node\n")
     for unit in _MASKED:
@@ -157,14 +157,14 @@ def _set_up(tree: Path) -> None:
 
 
 def _copy_boot_modules(modules: Path, place: Path) -> None:
-    """The boot modules and what they depend on, with a file that says their order."""
+    """Copy the boot modules with their dependencies, and a file that lists their order."""
     needs: dict[str, list[str]] = {}
     paths: dict[str, str] = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         path, _, others = line.partition(":")
         name = _module_name(path)
         paths[name] = path
-        # Each line of modules.dep has all of them, the ones to be loaded first at its end.
+        # A line of modules.dep lists all dependencies; those to be loaded first are at its end.
         needs[name] = [_module_name(other) for other in reversed(others.split())]
     order = dict.fromkeys(name for wanted in _BOOT_MODULES for name in (*needs[wanted], wanted))
     place.mkdir()

@@ -1,9 +1,9 @@
-"""The guest as a node of a cluster: its rule files, its service, its kubelet, its pods.
+"""The guest as a node of a cluster: rule files, service, kubelet, pods.
 
 The rules of this file:
 
-* What is waited for is said; when it does not come, the kubelet's view and the service's journal are
-  shown, because nobody can look into the guest afterwards.
+* A wait that fails names what it waited for and shows the kubelet's view and the service's journal,
+  because the guest cannot be inspected afterwards.
 * Each case begins with a node on which genericdp has never run.
 """
 
@@ -19,7 +19,7 @@ from tests.vm.guest import PATIENCE_S, Guest
 from tests.vm.seed import HOME
 from tests.vm.usb import Usb
 
-#: Where rule files of the administrator are.
+#: The administrator's rule files.
 RULES = "/etc/genericdp/rules.d"
 
 LINKS = "/dev/genericdp"
@@ -31,26 +31,26 @@ rm -rf /var/lib/kubelet {LINKS} {RULES}/*.toml /var/lib/genericdp/*
 
 
 class CaseError(AssertionError):
-    """Something is not as it has to be."""
+    """A rule is violated."""
 
 
 def expect(there: object, wanted: object) -> None:
     """Raise CaseError unless they are equal."""
     if there != wanted:
-        raise CaseError(f"there is   {there}\nwanted was {wanted}")
+        raise CaseError(f"found    {there}\nexpected {wanted}")
 
 
 def expect_at_most(what: str, there: float, limit: float) -> None:
-    """Raise CaseError if it is more."""
+    """Raise CaseError if the figure is above its limit."""
     if there > limit:
-        raise CaseError(f"{what}: {there:g}, and not more than {limit:g} was promised")
+        raise CaseError(f"{what}: {there:g}, which exceeds the promised {limit:g}")
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What became of a pod with one container.
+    """The status of a pod with one container.
 
-    nodes    container path -> what it was on the host when the container was created
+    nodes    container path -> node on the host when the container was created
     numbers  container path -> major, minor
     """
 
@@ -65,12 +65,12 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the kubelet knows.
+    """The kubelet's state.
 
     devices      resource -> id -> health
-    streams      resource -> ListAndWatch streams that it holds
+    streams      resource -> number of open ListAndWatch streams
     messages     resource -> lists received
-    capacity, allocatable    as the node's status says
+    capacity, allocatable    as in the node status
     """
 
     devices: Mapping[str, Mapping[str, str]]
@@ -81,7 +81,7 @@ class View:
     pods: Mapping[str, Pod]
 
     def of(self, resource: str) -> Mapping[str, str]:
-        """The devices of a resource: id -> health. None, of one that is not registered."""
+        """The devices of a resource: id -> health. Empty for one that is not registered."""
         return self.devices.get(resource, {})
 
 
@@ -89,7 +89,7 @@ _NOTHING = View({}, {}, {}, {}, {}, {})
 
 
 class Node:
-    """One guest, for all cases."""
+    """The guest that all cases share."""
 
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
@@ -101,11 +101,11 @@ class Node:
 
     def install(self, package: Path) -> None:
         """Install the package as an administrator would."""
-        # apt would ask for lists that the guest does not have; the image has what the package depends on.
+        # Not by apt, whose lists the guest lacks; the image contains the package's dependencies.
         self.sh(f"dpkg --install {HOME}/{package.name}", timeout_s=300.0)
 
     def begin(self, rules: Mapping[str, str]) -> None:
-        """A node on which nothing is plugged in and genericdp starts with these rule files, by name."""
+        """Begin with a node without devices, on which genericdp starts with these rule files, by name."""
         self.usb.unplug_all()
         self.gadgets.unplug_all()
         self.sh(_FORGET + "udevadm settle")
@@ -115,24 +115,24 @@ class Node:
         self.start_kubelet()
 
     def write_rules(self, rules: Mapping[str, str]) -> None:
-        """Write these rule files, by name; a service that runs reads them by itself."""
+        """Write these rule files, by name; a running service reloads them by itself."""
         for name, text in rules.items():
             self.guest.ask({"write": f"{RULES}/{name}", "text": text})
-        # An administrator's editor does so, too; a power cut is to show what the service loses.
+        # Editors sync files, too; a power cut is to show what the service loses.
         self.sh("sync")
 
     def start_kubelet(self) -> None:
-        """Start the kubelet, and forget what an earlier one said."""
+        """Start the kubelet, and forget the messages of an earlier one."""
         self.sh("systemctl start kubelet.service")
         self.meet_kubelet()
 
     def meet_kubelet(self) -> None:
-        """Listen to the kubelet that runs now."""
+        """Follow the kubelet that is running now."""
         self._run = self.sh("systemctl show --value --property InvocationID kubelet.service").strip()
         self.view = _NOTHING
 
     def sh(self, script: str, timeout_s: float = PATIENCE_S) -> str:
-        """Run a shell script inside; what it wrote to stdout. Raises CaseError when its status is not 0."""
+        """Run a shell script inside; returns its stdout. Raises CaseError if its status is not 0."""
         answer = self.guest.ask(
             {"run": ["/bin/sh", "-euc", script], "input": "", "timeout": timeout_s}, timeout_s + 30.0
         )
@@ -142,58 +142,58 @@ class Node:
         return text
 
     def python(self, script: str) -> str:
-        """Run a Python script inside; what it wrote to stdout. Raises CaseError as `sh` does."""
+        """Run a Python script inside; returns its stdout. Raises CaseError as `sh` does."""
         self.guest.ask({"write": f"{HOME}/script.py", "text": script})
         return self.sh(f"python3 {HOME}/script.py")
 
     def links(self) -> dict[str, str]:
-        """Our stable links: name -> what they point at."""
+        """The stable links: name -> target."""
         links: dict[str, str] = self.guest.ask({"links": LINKS})["links"]
         return links
 
     def wait_until(self, what: str, holds: Callable[[View], object], timeout_s: float = PATIENCE_S) -> View:
-        """Return what the kubelet knows as soon as it is so. Raises CaseError."""
+        """Return the kubelet's state as soon as `holds` accepts it. Raises CaseError."""
         until = time.monotonic() + timeout_s
-        # What has come meanwhile is older than what is waited for.
+        # Messages that have already arrived are taken in first.
         while self.guest.kubelet.has_news() or not holds(self.view):
             try:
-                self._take(self.guest.kubelet.hear(until, what))
+                self._take(self.guest.kubelet.receive(until, what))
             except ChannelError:
                 raise CaseError(f"not within {timeout_s:g} s: {what}\n{self.circumstances()}") from None
         return self.view
 
     def wait_for_devices(self, resource: str, wanted: Mapping[str, str]) -> View:
-        """Return once the kubelet has exactly these devices of a resource, by id, in this health."""
+        """Return once the kubelet has exactly these devices of a resource: id -> health."""
         return self.wait_until(
             f"{resource} has {wanted or 'no devices'}",
             lambda view: resource in view.devices and view.devices[resource] == wanted,
         )
 
     def wait_for_node(self, path: str) -> None:
-        """Return once a device node is there, and udevd has done with it. Raises CaseError."""
+        """Return once a device node exists and udevd has processed it. Raises CaseError."""
         self.sh(f"udevadm wait --timeout=60 {path}", timeout_s=90.0)
 
     def admit(self, name: str, limits: Mapping[str, int]) -> Pod:
-        """Have the kubelet start a pod; what became of it."""
+        """Have the kubelet start a pod; returns its status."""
         return self._ask_kubelet({"admit": name, "limits": dict(limits)}).pods[name]
 
     def restart_container(self, pod: str) -> Pod:
-        """The container's process ends; the runtime makes another, from what the kubelet saved."""
+        """End the container's process; the runtime creates another from the kubelet's saved answer."""
         return self._ask_kubelet({"restart_container": pod}).pods[pod]
 
     def delete(self, pod: str) -> None:
-        """The pod goes."""
+        """Delete a pod."""
         self._ask_kubelet({"delete": pod})
 
     def wait_for_restart(self, pod: str) -> Pod:
-        """Restart a pod's container; return once it runs, now or when the kubelet has tried again."""
+        """Restart a pod's container; returns once it runs, if need be after the kubelet's retries."""
         self.restart_container(pod)
         return self.wait_until(
             f"the container of {pod} runs again", lambda view: view.pods[pod].state == "running"
         ).pods[pod]
 
     def write_to(self, pod: Pod, path: str, text: str) -> None:
-        """What a program in the container does: open a node by the numbers that it was given, and write."""
+        """Write to a node of a container, by its numbers, as a program in the container would."""
         major, minor = pod.numbers[path]
         self.sh(
             f"rm -f {HOME}/node; mknod {HOME}/node c {major} {minor}; "
@@ -201,11 +201,11 @@ class Node:
         )
 
     def usb_device(self, serial: str) -> str:
-        """Where a USB device with this serial number is in sysfs."""
+        """The sysfs directory of the USB device with this serial number."""
         return self.sh(f"dirname $(grep -lx '{serial}' /sys/bus/usb/devices/*/serial)").strip()
 
     def unit_of(self, pod: Pod, path: str) -> str:
-        """The serial number of the USB device that a container has as this node."""
+        """The serial number of the USB device behind a node of a container."""
         major, minor = pod.numbers[path]
         return self.sh(
             f"device=$(readlink -f /sys/dev/char/{major}:{minor}); "
@@ -213,16 +213,16 @@ class Node:
         ).strip()
 
     def main_pid(self) -> int:
-        """The process of the service."""
+        """The pid of the service."""
         return int(self.sh("systemctl show --value --property MainPID genericdp"))
 
     def reboot(self) -> None:
-        """Shut down and start again, as an administrator would; the kubelet starts by itself."""
-        self.guest.agent.say({"run": ["systemctl", "reboot"], "input": "", "timeout": 60.0})
+        """Reboot as an administrator would; the kubelet starts by itself."""
+        self.guest.agent.send({"run": ["systemctl", "reboot"], "input": "", "timeout": 60.0})
         self._meet_after_boot()
 
     def cut_power(self) -> None:
-        """Off and on again. What is plugged in from outside stays plugged in."""
+        """Cut the power and restore it. Devices plugged from outside stay plugged."""
         self.guest.qmp.do("system_reset")
         self._meet_after_boot()
 
@@ -233,42 +233,42 @@ class Node:
         self.meet_kubelet()
 
     def cpu_s(self, seconds: int) -> float:
-        """Seconds of processor time that the service takes in so many seconds."""
+        """The CPU time that the service uses within `seconds`, in seconds."""
         usage = "systemctl show --value -p CPUUsageNSec genericdp"
         before, after = self.sh(f"{usage}; sleep {seconds}; {usage}").split()
         return (int(after) - int(before)) / 1e9
 
     def drops(self) -> list[int]:
-        """How many messages each of the service's uevent sockets has lost; see /proc/net/netlink."""
+        """The messages that each of the service's uevent sockets has lost (/proc/net/netlink)."""
         inodes = self.sh(f"ls -l /proc/{self.main_pid()}/fd")
         rows = [line.split() for line in self.sh("cat /proc/net/netlink").splitlines()[1:]]
         return [int(row[8]) for row in rows if row[1] == "15" and f"socket:[{row[9]}]" in inodes]
 
     def journal(self, *options: str) -> list[str]:
-        """What the service has said since this case began; `options` of journalctl."""
+        """The service's log lines since this case began; `options` go to journalctl."""
         command = f"journalctl --quiet --no-pager --output=cat --since={self._since} --unit=genericdp"
         return self.sh(" ".join((command, *options))).splitlines()
 
     def circumstances(self) -> str:
-        """What there is to see when something is not as it should be."""
+        """The state of the node, for error messages."""
         journal = self.sh(
             "journalctl --no-pager --output=short-monotonic --lines=40 "
             f"--since={self._since} --unit=genericdp --unit=kubelet || true"
         )
-        return f"the kubelet knows {self.view}\nlinks: {self.sh(f'ls -l {LINKS} 2>&1 || true')}\n{journal}"
+        return f"kubelet: {self.view}\nlinks: {self.sh(f'ls -l {LINKS} 2>&1 || true')}\n{journal}"
 
     def _ask_kubelet(self, request: Document) -> View:
-        self.guest.kubelet.say(request)
+        self.guest.kubelet.send(request)
         until = time.monotonic() + PATIENCE_S
         while True:
-            answer = self._take(self.guest.kubelet.hear(until, f"the answer to {request}"))
+            answer = self._take(self.guest.kubelet.receive(until, f"the answer to {request}"))
             if answer is not None:
                 if "error" in answer:
                     raise CaseError(f"{request}: {answer['error']}\n{self.circumstances()}")
                 return self.view
 
     def _take(self, document: Document) -> Document | None:
-        """Take one line of the kubelet; the answer, if it is one."""
+        """Take in one line of the kubelet; returns the answer if it is one."""
         if document["run"] != self._run:
             return None
         if "state" in document:

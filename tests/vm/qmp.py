@@ -1,4 +1,4 @@
-"""QEMU's machine protocol (qemu-qmp-ref(7)): how things are plugged into the guest from outside."""
+"""QEMU's machine protocol (qemu-qmp-ref(7)), by which devices are plugged into the guest."""
 
 import time
 from typing import Any
@@ -13,23 +13,23 @@ class QmpError(Exception):
 
 
 class Qmp:
-    """Commands, and events that were not waited for yet."""
+    """Sends commands, and keeps events until they are awaited."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._events: list[Document] = []
 
     def greet(self) -> None:
-        """What has to be said before any command."""
-        self._hear("the greeting")
+        """Do the handshake that precedes all commands."""
+        self._receive("the greeting")
         self.do("qmp_capabilities")
 
     def do(self, command: str, **arguments: Any) -> Any:
-        """Do a command; `_` in the names of arguments is `-`. Raises QmpError, ChannelError."""
+        """Run a command; `_` in argument names becomes `-`. Raises QmpError, ChannelError."""
         names = {name.replace("_", "-"): value for name, value in arguments.items()}
-        self._channel.say({"execute": command, "arguments": names})
+        self._channel.send({"execute": command, "arguments": names})
         while True:
-            document = self._hear(f"the answer to {command}")
+            document = self._receive(f"the answer to {command}")
             if "event" in document:
                 self._events.append(document)
             elif "error" in document:
@@ -38,15 +38,15 @@ class Qmp:
                 return document["return"]
 
     def wait_for(self, event: str, **data: Any) -> None:
-        """Return once this event with (at least) this data has come. Raises ChannelError."""
+        """Return once an event with (at least) this data has arrived. Raises ChannelError."""
         while True:
             for document in self._events:
                 if document["event"] == event and data.items() <= document.get("data", {}).items():
                     self._events.remove(document)
                     return
-            document = self._hear(f"{event} {data}")
+            document = self._receive(f"{event} {data}")
             if "event" in document:
                 self._events.append(document)
 
-    def _hear(self, what: str) -> Document:
-        return self._channel.hear(time.monotonic() + _PATIENCE_S, what)
+    def _receive(self, what: str) -> Document:
+        return self._channel.receive(time.monotonic() + _PATIENCE_S, what)

@@ -1,9 +1,9 @@
-"""The initrd: mounts the guest's disk and puts on it what is of this start, not of the image.
+"""The initrd: it mounts the guest's disk and adds what belongs to this run.
 
 The rules of this file:
 
-* It is made at each start, so a changed agent, kubelet or package needs no new image.
-* A reboot of the guest goes through it again; what it puts there is the same then.
+* It is made for each run, so a changed agent, kubelet or package needs no new image.
+* A reboot of the guest goes through it again and adds the same files.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from tests.vm.image import Image
 
 _INSIDE = Path(__file__).parent / "inside"
 
-#: Where the files of `inside` are in the guest.
+#: The folder of the files of `inside` in the guest.
 HOME = "/opt/vm"
 
-#: What makes systemd start the agent.
+#: The link that makes systemd start the agent.
 ENABLED = "/etc/systemd/system/multi-user.target.wants/vm-agent.service"
 
 _INIT = f"""#!/bin/busybox sh
@@ -28,7 +28,7 @@ while read module; do
 done </modules/order
 until [ -b /dev/vda ]; do /bin/busybox sleep 0.1; done
 /bin/busybox mount -t ext4 /dev/vda /disk
-# The disk may have been booted from before; what is a link cannot be replaced.
+# After a reboot the link exists already, and cp would not replace it.
 /bin/busybox rm -f /disk{ENABLED}
 /bin/busybox cp -a /seed/. /disk/
 /bin/busybox umount /dev
@@ -36,7 +36,7 @@ exec /bin/busybox switch_root /disk /sbin/init
 """
 
 _AGENT = f"""[Unit]
-Description=Does what the test outside says
+Description=Runs commands for the test outside
 [Service]
 ExecStart=/usr/bin/python3 -u {HOME}/agent.py
 Restart=always
@@ -44,9 +44,9 @@ Restart=always
 WantedBy=multi-user.target
 """
 
-#: Named as the real one, so that what is ordered before kubelets is ordered before it.
+#: Named like the real one, so that units ordered before kubelets are ordered before it.
 _KUBELET = f"""[Unit]
-Description=A kubelet that is only simulated
+Description=Simulated kubelet
 [Service]
 Environment=PYTHONPATH=/usr/share/genericdp
 ExecStart=/usr/bin/python3 -u {HOME}/kubelet.py
@@ -56,7 +56,7 @@ WantedBy=multi-user.target
 
 
 def initrd(image: Image, packages: Mapping[str, bytes]) -> bytes:
-    """The archive. `packages`: further files for HOME."""
+    """The initrd's archive. `packages`: further files for HOME."""
     archive = _Archive()
     archive.add("init", _INIT.encode(), mode=0o100755)
     archive.add("bin/busybox", image.busybox.read_bytes(), mode=0o100755)
@@ -82,7 +82,7 @@ class _Archive:
         self._names: set[str] = set()
 
     def add(self, name: str, data: bytes, mode: int = 0o100644) -> None:
-        """Add a file (or, by its mode, a link to what `data` says), and the folders that it is in."""
+        """Add a file (or, by its mode, a link to `data`) and the folders that contain it."""
         folder = name.rpartition("/")[0]
         if folder and folder not in self._names:
             self.add(folder, b"", mode=0o40755)

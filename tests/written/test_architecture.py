@@ -24,7 +24,7 @@ DOORS = {
     "grpc": {"genericdp.kubelet", "genericdp.simulator"},
     "google": {"genericdp.kubelet"},
     "pytest": {"genericdp.simulator.pytest_plugin"},
-    "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.source"},
+    "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }
 
 #: Names that say nothing about what a module is for.

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.main import VERBS
+from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.verbs.monitor import WORDS
+from genericdp.core.reading.match import PROPERTY_DOCS, USB_KEYS
 from genericdp.core.reading.parse import parse_rules, parse_settings
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.source import Key
-from genericdp.core.rules.match import USB_ATTRIBUTES
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.status.events import of_list, of_step, of_uevent
 from genericdp.core.status.history import History
@@ -27,11 +28,19 @@ from tests.scenes.inventories import inventory_of
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+#: Everything that is written for people, in Markdown.
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+TABLES: tuple[tuple[Key, ...], ...] = (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS)
 TTYS = '[[resource]]\nname = "a"\nmatch = { SUBSYSTEM = "tty" }\n'
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 
-def blocks(language: str, text: str = README) -> list[str]:
+def page(name: str) -> str:
+    """A page of docs/."""
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def blocks(language: str, text: str) -> list[str]:
     """The fenced blocks of one language."""
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
@@ -43,19 +52,25 @@ def test_an_example_is_a_good_rule_file(path: Path) -> None:
     assert resources
 
 
-def test_the_rule_files_of_the_readme_are_good() -> None:
-    rules = [block for block in blocks("toml") if "[[resource]]" in block]
-    assert rules
-    for block in rules:
-        _, problems = parse_rules("README.md", block, DEFAULT_DOMAIN)
+def test_the_rule_files_of_the_pages_are_good() -> None:
+    pages = [path for path in PAGES if path.stem != "troubleshooting"]  # which is about mistakes
+    rules = [
+        (each.name, block)
+        for each in pages
+        for block in blocks("toml", each.read_text(encoding="utf-8"))
+        if "[[resource]]" in block
+    ]
+    assert {name for name, _ in rules} >= {"rules.md", "tour.md", "coming-from.md"}
+    for name, block in rules:
+        _, problems = parse_rules(name, block, DEFAULT_DOMAIN)
         assert [problem.render() for problem in problems] == []
 
 
-def test_the_settings_of_the_readme_are_the_defaults() -> None:
-    (block,) = [block for block in blocks("toml") if "kubelet_dir" in block]
-    settings, problems = parse_settings("README.md", block)
-    assert [problem.render() for problem in problems] == []
-    assert settings == Settings()
+def test_the_settings_of_the_page_are_the_defaults() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|(?: `(.+)`)? +\| [^|]+ \|$", page("settings.md"), re.MULTILINE)
+    assert [name for name, _ in rows] == [key.name for key in SETTINGS_KEYS]
+    shown = "\n".join(f"{name} = {default}" for name, default in rows if default)
+    assert parse_settings("settings.md", shown) == (Settings(), ())
 
 
 def test_the_settings_file_of_the_packages_has_every_setting_with_its_default() -> None:
@@ -66,22 +81,63 @@ def test_the_settings_file_of_the_packages_has_every_setting_with_its_default() 
     assert parse_settings("genericdp.toml", "\n".join(shown)) == (Settings(), ())
 
 
-def test_the_readme_has_every_key() -> None:
-    missing = [name for name in all_names() if not re.search(rf"\b{name}\b", README)]
-    assert missing == []
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rules.md", [key.name for table in TABLES for key in table]),
+        ("rules.md", [*USB_KEYS, *PROPERTY_DOCS]),
+        ("settings.md", [key.name for key in SETTINGS_KEYS]),
+    ],
+    ids=["keys of rules", "conditions", "settings"],
+)
+def test_a_page_of_the_reference_has_a_row_for_every_key(name: str, words: list[str]) -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", page(name), re.MULTILINE)
+    assert [word for word in words if word not in rows] == []
 
 
-def all_names() -> Iterable[str]:
-    tables: tuple[tuple[Key, ...], ...] = (
-        RESOURCE_KEYS,
-        NODE_KEYS,
-        MOUNT_KEYS,
-        PRESTART_KEYS,
-        SETTINGS_KEYS,
+def test_the_page_of_commands_has_every_verb() -> None:
+    verbs = page("commands.md").partition("\n## Verbs\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^### (.*)$", verbs, re.MULTILINE) == [*VERBS]
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))
+def test_every_command_that_a_page_shows_is_understood(path: Path) -> None:
+    shown = re.findall(
+        r"(?<![\w/.-])genericdp (?!VERB|DEVICE)([a-z]+)((?: +[^\n`|#;]+)?)", "\n".join(typed(path))
     )
-    yield from (key.name for table in tables for key in table)
-    yield from USB_ATTRIBUTES
-    yield from VERBS
+    for verb, arguments in shown:
+        assert verb in (*VERBS, "complete"), verb  # which no help names
+        flags = {flag for action in parser_of(verb)._actions for flag in action.option_strings}
+        assert {*re.findall(r"(?<!\S)--[a-z-]+", arguments)} <= flags, (verb, arguments)
+
+
+def typed(path: Path) -> list[str]:
+    """What a page shows as typed: commands in blocks, and in the text between backticks."""
+    text = path.read_text(encoding="utf-8")
+    lines = [
+        line for block in blocks("console", text) for line in block.splitlines() if line[:2] in ("$ ", "# ")
+    ]
+    return [*blocks("sh", text), *lines, *re.findall(r"`(genericdp [^`]+)`", without_blocks(path))]
+
+
+def without_blocks(path: Path) -> str:
+    """The text of a page without what is shown in blocks."""
+    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))
+def test_every_link_leads_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", without_blocks(path)):
+        name, _, anchor = target.partition("#")
+        there = path.parent / name if name else path
+        assert there.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", without_blocks(there), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in headings]
 
 
 def test_every_key_says_what_it_is_for() -> None:
@@ -192,3 +248,25 @@ def test_architecture_draws_the_layers_that_are_held() -> None:
     picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     drawn = picture.partition("checks them:\n\n")[2].partition("\n\n")[0]
     assert [re.sub(r"^    core  ", "", line).strip().split(" · ") for line in drawn.splitlines()] == wanted
+
+
+def test_every_rule_for_who_comes_from_another_plugin_is_good() -> None:
+    sections = re.split(r"^## ", page("coming-from.md"), flags=re.MULTILINE)[1:]
+    assert len(sections) == 4
+    for section in sections:
+        rows = re.findall(r"^\| (.*) \| (.*) \|$", section.replace("\\|", "\0"), re.MULTILINE)
+        lines = [
+            line.replace("\0", "|") for _, rule in rows for line in re.findall(r"`([^`]+ = [^`]+)`", rule)
+        ]
+        assert len(lines) >= 3
+        for text in [*map(as_a_resource, lines), *blocks("toml", section)]:
+            resources, problems = parse_rules("coming-from.md", text, DEFAULT_DOMAIN)
+            assert [problem.render() for problem in problems] == []
+            assert resources
+
+
+def as_a_resource(line: str) -> str:
+    """A rule file with one key that is shown, and what it needs beside that."""
+    key = line.partition(" = ")[0]
+    needed = {"name": 'name = "x"', "match": 'match = { SUBSYSTEM = "tty" }'}
+    return "\n".join(["[[resource]]", line, *(each for name, each in needed.items() if name != key), ""])

@@ -12,11 +12,12 @@ import pytest
 from generate.files import ROOT
 from genericdp.cli.main import STATUSES, VERBS, parser_of
 from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_KEYS
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.template import FIELDS
 
-PAGES = sorted((ROOT / "man").iterdir())
+PAGES = sorted((ROOT / "generated" / "man").iterdir())
 PROGRAM, RULES, SETTINGS = "genericdp.1", "genericdp-rules.5", "genericdp.toml.5"
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "genericdp").rglob("*.py")]
 
@@ -32,6 +33,12 @@ ROFF = {
     "\\e": "\\",
 }
 
+#: Their texts, as they are written.
+WRITTEN = sorted((ROOT / "generate" / "pages").iterdir())
+
+#: Words that are typed and are neither keys nor verbs: units of time, a value of TERM.
+OTHER_WORDS = {"ms", "dumb"}
+
 #: What they refer to beside each other.
 PAGES_OF_OTHERS = {"udev(7)", "udevadm(8)", "sd_notify(3)", "systemd.exec(5)"}
 
@@ -45,7 +52,7 @@ def plain(roff: str) -> str:
 
 def sections(page: str, mark: str = ".SH") -> Mapping[str, str]:
     """The text below each heading."""
-    text = (ROOT / "man" / page).read_text(encoding="utf-8") if "\n" not in page else page
+    text = (ROOT / "generated" / "man" / page).read_text(encoding="utf-8") if "\n" not in page else page
     parts = re.split(rf"^{re.escape(mark)} (.*)$", text, flags=re.MULTILINE)
     return {plain(heading): below for heading, below in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -105,11 +112,7 @@ def test_every_exit_status_is_in_the_manual() -> None:
 
 def test_the_environment_is_what_the_program_looks_at() -> None:
     section = sections(PROGRAM)["ENVIRONMENT"]
-    named = {
-        word
-        for tag in re.findall(r"^\.TP\n\.BR? (.*)$", section, flags=re.MULTILINE)
-        for word in re.findall(r"[A-Z_]{4,}", tag)
-    }
+    named = {word for tag in tags(section) for word in re.findall(r"[A-Z_]{4,}", tag)}
     pattern = re.compile(r'environ(?:ment)?\.(?:get|setdefault)\(\s*"([A-Z_]+)"|environ\["([A-Z_]+)"\]')
     read = {name for source in SOURCES for found in pattern.findall(source) for name in found if name}
     assert named == read | {"COLUMNS"}  # which shutil.get_terminal_size reads
@@ -137,22 +140,28 @@ def test_every_condition_and_field_is_in_the_manual() -> None:
     assert tags(sections(RULES)["TEMPLATES"]) == [f"{{{field}}}" for field in FIELDS]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.name))
 def test_what_a_page_says_in_words_names_nothing_that_is_not_there(path: Path) -> None:
-    text = (ROOT / "generate" / "pages" / path.name).read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     tables = (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS, SETTINGS_KEYS)
     keys = {key.name for table in tables for key in table} | {*CONDITION_DOCS, *USB_KEYS}
     options = {option for verb in VERBS for option in declared(verb)[0]} | {"--help", "--version"}
-    assert flags_in([plain(text)]) - options - {"--root-dir"} == set()  # the kubelet's
-    assert set(re.findall(r"^\.B genericdp ([a-z]+)$", text, flags=re.MULTILINE)) <= {*VERBS}
-    for name, section in re.findall(r"^\.BR ([a-z_.\\-]+) \((\d)\)", text, flags=re.MULTILINE):
-        assert f"{plain(name)}({section})" in PAGES_OF_OTHERS | {
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    typed = re.findall(r"`([^`]+)`", prose)
+    assert typed
+    assert flags_in([prose]) - options - {"--root-dir"} == set()  # the kubelet's
+    assert {word.split()[1] for word in typed if word.startswith("genericdp ")} <= {*VERBS}
+    assert {word for word in typed if re.fullmatch("[a-z_]{2,}", word)} <= keys | {*VERBS} | OTHER_WORDS
+    for name, section in re.findall(r"\b([a-z_.-]+)\((\d)\)", text):
+        assert f"{name}({section})" in PAGES_OF_OTHERS | {
             "{}({})".format(*each.name.rsplit(".", 1)) for each in PAGES
         }
-    assert set(re.findall(r"^\.BR? ([a-z_]+)(?: ?[.,]*)$", text, flags=re.MULTILINE)) <= keys
-    assert set(re.findall(r'^\.BR "?([A-Z][A-Z ]+)"? [.,]', text, flags=re.MULTILINE)) <= {
-        *sections(path.name)
-    }
+    headings = re.findall(r"^##+ (.*)$", text, flags=re.MULTILINE)
+    for words, anchor in re.findall(r"\[([^]]+)\]\(#([^)]+)\)", text):
+        assert words in headings
+        assert anchor == words.lower().replace(" ", "-")
+    for target in re.findall(r"\]\(([^#)][^)]*)\)", text):
+        assert (ROOT / "docs" / target).exists()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))

@@ -21,7 +21,7 @@ from genericdp.cli.options import add_json_option, add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled, wrap
 from genericdp.core.words import counted
 from genericdp.errors import GenericdpError
-from genericdp.files.rulefiles import read_settings
+from genericdp.files.settings import read_settings
 from genericdp.status import client
 
 #: What an event says is not folded into less than this.

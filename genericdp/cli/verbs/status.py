@@ -15,7 +15,7 @@ from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.usage import UsageError
 from genericdp.core.words import counted
 from genericdp.errors import GenericdpError
-from genericdp.files.rulefiles import read_settings
+from genericdp.files.settings import read_settings
 from genericdp.status import client
 
 #: How often `--watch` asks, in seconds.

@@ -61,7 +61,7 @@ def run(
     output = Output(sys.stdout)
     present = Present(survey.devices, survey.settings.domain)
     if device is None:
-        document = starter(present, survey.claims)
+        document = starter(present, survey.resources, survey.claims)
         show(document.text, output) if not json else output.json({"text": document.text})
         return show_reservations(survey, Output(sys.stderr))
     found = find(device, survey.devices, survey.settings.link_dir)

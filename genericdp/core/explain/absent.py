@@ -8,7 +8,8 @@ from genericdp.core.explain.near_misses import NearMiss, near_misses
 from genericdp.core.explain.opinion import opinion
 from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
-from genericdp.core.inventory.offer import Device, Refusal
+from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.resource import Resource
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import Inventory
 from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings

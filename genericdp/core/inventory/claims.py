@@ -1,12 +1,12 @@
-"""Which resource takes which device node: the first in file order that has a place for it.
+"""Which resource takes which device node: the first one in file order that has a place for it.
 
 The rules of this file:
 
-* Only an initialised udev device with a device node can be claimed.
-* What a resource claims are the nodes that go into a container, not everything that its match
-  holds for: the other nodes of a composite device stay free for other resources.
-* The answer for a snapshot never changes, so it is kept as long as the snapshot is the same object:
-  the cost of an event does not grow with the devices it does not touch.
+* Only an initialized udev device with a device node can be claimed.
+* A resource claims only the nodes that go into a container, not everything that its match holds for.
+  The other nodes of a composite device stay free for other resources.
+* The claims on a snapshot never change, so they are kept for as long as the snapshot is the same
+  object. The cost of an event does not grow with the devices that it does not touch.
 """
 
 import re
@@ -19,7 +19,7 @@ from genericdp.core.rules.match import Condition, PropertyCondition, UsbConditio
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
 
-#: Nodes whose holder owns the whole host: disks, memory, machine registers, flash.
+#: Nodes that give control of the whole host: disks, memory, machine registers, flash.
 _DANGEROUS_NAMES = re.compile(
     r"(?:mem|kmem|port|kmsg|snapshot|btrfs-control|loop-control|autofs|mapper/control|zfs"
     r"|cpu/\d+/msr|sg\d+|bsg/.*|nvme\d+|ng\d+n\d+|nvme-fabrics|raw/.*|mpt\dctl|megaraid_sas_ioctl_node"
@@ -28,13 +28,13 @@ _DANGEROUS_NAMES = re.compile(
 
 
 def is_dangerous(device: UdevDevice) -> bool:
-    """Whether a resource must say `allow_dangerous = true` to hand this device node out."""
+    """Whether a resource needs `allow_dangerous = true` to hand out this device node."""
     return device.subsystem == "block" or _DANGEROUS_NAMES.fullmatch(device.devname) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A resource has a place for a device node: the `table`th of its node tables."""
+    """A resource has a place for a device node: its node table with the index `table`."""
 
     resource: Resource
     table: int
@@ -46,13 +46,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A resource, the claims that it may make (one for each node table), and its conditions on the
-    `_Asked` values: for each alternative, the positions there and what is wanted.
+    """A resource with the claims that it may make, one for each node table.
+
+    tests  for each alternative of its match, the conditions on the `_Shared` values: position and test
     """
 
     resource: Resource
     claims: tuple[Claim, ...]
-    asked: tuple[tuple[tuple[int, Test], ...], ...]
+    tests: tuple[tuple[tuple[int, Test], ...], ...]
 
     @classmethod
     def of(cls, resource: Resource) -> "_Candidate":
@@ -60,20 +61,20 @@ class _Candidate:
             resource,
             tuple(Claim(resource, index) for index in range(len(resource.nodes))),
             tuple(
-                tuple(asked for condition in alternative if (asked := _asked_by(condition)) is not None)
+                tuple(test for condition in alternative if (test := _test_of(condition)) is not None)
                 for alternative in resource.match.alternatives
             ),
         )
 
-    def is_open_for(self, values: "_Asked") -> bool:
-        """Whether these values leave it open that the resource takes a device."""
-        for alternative in self.asked:
+    def may_take(self, values: "_Shared") -> bool:
+        """Whether the resource may take a device with these values."""
+        for alternative in self.tests:
             for position, holds in alternative:
                 if not holds(values[position]):
                     break
             else:
                 return True
-        return not self.asked
+        return not self.tests
 
     def claim_on(self, device: UdevDevice) -> Claim | None:
         """The claim of the first node table that has a place for a device node."""
@@ -84,19 +85,19 @@ class _Candidate:
         return None
 
 
-#: Values that many devices share: subsystem, vendor as udev knows it, vendor of the USB device. Most
-#: rules have nothing to do with most devices, and these say so once for all devices alike.
-_Asked = tuple[str | None, str | None, str | None]
+#: Values that many devices share: subsystem, vendor as udev knows it, vendor of the USB device. They
+#: rule out most resources for most devices, and this is found out only once for devices that share them.
+_Shared = tuple[str | None, str | None, str | None]
 
-#: A device may invent vendors; no node has so many real ones.
-_ALIKE_LIMIT = 1000
+#: How many combinations of these values are kept. A device may invent vendors.
+_SHARED_LIMIT = 1000
 
 
-def _asked_of(device: UdevDevice) -> _Asked:
+def _shared_of(device: UdevDevice) -> _Shared:
     return device.property("SUBSYSTEM"), device.property("ID_VENDOR_ID"), usb_value(device, "vendor")
 
 
-def _asked_by(condition: Condition) -> tuple[int, Test] | None:
+def _test_of(condition: Condition) -> tuple[int, Test] | None:
     match condition:
         case PropertyCondition(name="SUBSYSTEM"):
             return 0, condition.pattern.holds
@@ -110,7 +111,7 @@ def _asked_by(condition: Condition) -> tuple[int, Test] | None:
 
 @dataclass(slots=True)
 class _Known:
-    """What was found out about a snapshot; its place only once somebody asks."""
+    """What was found out about a snapshot; its place only when it was needed."""
 
     device: UdevDevice
     claims: tuple[Claim, ...]
@@ -118,16 +119,11 @@ class _Known:
 
 
 class Claims:
-    """The claims of a fixed list of resources, remembered for each snapshot.
-
-    `drafts` is for `inventory.build`: by resource, what it made of the claims last time.
-    """
+    """The claims of a fixed list of resources, kept for each snapshot."""
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self.resources = tuple(resources)
-        self.drafts: dict[str, object] = {}
-        self._candidates = tuple(_Candidate.of(resource) for resource in self.resources)
-        self._alike: dict[_Asked, tuple[_Candidate, ...]] = {}
+        self._candidates = tuple(_Candidate.of(resource) for resource in resources)
+        self._candidates_of: dict[_Shared, tuple[_Candidate, ...]] = {}
         self._known: dict[str, _Known] = {}
 
     def on(self, device: UdevDevice) -> tuple[Claim, ...]:
@@ -142,7 +138,7 @@ class Claims:
         return known.place
 
     def forget_all_but(self, devices: Mapping[str, UdevDevice]) -> None:
-        """Drop what is remembered of devices that are gone, so that memory stays flat."""
+        """Drop what is kept about devices that are gone, so that memory stays flat."""
         if len(self._known) > len(devices):
             self._known = {path: known for path, known in self._known.items() if path in devices}
 
@@ -155,12 +151,12 @@ class Claims:
     def _judge(self, device: UdevDevice) -> tuple[Claim, ...]:
         if device.device_node is None or not device.initialized:
             return ()
-        asked = _asked_of(device)
-        candidates = self._alike.get(asked)
+        values = _shared_of(device)
+        candidates = self._candidates_of.get(values)
         if candidates is None:
-            candidates = tuple(each for each in self._candidates if each.is_open_for(asked))
-            if len(self._alike) >= _ALIKE_LIMIT:
-                self._alike.clear()
-            self._alike[asked] = candidates
-        claims = (candidate.claim_on(device) for candidate in candidates)
-        return tuple(claim for claim in claims if claim is not None)
+            candidates = tuple(each for each in self._candidates if each.may_take(values))
+            if len(self._candidates_of) >= _SHARED_LIMIT:
+                self._candidates_of.clear()
+            self._candidates_of[values] = candidates
+        # A list, not a generator: this runs for every rule on every device.
+        return tuple([claim for each in candidates if (claim := each.claim_on(device)) is not None])

@@ -1,9 +1,9 @@
-"""One device, made of the nodes of a group: links, health, topology, and what templates will need.
+"""Makes one device of the nodes of a group: its links, its health, its topology, its template values.
 
 The rules of this file:
 
-* The links of a device are named for the places of its nodes, so that the link of one node never
-  becomes that of another, whichever of them are missing.
+* Links are named after the places of the nodes. So the link of one node never becomes that of another,
+  whichever nodes are missing.
 * A template that cannot be expanded is found here, not when a pod is waiting.
 """
 
@@ -18,15 +18,15 @@ from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
 
-#: What `{gid}` is while no node is there to have a group: that of nobody, which may open nothing.
+#: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
 _NO_GROUP = "65534"
 
-#: So many characters of a hash tell the few units of one device apart.
+#: How many characters of a hash tell the units of one device apart; there are few.
 _MARK_LENGTH = 6
 
 
 class Composer:
-    """Makes the devices of one resource; knows which properties its templates name."""
+    """Makes the devices of one resource. It knows which properties the templates name."""
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
@@ -53,6 +53,7 @@ class Composer:
             hub=identity.port.hub,
             usb=_bus_and_device(first.place.usb),
             values=self._of_device.values(member.device for member in group.members),
+            spots=tuple([member.place.spot for member in group.members]),
         )
 
     def _node(self, member: Member, link: str) -> Node:
@@ -69,8 +70,10 @@ class Composer:
 
 
 class _Properties:
-    """The udev properties that some templates name, and those that they cannot do without; `gid` too,
-    so that a node's new group is no news for resources that do not name it.
+    """The udev properties that some templates name, and which of them they require.
+
+    `gid` is among them only where a template names it, so that a node's new group does not concern
+    other resources.
     """
 
     def __init__(self, templates: Iterable[Template]) -> None:
@@ -107,9 +110,9 @@ def _links(group: Group, identity: Identity, id_: str) -> list[str]:
     links: list[str] = []
     for member in group.members:
         place = member.place
-        link = f"{id_}@{for_path(place.said)}"
+        link = f"{id_}@{for_path(place.spot.within)}"
         if group.subject is None or place.port.exact != identity.port.exact:
-            # The same place of another unit: say which unit.
+            # Another unit may have the same place, so the link says which unit it is.
             serial = place.serial if resource.identity == "serial" else None
             link += f"@{hash_of(serial or place.port.exact)[:_MARK_LENGTH]}"
         links.append(_free(link, links))
@@ -117,7 +120,7 @@ def _links(group: Group, identity: Identity, id_: str) -> list[str]:
 
 
 def _free(link: str, taken: Sequence[str]) -> str:
-    """The link's name, numbered when nothing but the order of arrival tells the nodes apart."""
+    """The link's name, with a number when only the order of arrival tells the nodes apart."""
     name, rank = link, 1
     while name in taken:
         rank += 1
@@ -126,7 +129,7 @@ def _free(link: str, taken: Sequence[str]) -> str:
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:
-    """The devlinks that a table asks for, harmless as container paths."""
+    """The devlinks that a table asks for, made harmless as container paths."""
     if not table.devlinks:
         return ()
     paths: set[str] = set()
@@ -138,7 +141,7 @@ def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:
 
 
 def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
-    """What an operator can do something about, "" for a healthy device."""
+    """A reason that an operator can do something about, "" for a healthy device."""
     present = {member.claim.table for member in members}
     for index, table in enumerate(resource.nodes):
         if index not in present and not table.optional:
@@ -161,7 +164,7 @@ def _in_words(verdict: Verdict) -> str:
 
 
 def _numa_node(device: UdevDevice) -> int | None:
-    """The NUMA node of the nearest ancestor that has one; sysfs says -1 where there is none."""
+    """The NUMA node of the nearest ancestor that has one; in sysfs, -1 stands for none."""
     for candidate in device.self_and_ancestors():
         text = candidate.attributes.get("numa_node")
         node = _number(text) if text is not None else None

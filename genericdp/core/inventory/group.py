@@ -1,10 +1,10 @@
-"""Which device nodes travel together: those that a resource takes, sorted into groups.
+"""Sorts the device nodes that a resource takes into groups; each group makes one device.
 
 The rules of this file:
 
-* A group is what `group_by` says: a node, a USB device, a parent, or all that share a property.
-* A node that must not be handed out, or that belongs to no group, is refused with the reason.
-* What a group is identified by does not change while optional nodes come and go.
+* `group_by` says what a group is: a node, a USB device, a parent, or all nodes that share a property.
+* A node that must not be handed out, or that does not belong to a group, is refused with the reason.
+* The identity of a group does not change while optional nodes come and go.
 """
 
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claim, Claims, is_dangerous
 from genericdp.core.inventory.identity import Identity, identify, natural
-from genericdp.core.inventory.offer import Refusal
+from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, locate
 from genericdp.core.rules.resource import Resource
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A device node of a group, with the claim by which it is one and the place where it sits."""
+    """A device node of a group, with the claim that brought it in and the place where it sits."""
 
     claim: Claim
     device: UdevDevice
@@ -28,16 +28,16 @@ class Member:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """What members are sorted by: first what no re-plug changes, last the kernel's name."""
-        place = self.place
-        return (natural(place.said), place.serial or "", place.port.exact, natural(self.device.sys_path))
+        """The sort key: first what a re-plug does not change, last the kernel's name."""
+        port, serial, within = self.place.spot
+        return (natural(within), serial, port, natural(self.device.sys_path))
 
 
 @dataclass(slots=True)
 class Group:
     """The nodes that make one device.
 
-    subject  the udev device that they are or have in common, None when a property holds them together
+    subject  the udev device that they are or have in common, None when they share a property instead
     value    the value of that property
     members  in the order of their places
     """
@@ -55,7 +55,7 @@ class Group:
 def gather(
     resource: Resource, devices: Iterable[UdevDevice], claims: Claims
 ) -> tuple[list[Group], list[Refusal]]:
-    """The groups of the devices that a resource takes, and the refusals of those that make none."""
+    """The groups of the device nodes that a resource takes, and the refusals of the other nodes."""
     groups: dict[str, Group] = {}
     refusals: list[Refusal] = []
     for device in devices:
@@ -76,7 +76,7 @@ def gather(
 
 
 def identity_of(group: Group) -> Identity:
-    """What the device of a group is. Raises UnidentifiedError."""
+    """The identity of the device that a group makes. Raises UnidentifiedError."""
     wanted = group.resource.identity
 
     def property_of(name: str) -> str | None:
@@ -93,7 +93,7 @@ def identity_of(group: Group) -> Identity:
 
 
 def _place_of_subject(group_by: str, subject: UdevDevice, member: Place) -> tuple[Place, str]:
-    """Where the subject sits, and the place within the unit that its device is all of."""
+    """Where the subject sits, and which place within the unit the device as a whole occupies."""
     match group_by:
         case "node":
             return member, member.within
@@ -105,7 +105,7 @@ def _place_of_subject(group_by: str, subject: UdevDevice, member: Place) -> tupl
 
 
 def find_property(name: str, *devices: UdevDevice | None) -> str | None:
-    """The first value that is not empty: of these udev devices, else of their USB devices."""
+    """The first value of these udev devices, or else of their USB devices, that is not empty."""
     for device in (*devices, *(device.usb_device for device in devices if device is not None)):
         value = device.property(name) if device is not None else None
         if value:
@@ -129,11 +129,11 @@ def _subject(group_by: str, device: UdevDevice) -> tuple[UdevDevice | None, str]
 def _why_no_group(group_by: str) -> str:
     match group_by:
         case "usb_device":
-            return "it hangs off no USB device, by which the rule groups"
+            return "it does not belong to a USB device, and the rule groups by 'usb_device'"
         case "parent":
-            return "it has no parent, by which the rule groups"
+            return "it has no parent, and the rule groups by 'parent'"
         case _:
-            return f"it has no property {group_by}, by which the rule groups"
+            return f"it has no property {group_by}, and the rule groups by it"
 
 
 def _refusal(resource: Resource, device: UdevDevice, reason: str) -> Refusal:

@@ -3,13 +3,13 @@
 The form of an id:  NAME _ KEY [. PLACE]            ftdi_A50285BI     camera_7F3A.index1
              or:    NAME _ SHORTENED _ HASH         modem_port-1-4_q3kd7hvxza
 
-The second form is taken when the first would be too long, would have to leave characters out, or
-could be read in two ways. `_` never occurs inside a part of the first form and the hash covers the
-whole identity, so two identities never share an id.
+An id takes the second form when the first would be too long, would have to leave characters out, or
+could be read in two ways. `_` never occurs inside a part of the first form, and the hash covers the
+whole identity. So two identities never share an id.
 
 Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
-its port from the moment the second one appears; ties are remembered for ever (`Ties`). Any other
-unit with that serial number has its port in its id.
+its port from the moment when the second one appears; ties are remembered for ever (`Ties`). Every
+other unit with that serial number has its port in its id.
 """
 
 import base64
@@ -27,7 +27,7 @@ ID_LIMIT = 63
 #: Room for the number of a replica: a dot and five digits.
 REPLICA_ROOM = 6
 
-#: What ties twins: the plain id of a unit -> the exact port of the unit that has it.
+#: Ties of twins: the plain id of a unit -> the exact port of the unit that has this id.
 Ties = Mapping[str, str]
 
 _HASH_LENGTH = 10
@@ -39,14 +39,14 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a device is, whatever the kernel calls it today.
+    """Which physical device it is, whatever the kernel calls it today.
 
-    basis     "serial", "port", "name" or "property": what `key` is
+    basis     what `key` is: "serial", "port", "name" or "property"
     key       the serial number, port, kernel name or property values, exactly as found
     readable  the same for people; equal to `key` when nothing had to be left out
-    place     the place within the unit, "" for all of it
+    place     the place within the unit, "" for the unit as a whole
     port      where the unit is connected
-    order     the sys path, only for siblings that nothing else tells apart
+    order     the sys path, used only for siblings that nothing else tells apart
     """
 
     basis: str
@@ -98,12 +98,12 @@ def _required(property_of: Callable[[str], str | None], name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Who is called what.
+    """The ids of one resource.
 
-    ids     an id for each identity, in their order
-    units   the plain id of the unit that each belongs to: what twins have in common
-    ties    unit -> exact port of the one that has the plain ids
-    unsure  the ids of siblings that nothing but their order tells apart
+    ids     an id for each identity, in the same order
+    units   for each identity, the plain id of its unit: twins have the same one
+    ties    unit -> exact port of the twin that has the plain ids
+    unsure  the ids of siblings that only their order tells apart
     """
 
     ids: tuple[str, ...]
@@ -115,11 +115,11 @@ class Assignment:
 def assign(
     resource: str, identities: Sequence[Identity], domain: str, ties: Ties, known_ports: Ties
 ) -> Assignment:
-    """Give each identity of one resource its id. Pure: the order of `identities` does not matter.
+    """Give each identity of one resource its id. The order of `identities` does not matter.
 
-    domain       the one that goes without saying: names below it may stand in an id as they are
-    ties         as an earlier Assignment gave them
-    known_ports  unit -> exact port where it was last seen, so that "the first" of twins is known
+    domain       the default domain of resource names: only names in it make ids of the first form
+    ties         from an earlier Assignment
+    known_ports  unit -> exact port where it was last seen, which tells the first of two twins
     """
     spell = Speller(resource, domain)
     units = tuple(spell.unit(identity) for identity in identities)
@@ -141,7 +141,7 @@ def assign(
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], ties: Ties, known_ports: Ties) -> Ties:
-    """The ties, with new ones for twins that were never seen together before."""
+    """The ties, with new ones for twins that are seen side by side for the first time."""
     ports: dict[str, set[str]] = {}
     for unit, identity in zip(units, identities, strict=True):
         ports.setdefault(unit, set()).add(identity.port.exact)
@@ -163,11 +163,11 @@ class Speller:
         self._name = for_id(self._short.replace("_", "-"))[:_NAME_LENGTH].rstrip("-.")
 
     def unit(self, identity: Identity) -> str:
-        """What all devices of the unit have in common, whichever port it is at."""
+        """The plain id of the unit as a whole, which does not depend on its port."""
         return self._spell(identity, "")
 
     def device(self, identity: Identity, *, at_port: bool = False, rank: int = 0) -> str:
-        """The id of a device. A twin's says its port; siblings are numbered from 0."""
+        """The id of a device. That of a twin includes the port; siblings are numbered from 0."""
         return self._spell(identity, identity.place, identity.port if at_port else None, rank)
 
     def _spell(self, identity: Identity, place: str, port: Port | None = None, rank: int = 0) -> str:
@@ -193,17 +193,17 @@ class Speller:
 
 
 def hash_of(*parts: str | int) -> str:
-    """SHA-256 of all parts in lower-case letters and digits, for names: shorten it as you need."""
-    # ascii() tells apart what a separator would not, and is the same in every Python.
+    """SHA-256 of all parts in lower-case letters and digits, for names. It may be shortened."""
+    # ascii() keeps the parts apart, which a separator would not, and is the same in every Python.
     digest = hashlib.sha256(ascii(parts).encode("ascii")).digest()
     return base64.b32encode(digest).decode("ascii").lower()
 
 
 def natural(text: str) -> tuple[tuple[str, ...], str]:
-    """A sort key that puts `ttyUSB10` behind `ttyUSB9`. Different texts never have the same key."""
+    """A sort key that puts `ttyUSB10` after `ttyUSB9`. Different texts never have the same key."""
     parts = _DIGITS.split(text)
     for index in range(1, len(parts), 2):
         digits = parts[index].lstrip("0")
-        # The longer number is the greater one; int() would refuse what a device can make up.
+        # The longer number is the greater one. int() refuses very long ones, and a device may invent them.
         parts[index] = chr(len(digits)) + digits
     return tuple(parts), text

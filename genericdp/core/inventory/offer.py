@@ -1,4 +1,4 @@
-"""What a resource offers: its devices with their nodes; and what it does not, with the reason."""
+"""What a resource offers: its devices, with their device nodes and the ids that the kubelet hears."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.resource import NodeTable, Resource
 
 
@@ -21,12 +22,12 @@ class Node:
     """A device node of a device.
 
     path      where the kernel has it now
-    number    what it stands for
+    number    its device number
     link      the name of its stable link, below the link directory
-    table     which of the resource's node tables it goes by
+    table     the node table of the resource that applies to it
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
-    sys_path  the udev device, "" once that has gone
+    sys_path  the udev device, "" once that is gone
     """
 
     path: str
@@ -45,13 +46,14 @@ class Device:
     id         stable; replicas add `.0`, `.1`, …
     reason     why it is not Healthy, "" when it is
     nodes      in the order of the node tables; () for a device known only from before a restart
-    links      the names of its links; those of absent nodes included
-    numa       its NUMA node, None when unknown or when another device of the resource has none
+    links      the names of its links, including those of absent nodes
+    numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of the USB device, for KubeVirt
     values     the udev properties that envs, mounts, annotations and CDI names name
+    spots      where its nodes sit, to recognize it while it is not offered
     """
 
     id: str
@@ -65,6 +67,7 @@ class Device:
     hub: str = ""
     usb: tuple[int, int] | None = None
     values: Mapping[str, str] = field(default_factory=dict)
+    spots: tuple[Spot, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -75,7 +78,7 @@ class Device:
 class Offer:
     """One resource and its devices, in the order of their ids.
 
-    withdrawn  ids that its devices had before `replicas` was edited, each with its device as Unhealthy
+    withdrawn  ids that its devices had before `replicas` changed, each with its device as Unhealthy
     """
 
     resource: Resource
@@ -84,46 +87,28 @@ class Offer:
 
     @property
     def ids(self) -> dict[str, Device]:
-        """Every id that the kubelet hears, replicas told apart, with the device behind it."""
+        """Every id that the kubelet is told, one for each replica, with the device behind it."""
         count = self.resource.replicas
         made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
         return {**made, **dict(self.withdrawn)} if self.withdrawn else made
 
     def device(self, id_: str) -> Device | None:
-        """The device itself behind an id, also behind a withdrawn one; None for an unknown id."""
+        """The device behind an id, withdrawn or not; None for an unknown id."""
         found = self.ids.get(id_)
         return found and next(device for device in self.devices if device.id == found.id)
 
 
 def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:
-    """The ids that the kubelet hears for one device."""
+    """The ids that the kubelet is told for one device."""
     return (device,) if replicas is None else tuple(f"{device}.{n}" for n in range(replicas))
 
 
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
-    """The devices in the order of their ids, with a NUMA node for all of them or for none.
+    """The devices sorted by id, with a NUMA node for all of them or for none.
 
-    A device without topology gives the kubelet no hint, which spoils the hints of the others.
+    A device without topology gives the kubelet no hint, and that spoils the hints of the others.
     """
     ordered = sorted(devices, key=lambda device: natural(device.id))
     if all(device.numa is not None for device in ordered):
         return tuple(ordered)
     return tuple(device if device.numa is None else replace(device, numa=None) for device in ordered)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Refusal:
-    """A device node that a rule takes and that is not offered, and why."""
-
-    resource: str
-    node: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Overlap:
-    """A device node that several resources take: the first in file order has it."""
-
-    node: str
-    winner: str
-    losers: tuple[str, ...]

@@ -2,15 +2,16 @@
 
 The rules of this file:
 
-* Everything comes from sysfs, nothing from the udev database, so that a node without udevd, or with
-  a wiped database, sees the same places.
-* Numbers that the kernel hands out in the order of arrival (`ttyUSB3`, bus 1, `event7`) never count.
-  What a driver or the hardware fixed does: port chains, interface numbers, addresses on a bus.
+* Everything comes from sysfs, nothing from the udev database. So a node without udevd, or with a wiped
+  database, sees the same places.
+* Numbers that the kernel assigns in the order of arrival (`ttyUSB3`, bus 1, `event7`) never count. What
+  a driver or the hardware fixes does count: port chains, interface numbers, addresses on a bus.
 """
 
 import re
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.usb_port import UsbPort
@@ -18,21 +19,21 @@ from genericdp.core.inventory.usb_port import UsbPort
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio"})
 
-#: Attributes that tell the nodes of one interface apart: a camera's nodes, a serial adapter's ports.
+#: Attributes that tell apart the nodes of one interface: a camera's nodes, a serial adapter's ports.
 _ORDINALS = (("index", "index"), ("port_number", "port"))
 
-#: The platform device of the PC's serial ports: there, and only there, `line` is a fixed address.
+#: The platform device of the serial ports of a PC: only there is `line` a fixed address.
 LEGACY_SERIAL = "serial8250"
 _LINE = (("line", "line"),)
 
-#: A kernel name in three parts: the driver's word for it, the number of arrival, the rest.
+#: A kernel name in three parts: the driver's stem, the number by order of arrival, the rest.
 _KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
 _SOUND_CARD = re.compile(r"C\d+")
 
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 
-#: Platform devices that drivers make are numbered in the order of arrival: `xhci-hcd.1.auto`.
+#: Platform devices that drivers create are numbered in the order of arrival: `xhci-hcd.1.auto`.
 AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
 
@@ -40,14 +41,30 @@ AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 class Port:
     """Where a unit is connected.
 
-    exact     tells any two ports of the node apart
-    readable  need not, and is for people
-    hub       tells hubs apart; "" when it is not USB
+    exact     different for any two ports of the node
+    readable  for people; two ports may have the same
+    hub       different for any two hubs; "" when it is not USB
     """
 
     exact: str
     readable: str
     hub: str = ""
+
+
+class Spot(NamedTuple):
+    """What tells a device node from every other one, whatever the kernel and the rules call it.
+
+    Only siblings that nothing but their order tells apart share one. It holds no snapshot, so it may
+    be kept for as long as the device is remembered.
+
+    port    the exact one
+    serial  the serial number of the unit, "" when it has none
+    within  the place within the unit, in full: `if00`, `if04-cdc-wdm`, `usb`
+    """
+
+    port: str
+    serial: str
+    within: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +74,15 @@ class Place:
     unit    the physical thing that it belongs to
     port    where that is connected
     serial  the serial number of the unit, None when it has none
-    within  the place within the unit: "" is the unit itself, or the one node that one expects there
-    said    the same, leaving nothing out (`if00` where `within` is ""): names of members need one each
+    within  the place within the unit, short: "" is the unit itself, or the one node that one expects there
+    spot    all of it as text, with nothing left out
     """
 
     unit: UdevDevice
     port: Port
     serial: str | None
     within: str
-    said: str
+    spot: Spot
 
     @property
     def usb(self) -> UdevDevice | None:
@@ -74,15 +91,19 @@ class Place:
 
 
 def locate(device: UdevDevice) -> Place:
-    """The place of a udev device. `within` and `said` may hold what a device says about itself."""
+    """The place of a udev device. `within` and `spot` may hold what a device says about itself."""
     unit = unit_of(device)
-    within, said = _within(device, unit)
-    return Place(unit, port_of(unit), _serial_of(device, unit), within, said)
+    port = port_of(unit)
+    serial = _serial_of(device, unit)
+    within, in_full = _within(device, unit)
+    return Place(unit, port, serial, within, Spot(port.exact, serial or "", in_full))
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
-    """The physical thing that a udev device belongs to: its USB device, else the nearest device on a
-    bus with addresses, else (virtual devices) the topmost ancestor.
+    """The physical thing that a udev device belongs to.
+
+    Its USB device, or else the nearest device on a bus with addresses, or else (for virtual devices)
+    the topmost ancestor.
     """
     usb = device.usb_device
     if usb is not None:
@@ -96,13 +117,18 @@ def unit_of(device: UdevDevice) -> UdevDevice:
 
 
 def port_of(unit: UdevDevice) -> Port:
-    """Where a unit (as `unit_of` gives it) is connected."""
+    """Where a unit (from `unit_of`) is connected."""
     if unit.subsystem == "usb":
         return _usb_port(unit)
     if unit.subsystem in _ADDRESSED:
         path = AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
     return Port(unit.sys_path, unit.sys_name)
+
+
+def sys_path_prefix(port: str) -> str:
+    """What the sys path of every udev device at a port (`Port.exact`) begins with."""
+    return port.rsplit(" ", 2)[0].partition(".auto")[0]
 
 
 def _usb_port(unit: UdevDevice) -> Port:
@@ -112,7 +138,7 @@ def _usb_port(unit: UdevDevice) -> Port:
     for hub in unit.ancestors():
         if hub.subsystem == "usb":
             root = hub
-    # Only the major version: kernels differ about the minor one of the same root hub.
+    # Only the major version: kernels disagree about the minor version of the same root hub.
     generation = root.attributes.get("version", "").strip().partition(".")[0]
     chain = unit.sys_name.partition("-")[2] or "0"
     port = UsbPort(controller, generation, chain)
@@ -120,7 +146,7 @@ def _usb_port(unit: UdevDevice) -> Port:
 
 
 def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
-    """The serial number of the unit, as sysfs says; of a USB device only its own counts."""
+    """The serial number of the unit in sysfs; for a USB device, only its own counts."""
     for candidate in [unit] if unit.subsystem == "usb" else [*_below(unit, None, device), unit]:
         serial = candidate.attributes.get("serial", "").strip()
         if serial:
@@ -129,30 +155,30 @@ def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
 
 
 def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -> list[UdevDevice]:
-    """The device and those of its ancestors that are below the unit and the interface, nearest first."""
+    """The device and its ancestors up to the interface or the unit, without these, nearest first."""
     line = device.self_and_ancestors()
     return list(takewhile(lambda each: each is not unit and each is not interface, line))
 
 
 def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
-    """The place within the unit, in the short form and in the one that leaves nothing out."""
+    """The place within the unit, in the short form and in full."""
     if device is unit:
         return "", "usb" if unit.subsystem == "usb" else "node"
     interface = device.usb_interface
     number = interface.attributes.get("bInterfaceNumber", "").strip() if interface is not None else ""
-    said = [f"if{number}"] if number else []
-    within = said if number != "00" else []
+    in_full = [f"if{number}"] if number else []
+    within = in_full if number != "00" else []
     if device is not interface:
         parts = _below_interface(device, unit, interface)
-        said = [*said, *parts]
+        in_full = [*in_full, *parts]
         within = [*within, *parts]
-    return "-".join(within), "-".join(said) or "node"
+    return "-".join(within), "-".join(in_full) or "node"
 
 
 def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:
     own = _below(unit, interface, device)
     stem = _stem(device)
-    # A tty or a camera's picture is what one expects at an interface; anything else is named.
+    # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
@@ -163,7 +189,7 @@ def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice
 
 
 def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
-    """The number that the nearest device with the attribute has (usb-serial keeps it on a parent)."""
+    """The value of the nearest device that has the attribute (usb-serial keeps it on a parent)."""
     for each in own:
         value = each.attributes.get(attribute)
         if value is not None:
@@ -173,30 +199,30 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
 
 
 def _scsi_address(chain: list[UdevDevice]) -> list[str]:
-    """The slots of a card reader are the logical units of one interface (host:channel:target:lun)."""
+    """A card reader's slots are the logical units of one interface (host:channel:target:lun)."""
     addresses = [each.sys_name.partition(":")[2] for each in chain if each.devtype == "scsi_device"]
     return [f"lun{address.replace(':', '-')}" for address in addresses[:1] if address != "0:0:0"]
 
 
 def _paired_hid(chain: list[UdevDevice]) -> list[str]:
-    """A receiver has one interface for all that is paired with it: bus:vendor:product.number."""
+    """A receiver has one interface for all paired devices (bus:vendor:product.number)."""
     if len(chain) < 2:
         return []
     return [chain[0].sys_name.partition(":")[2].rpartition(".")[0].replace(":", "-")]
 
 
 def _input_name(chain: list[UdevDevice]) -> list[str]:
-    """Several input devices may share an interface (keyboard and its media keys); names differ."""
+    """Several input devices may share an interface (a keyboard and its media keys); their names differ."""
     names = [each.attributes.get("name", "").strip() for each in chain]
     return [name for name in names if name][:1]
 
 
-#: What tells the nodes of one interface apart, from those of their ancestors that are of a subsystem.
+#: Subsystem -> what tells apart the nodes of one interface, from their ancestors in the subsystem.
 _TOLD_BY = {"scsi": _scsi_address, "hid": _paired_hid, "input": _input_name}
 
 
 def _stem(device: UdevDevice) -> str:
-    """The kernel name without the numbers that it owes to the order of arrival."""
+    """The kernel name without the numbers that follow the order of arrival."""
     name = device.sys_name
     match device.subsystem:
         case "block" if device.devtype == "partition":

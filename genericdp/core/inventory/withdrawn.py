@@ -1,11 +1,11 @@
-"""Ids that a rule no longer makes because its `replicas` is another one, and that pods may hold.
+"""Ids that a rule no longer makes because its `replicas` changed, but that pods may still hold.
 
 The rules of this file:
 
-* Such an id stays in the list, as Unhealthy: no new pod gets it, and the one that has it keeps it. As
-  with the ids of absent devices, it is dropped only when somebody who knows says that nobody holds
-  it and the grace of its resource has passed.
-* Its device may be there and well; what holds for the device holds for a container that has the id.
+* Such an id stays in the list as Unhealthy: no new pod gets it, and the pod that has it keeps it. Like
+  the id of an absent device, it is dropped only when PodResources says that no pod holds it and the
+  grace of its resource has passed.
+* Its device may be present and Healthy. A container with a withdrawn id gets what the device gives.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -17,17 +17,17 @@ from genericdp.core.rules.resource import Resource, grace_s
 #: How many ids of one resource are kept: the list for the kubelet stays below its limit of 4 MiB.
 WITHDRAWN_LIMIT = 10_000
 
-REASON = "'replicas' no longer makes this id"
+REASON = "'replicas' no longer includes this id"
 
-#: Resource name -> its `replicas` when it was last offered.
+#: Resource name -> its `replicas` when the resource was last offered.
 Replicas = Mapping[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """An id that was offered: of which resource, for which device, and since when it is not.
+    """An id that was offered: its resource, its device, and when it was withdrawn.
 
-    since  seconds on the clock of `memory.remember`, None when that is not known any more
+    since  seconds on the clock of `memory.remember`, None when a restart has made that unknown
     """
 
     resource: str
@@ -37,7 +37,7 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the devices of each resource are shared, and what is left of how they were."""
+    """How the devices of each resource are shared, and the ids that are left of how they were."""
 
     replicas: Replicas = field(default_factory=dict)
     withdrawn: Mapping[str, Withdrawn] = field(default_factory=dict)
@@ -52,12 +52,12 @@ def withdraw(
     now: float,
     held: frozenset[str] | None,
 ) -> tuple[Mapping[str, Offer], Shares]:
-    """The offers with the ids that pods may still hold, and the shares after it.
+    """The offers with the withdrawn ids that pods may still hold, and the shares afterwards.
 
-    devices  resource name -> the ids of its devices, there or absent, offered or not
+    devices  resource name -> the ids of its devices, present or absent, offered or not
     before   the ids of all devices that were offered before
     now      seconds, on the clock of `memory.remember`
-    held     the ids that pods hold; None when nobody can say, and then nothing is dropped
+    held     the ids that pods hold; None when this is not known, and then nothing is dropped
     """
     now_made = {name: shares.replicas.get(name) for name in devices}
     now_made |= {name: offer.resource.replicas for name, offer in offers.items()}
@@ -94,7 +94,7 @@ def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
 
 
 def _is_made(id_: str, device: str, resource: Resource | None) -> bool:
-    """Whether the resource makes the id (again)."""
+    """Whether the resource makes the id, or makes it again."""
     return resource is not None and id_ in ids_of(device, resource.replicas)
 
 

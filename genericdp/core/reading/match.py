@@ -1,10 +1,16 @@
-"""Reading a `match = {…}` into conditions."""
+"""Reading a `match = {…}` into conditions.
+
+A new matcher is a class in `genericdp.core.rules.match` and an entry in MATCHERS.
+"""
 
 import re
 from collections.abc import Callable, Mapping
 
-from genericdp.core.reading.scalars import PROPERTY_NAME, wanted
-from genericdp.core.reading.source import At, Mistake, kind_of, listing, nearest
+from genericdp.core.reading.kind import Kind, definition
+from genericdp.core.reading.pattern import wanted
+from genericdp.core.reading.scalars import in_capitals
+from genericdp.core.reading.source import At, Mistake
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.match import (
     USB_ATTRIBUTES,
     Alternative,
@@ -16,6 +22,8 @@ from genericdp.core.rules.match import (
     TagCondition,
     UsbCondition,
 )
+from genericdp.core.rules.name import PROPERTY_NAME
+from genericdp.core.words import kind_of, listing, nearest
 
 _ATTRIBUTE = re.compile(r"ATTR\{([^{}]+)\}")
 _UDEV_PARENT_ATTRIBUTE = re.compile(r"ATTRS\{([^{}]+)\}")
@@ -44,44 +52,36 @@ HEX_USB: Mapping[str, int] = {"vendor": 4, "product": 4, "interface": 2, "class"
 
 USB_KEYS = (*USB_ATTRIBUTES, "port")
 
-#: What `usb = { … }` may hold, for people.
+#: What the keys of `usb = { … }` mean.
 USB_DOCS: Mapping[str, str] = {
     "vendor": "the vendor's number, hex, as lsusb(8) prints it",
     "product": "the product's number, hex",
-    "serial": "the serial number, as the device says it",
-    "port": "the port: 1-2.3 is port 2.3 of bus 1, and 2.3 here",
+    "serial": "the serial number, as the device reports it",
+    "port": "the port without the bus: 2.3 for the USB device 1-2.3",
     "interface": "the number of the interface that the node belongs to, hex",
     "class": "the class of that interface, hex",
 }
 
-#: The other keys of a match, beside the names of udev properties.
-CONDITION_DOCS: Mapping[str, str] = {
-    "ATTR{name}": "a sysfs attribute of the device itself",
-    "TAG": "one of its udev tags",
-    "usb": "the USB device and interface that it hangs off, from sysfs: works without a udev database",
-    "parent": "holds when one ancestor satisfies the whole table",
-}
-
-#: udev properties that rules are mostly about: `udevadm info` shows them all.
+#: The udev properties that rules mostly use; `udevadm info` shows all of them.
 PROPERTY_DOCS: Mapping[str, str] = {
     "SUBSYSTEM": "the kernel's subsystem: tty, video4linux, usb, hidraw, gpio, …",
     "DEVNAME": "the path of the device node",
     "DEVTYPE": "the kind of device within its subsystem",
-    "DRIVER": "the kernel's driver; most often one of a parent",
-    "DEVLINKS": "udev's symlinks to the device node, all in one value",
+    "DRIVER": "the kernel's driver; usually set for a parent",
+    "DEVLINKS": "udev's symlinks to the device node, in one value",
     "ID_BUS": "the bus that it was identified on: usb, pci, ata, …",
     "ID_VENDOR_ID": "the vendor's number, hex",
     "ID_MODEL_ID": "the model's number, hex",
-    "ID_VENDOR": "the vendor's name, as the device says it",
-    "ID_MODEL": "the model's name, as the device says it",
-    "ID_SERIAL": "vendor, model and serial number in one",
+    "ID_VENDOR": "the vendor's name, as the device reports it",
+    "ID_MODEL": "the model's name, as the device reports it",
+    "ID_SERIAL": "vendor, model and serial number in one value",
     "ID_SERIAL_SHORT": "the serial number alone",
     "ID_PATH": "where it is plugged in",
     "ID_USB_DRIVER": "the driver of the USB interface",
     "ID_USB_INTERFACE_NUM": "the number of the USB interface, hex",
 }
 
-#: What udev's own rules call a thing, and how it is written here.
+#: Words of udev's own rules, and what to write here instead.
 UDEV_WORDS: Mapping[str, str] = {
     "KERNEL": 'the kernel name is in DEVNAME: DEVNAME = "/dev/ttyUSB*"',
     "KERNELS": "write parent = { … } for what a parent must be",
@@ -93,8 +93,8 @@ UDEV_WORDS: Mapping[str, str] = {
 }
 
 
-def match(at: At) -> Match:
-    """A match: a table of conditions, or a list of tables any of which is enough."""
+def _match(at: At) -> Match:
+    """A match: a table of conditions, or a list of tables of which one must hold."""
     if isinstance(at.value, list):
         if not at.value:
             raise Mistake(at, f"'{at.key}' must not be an empty list", "it could never match")
@@ -107,7 +107,7 @@ def _alternative(at: At) -> Alternative:
     if not isinstance(at.value, dict):
         raise Mistake(at, f"'{at.key}' must be a table of conditions, not {kind_of(at.value)}")
     if not at.value:
-        raise Mistake(at, f"'{at.key}' must not be empty", "it would take every device node of the machine")
+        raise Mistake(at, f"'{at.key}' must not be empty", "it would match every device node of the machine")
     conditions: list[Condition] = []
     for key in at.value:
         conditions += at.child(key).attempt(_condition) or ()
@@ -116,17 +116,13 @@ def _alternative(at: At) -> Alternative:
 
 def _condition(at: At) -> tuple[Condition, ...]:
     key = at.key
-    if key == "parent":
-        return (ParentCondition(match(at)),)
-    if key == "usb":
-        return _usb(at)
-    if key == "TAG":
-        return (TagCondition(wanted(at)),)
+    if key in _READERS:
+        return _READERS[key](at)
     attribute = _ATTRIBUTE.fullmatch(key)
     if attribute is not None:
         name = attribute.group(1)
         if name.startswith("/") or ".." in name.split("/"):
-            raise Mistake(at, f"'{key}' is no attribute of the device itself", on_key=True)
+            raise Mistake(at, f"'{key}' is not an attribute of the device itself", on_key=True)
         return (AttributeCondition(name, wanted(at, HEX_ATTRIBUTES.get(name, 0))),)
     hint = _hint_for(key)
     if hint or PROPERTY_NAME.fullmatch(key) is None:
@@ -134,11 +130,8 @@ def _condition(at: At) -> tuple[Condition, ...]:
     return (PropertyCondition(key, wanted(at, HEX_PROPERTIES.get(key, 0))),)
 
 
-_CONDITIONS = "conditions are udev properties in capitals, \"ATTR{name}\", \"TAG\", 'parent' and 'usb'"
-
-
 def _hint_for(key: str) -> str:
-    """What to write for a key that is spelt as udev's rules do, or wrongly; "" for a fine one."""
+    """What to write for a key that is misspelt or a word of udev's own rules; "" for a good key."""
     if key in UDEV_WORDS:
         return UDEV_WORDS[key]
     if found := _UDEV_PARENT_ATTRIBUTE.fullmatch(key):
@@ -146,22 +139,20 @@ def _hint_for(key: str) -> str:
     if found := _UDEV_ENV.fullmatch(key):
         return f"write {found.group(1)}"
     if PROPERTY_NAME.fullmatch(key) is None:
-        if close := nearest(key, ("parent", "usb", "TAG")):
+        if close := nearest(key, _READERS):
             return close
-        if PROPERTY_NAME.fullmatch(key.upper()):
-            return f"udev properties are in capitals: '{key.upper()}'"
+        return in_capitals(key)
     return ""
 
 
-def _usb(at: At) -> tuple[Condition, ...]:
+def _usb(at: At) -> tuple[UsbCondition, ...]:
     if not isinstance(at.value, dict):
         raise Mistake(
             at, f"'usb' must be a table, not {kind_of(at.value)}", 'write usb = { vendor = "0403" }'
         )
     if not at.value:
         raise Mistake(at, "'usb' must not be empty", f"the keys are {listing(USB_KEYS)}")
-    read: Callable[[At], UsbCondition] = _usb_condition
-    conditions = [at.child(key).attempt(read) for key in at.value]
+    conditions = [at.child(key).attempt(_usb_condition) for key in at.value]
     return tuple(each for each in conditions if each is not None)
 
 
@@ -170,3 +161,37 @@ def _usb_condition(at: At) -> UsbCondition:
         hint = nearest(at.key, USB_KEYS) or f"the keys are {listing(USB_KEYS)}"
         raise Mistake(at, f"unknown key '{at.key}' in 'usb'", hint, on_key=True)
     return UsbCondition(at.key, wanted(at, HEX_USB.get(at.key, 0)))
+
+
+def _tag(at: At) -> tuple[TagCondition, ...]:
+    return (TagCondition(wanted(at)),)
+
+
+def _parent(at: At) -> tuple[ParentCondition, ...]:
+    return (ParentCondition(_match(at)),)
+
+
+MATCH = Kind(_match, definition("match"))
+
+#: The keys of a match that are neither an `ATTR{name}` nor the name of a udev property.
+MATCHERS = (
+    Key("TAG", Kind(_tag, definition("value")), "a udev tag of the device"),
+    Key(
+        "usb",
+        Kind(_usb, definition("usb")),
+        "the USB device and interface of the node, from sysfs; works without a udev database",
+    ),
+    Key("parent", Kind(_parent, MATCH.schema), "a match that one ancestor satisfies as a whole"),
+)
+
+_READERS: Mapping[str, Callable[[At], tuple[Condition, ...]]] = {
+    matcher.name: matcher.kind.read for matcher in MATCHERS
+}
+
+_CONDITIONS = f'conditions are udev properties in capitals, "ATTR{{name}}", {listing(_READERS)}'
+
+#: What the keys of a match mean, except for the names of udev properties.
+CONDITION_DOCS: Mapping[str, str] = {
+    "ATTR{name}": "a sysfs attribute of the device itself",
+    **{matcher.name: matcher.doc for matcher in MATCHERS},
+}

@@ -1,7 +1,7 @@
-"""Where every key and value of a TOML text stands, so that an error can point at it.
+"""The position of every key and value of a TOML text, so that an error can point at it.
 
-tomli, which decides what is TOML, keeps no positions. This scanner walks a text that tomli has
-accepted; because the text is valid, it only has to tell where things begin and end.
+tomli decides what is TOML, but keeps no positions. This scanner walks a text that tomli has accepted;
+because the text is valid, the scanner only has to find where each thing begins and ends.
 """
 
 import re
@@ -39,7 +39,7 @@ class Span:
 class Positions:
     """The places of all keys and values of one text, by path.
 
-    An array of tables has its headers as keys: `("resource", 0)` is the first `[[resource]]`.
+    The headers of an array of tables are keys: `("resource", 0)` is the first `[[resource]]`.
     """
 
     keys: dict[Path, Span] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class _Scanner:
         self._value(path)
 
     def _names(self) -> list[tuple[str, int, int]]:
-        """A dotted key: its names with their offsets. Stops behind the last one."""
+        """The names of a dotted key with their offsets. Stops behind the last name."""
         names: list[tuple[str, int, int]] = []
         while True:
             self._skip(_SPACE)

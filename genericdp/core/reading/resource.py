@@ -1,355 +1,232 @@
-"""Every key of every table of rule files and settings, declared once.
+"""Reading a `[[resource]]` with the tables in it.
 
-The parser, its hints, and whatever documents the keys read these tables. A new key is an entry here
-and a field of the value that it goes into.
+Every key is declared here. The parser, its hints, the schema and the manual follow from the declarations.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genericdp.core.reading import scalars
-from genericdp.core.reading.match import match
-from genericdp.core.reading.source import At, Key, Mistake, nearest, read_list, read_table
+from genericdp.core.reading.kind import (
+    Kind,
+    definition,
+    list_schema,
+    one_or_more,
+    read_list,
+    read_non_empty_list,
+)
+from genericdp.core.reading.match import MATCH
+from genericdp.core.reading.name import RESOURCE_NAME, full_name
+from genericdp.core.reading.pattern import DEVLINKS
+from genericdp.core.reading.scalars import (
+    BOOLEAN,
+    PROPERTY,
+    TEXT,
+    duration,
+    member_of,
+    text,
+    whole_number,
+)
+from genericdp.core.reading.source import At, Mistake
+from genericdp.core.reading.table import Key, keys_of, read_table
+from genericdp.core.reading.template import ANNOTATIONS, CDI_NAME, ENV, MOUNT_SOURCE, PATH
+from genericdp.core.rules.name import PROPERTY_NAME
 from genericdp.core.rules.resource import (
-    DNS_LABEL,
     GROUP_BY,
     IDENTITY,
-    KERNEL_NAME,
-    QUALIFIED_NAME,
-    UNPLUG_GRACE_S,
     Mount,
+    NodeTable,
     Prefer,
     PreStart,
-    why_not_a_resource_name,
+    Resource,
 )
-from genericdp.core.rules.settings import LogFormat, Settings
-from genericdp.core.rules.template import FIELDS
-
-# What may be written, as JSON Schema. The name of a definition is what the manual calls such a value;
-# those that are not here are in `schema`.
-_TEXT = {"type": "string", "minLength": 1}
-_FLAG = {"type": "boolean"}
-_DURATION = {"$ref": "#/definitions/duration"}
-_MATCH = {"$ref": "#/definitions/match"}
-_PROPERTY = {"$ref": "#/definitions/property"}
-_ABSOLUTE = {"type": "string", "pattern": "^/"}
-_TEMPLATE = {"$ref": "#/definitions/template"}
-_PATH = {"$ref": "#/definitions/path"}
-_FIELD = rf"({'|'.join(FIELDS)}|{scalars.PROPERTY_NAME.pattern})"
-#: What several keys want.
-DEFINITIONS: Mapping[str, Mapping[str, Any]] = {
-    "duration": {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$"},
-    "property": {"type": "string", "pattern": f"^{scalars.PROPERTY_NAME.pattern}$"},
-    "template": {
-        "type": "string",
-        "minLength": 1,
-        "pattern": rf"^([^{{}}]|\{{\{{|\}}\}}|\{{{_FIELD}(\|[^{{}}]*)?\}})*$",
-    },
-    "path": {"allOf": [{"type": "string", "pattern": "^(/|\\{link[|}])"}, {"pattern": "[^/]$"}, _TEMPLATE]},
-}
-_LABEL = DNS_LABEL.pattern
-_RESOURCE_NAME = {
-    "type": "string",
-    "pattern": rf"^({_LABEL}(\.{_LABEL})*/)?{QUALIFIED_NAME.pattern}$",
-    "not": {"pattern": r"^requests\.[^/]*/|kubernetes\.io/|/[^/]{64}|^[^/]{64,}$"},
-}
-_DEVLINK = {"type": "string", "pattern": "^/dev/"}
-
-
-def _one_or_more(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
-
-
-def _texts_by_name(name: re.Pattern[str]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "patternProperties": {f"^{name.pattern}$": _TEMPLATE},
-        "additionalProperties": False,
-    }
-
+from genericdp.core.rules.template import Field
+from genericdp.core.words import nearest
 
 MOST_REPLICAS = 10_000
+
+LONGEST_GRACE_S = 30 * 86400.0
 
 #: The kubelet waits 30 s for PreStartContainer (1.36, KubeletPreStartContainerRPCTimeoutInSecs).
 LONGEST_PRESTART_S = 25.0
 
-LOG_LEVELS = ("debug", "info", "warning", "error")
-
 
 def _group_by(at: At) -> str:
-    word = scalars.text(at)
-    if word in GROUP_BY or scalars.PROPERTY_NAME.fullmatch(word):
+    word = text(at)
+    if word in GROUP_BY or PROPERTY_NAME.fullmatch(word):
         return word
-    hint = nearest(word, GROUP_BY) or "it is 'node', 'usb_device', 'parent' or the name of a udev property"
+    hint = nearest(word, GROUP_BY) or "write 'node', 'usb_device', 'parent' or the name of a udev property"
     raise Mistake(at, f"cannot group by '{word}'", hint)
+
+
+_GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema]})
 
 
 def _identity(at: At) -> str | tuple[str, ...]:
     if isinstance(at.value, list):
-        if not at.value:
-            raise Mistake(at, "'identity' must not be an empty list")
-        return read_list(at, scalars.property_name)
-    word = scalars.text(at)
+        return read_non_empty_list(at, PROPERTY.read)
+    word = text(at)
     if word not in IDENTITY:
-        hint = nearest(word, IDENTITY) or 'it is "serial", "port" or a list of udev properties'
-        if scalars.PROPERTY_NAME.fullmatch(word):
+        hint = nearest(word, IDENTITY) or 'write "serial", "port" or a list of udev properties'
+        if PROPERTY_NAME.fullmatch(word):
             hint = f'write ["{word}"]'
-        raise Mistake(at, f"'{word}' is no identity", hint)
+        raise Mistake(at, f"'{word}' is not an identity", hint)
     return word
 
 
-def _devlinks(at: At) -> tuple[Any, ...]:
-    patterns = at if isinstance(at.value, list) else At(at.source, at.path, [at.value])
-    for each in patterns.value:
-        if isinstance(each, str) and not each.startswith("/dev/"):
-            raise Mistake(
-                at, f"'{each}' is no devlink", "devlinks begin with /dev/, for example /dev/serial/by-id/*"
-            )
-    if patterns is at:
-        return read_list(at, scalars.glob)
-    return (scalars.glob(at),)
+_IDENTITY = Kind(_identity, {"anyOf": [{"enum": list(IDENTITY)}, list_schema(PROPERTY.schema, minItems=1)]})
+
+
+def _permissions(at: At) -> str:
+    """A non-empty subset of "rwm", in that order (runc refuses an empty one, drops other letters)."""
+    letters = text(at) if at.value != "" else ""
+    if not letters:
+        raise Mistake(
+            at, "'permissions' must not be empty", "'r' read, 'w' write, 'm' mknod; the default is \"rw\""
+        )
+    wrong = [letter for letter in letters if letter not in "rwm"]
+    if wrong:
+        raise Mistake(
+            at, f"'{wrong[0]}' is not a permission", "'r' read, 'w' write, 'm' mknod, for example \"rw\""
+        )
+    return "".join(letter for letter in "rwm" if letter in letters)
+
+
+_PERMISSIONS = Kind(_permissions, {"type": "string", "pattern": "^[rwm]+$"})
+
+MOUNT_KEYS = keys_of(
+    Mount,
+    Key("host_path", MOUNT_SOURCE, "the directory or file on the host"),
+    Key("container_path", PATH, "its path in the container"),
+    Key("read_only", BOOLEAN, "whether the mount is read-only"),
+)
 
 
 def _mount(at: At) -> Mount | None:
-    read = read_table(at, MOUNT_KEYS, "a mount")
-    return None if read is None else Mount(read["host_path"], read["container_path"], read["read_only"])
+    written = read_table(at, MOUNT_KEYS, "a mount")
+    return None if written is None else Mount(**written)
 
 
-def _mounts(at: At) -> tuple[Mount, ...]:
-    return read_list(at, _mount)
+_MOUNTS = Kind(lambda at: read_list(at, _mount), list_schema(definition("mount")))
+
+PRESTART_KEYS = keys_of(
+    PreStart,
+    Key(
+        "wait",
+        duration(0.1, LONGEST_PRESTART_S),
+        "how long to wait for the device",
+        field="wait_s",
+    ),
+    Key("usb_reset", BOOLEAN, "whether to reset the USB device"),
+)
 
 
 def _prestart(at: At) -> PreStart | None:
-    read = read_table(at, PRESTART_KEYS, "'prestart'")
-    return None if read is None else PreStart(read["wait"], read["usb_reset"])
+    written = read_table(at, PRESTART_KEYS, "'prestart'")
+    return None if written is None else PreStart(**written)
 
 
-def _cdi(at: At) -> tuple[Any, ...]:
-    return scalars.one_or_more(scalars.cdi_name)(at)
+_PRESTART = Kind(_prestart, definition("prestart"))
+
+#: Keys that a resource sets for all its node tables, and a node table for itself.
+_SHARED_KEYS = keys_of(
+    NodeTable,
+    Key(
+        "container_path",
+        one_or_more(PATH),
+        "the path of the node in the container, or several paths",
+        field="container_paths",
+    ),
+    Key("permissions", _PERMISSIONS, "what the container may do with the node: any of 'r', 'w' and 'm'"),
+    Key("devlinks", DEVLINKS, "which of the node's devlinks the container gets as well"),
+    Key("optional", BOOLEAN, "whether the device is Healthy without the node"),
+)
+
+NODE_KEYS = (
+    *keys_of(NodeTable, Key("match", MATCH, "which nodes of the device the table is about")),
+    *_SHARED_KEYS,
+)
 
 
-def _node(at: At) -> dict[str, Any] | None:
-    """The written keys only: what is not written comes from the resource."""
-    read = read_table(at, NODE_KEYS, "[[resource.node]]")
-    return None if read is None else {key: read[key] for key in at.value}
+def _node(at: At) -> Mapping[str, Any] | None:
+    """What the table sets; the resource sets the rest."""
+    return read_table(at, NODE_KEYS, "[[resource.node]]")
 
 
-def _nodes(at: At) -> tuple[dict[str, Any], ...]:
+def _nodes(at: At) -> tuple[Mapping[str, Any], ...]:
     if isinstance(at.value, dict):
-        raise Mistake(at, "'node' is a list of tables", "write [[resource.node]]", on_key=True)
+        raise Mistake(at, "'node' must be a list of tables", "write [[resource.node]]", on_key=True)
     return read_list(at, _node)
 
 
-def _domain(at: At) -> str:
-    word = scalars.text(at)
-    why = why_not_a_resource_name(f"{word}/x")
-    if why:
-        raise Mistake(at, f"'{word}' cannot be the domain of resources: {why}")
-    return word
-
-
-MOUNT_KEYS = (
-    Key("host_path", scalars.mount_source, "what of the host the container gets", _PATH, required=True),
-    Key("container_path", scalars.path_template, "where the container finds it", _PATH, required=True),
-    Key("read_only", scalars.boolean, "whether it may only read there", _FLAG, default=True),
-)
-
-PRESTART_KEYS = (
-    Key(
-        "wait",
-        scalars.duration(0.1, LONGEST_PRESTART_S),
-        "how long a container's start waits for its device",
-        _DURATION,
-        default=10.0,
-    ),
-    Key(
-        "usb_reset", scalars.boolean, "whether the USB device is reset before the start", _FLAG, default=False
-    ),
-)
-
-#: Keys that a resource may give for all its node tables, and a node table for itself.
-_NODE_DEFAULTS = (
-    Key(
-        "container_path",
-        scalars.one_or_more(scalars.path_template),
-        "the name of the node in the container; of a list, each",
-        _one_or_more(_PATH),
-        default=(KERNEL_NAME,),
-    ),
-    Key(
-        "permissions",
-        scalars.permissions,
-        "what the container may do with the node: 'r', 'w', 'm'",
-        {"type": "string", "pattern": "^[rwm]+$"},
-        default="rw",
-    ),
-    Key(
-        "devlinks",
-        _devlinks,
-        "devlinks of the node that are names in the container too",
-        {"anyOf": [_DEVLINK, {"type": "array", "items": _DEVLINK}]},
-        default=(),
-    ),
-    Key("optional", scalars.boolean, "whether the device is Healthy without the node", _FLAG, default=False),
-)
-
-NODE_KEYS = (Key("match", match, "which of the resource's nodes", _MATCH), *_NODE_DEFAULTS)
+_NODES = Kind(_nodes, list_schema(definition("node")))
 
 RESOURCE_KEYS = (
-    Key(
-        "name",
-        scalars.text,
-        'the resource that pods request, "ftdi" or "vendor.example/ftdi"',
-        _RESOURCE_NAME,
-        required=True,
+    *keys_of(
+        Resource,
+        Key("name", RESOURCE_NAME, 'the resource that pods request, "ftdi" or "vendor.example/ftdi"'),
+        Key("description", TEXT, "a description for people"),
+        Key("match", MATCH, "which device nodes belong to the resource"),
+        Key("group_by", _GROUPING, "which nodes form one device"),
+        Key("identity", _IDENTITY, "what the id of a device depends on"),
     ),
-    Key("description", scalars.text, "what it is, for people", _TEXT, default=""),
-    Key("match", match, "which device nodes belong to it", _MATCH, required=True),
-    Key(
-        "group_by",
-        _group_by,
-        "which of them make one device",
-        {"anyOf": [{"enum": list(GROUP_BY)}, _PROPERTY]},
-        default="node",
-    ),
-    Key(
-        "identity",
-        _identity,
-        "what the id of a device depends on",
-        {"anyOf": [{"enum": list(IDENTITY)}, {"type": "array", "items": _PROPERTY, "minItems": 1}]},
-        default="serial",
-    ),
-    *_NODE_DEFAULTS,
-    Key(
-        "node",
-        _nodes,
-        "which nodes of a device go into the container, and as what",
-        {"type": "array", "items": {"$ref": "#/definitions/node"}},
-        default=(),
-    ),
-    Key(
-        "replicas",
-        scalars.whole_number(1, MOST_REPLICAS),
-        "how many containers may share a device",
-        {"type": "integer", "minimum": 1, "maximum": MOST_REPLICAS},
-    ),
-    Key(
-        "env",
-        scalars.env,
-        "environment variables for the container",
-        _texts_by_name(scalars.ENV_NAME),
-        default=(),
-    ),
-    Key(
-        "mounts",
-        _mounts,
-        "directories and files of the host for the container",
-        {"type": "array", "items": {"$ref": "#/definitions/mount"}},
-        default=(),
-    ),
-    Key(
-        "annotations",
-        scalars.annotations,
-        "annotations for the container",
-        _texts_by_name(scalars.ANNOTATION),
-        default=(),
-    ),
-    Key("cdi", _cdi, "CDI devices for the container", _one_or_more(_TEMPLATE), default=()),
-    Key(
-        "prefer",
-        lambda at: Prefer(scalars.one_of(*Prefer)(at)),
-        "which of the free devices a container had better get",
-        {"enum": list(Prefer)},
-        default=Prefer.FIRST,
-    ),
-    Key(
-        "unplug_grace",
-        scalars.duration(0.0, 30 * 86400.0),
-        "how long an unplugged device stays listed as Unhealthy, at the least",
-        _DURATION,
-        default=UNPLUG_GRACE_S,
-    ),
-    Key(
-        "prestart",
-        _prestart,
-        "what happens before each start of a container",
-        {"$ref": "#/definitions/prestart"},
-    ),
-    Key("health", match, "what every node of a Healthy device matches", _MATCH),
-    Key("kubevirt", scalars.boolean, "whether KubeVirt's USB_RESOURCE_… is set", _FLAG, default=False),
-    Key(
-        "allow_dangerous",
-        scalars.boolean,
-        "whether disks, memory and the like may be handed out",
-        _FLAG,
-        default=False,
+    *_SHARED_KEYS,
+    *keys_of(
+        Resource,
+        Key(
+            "node",
+            _NODES,
+            "which nodes of a device go into the container, and under which paths",
+            field="nodes",
+        ),
+        Key("replicas", whole_number(1, MOST_REPLICAS), "how many containers may share a device"),
+        Key("env", ENV, "environment variables for the container"),
+        Key("mounts", _MOUNTS, "directories and files of the host to mount in the container"),
+        Key("annotations", ANNOTATIONS, "annotations for the container"),
+        Key("cdi", one_or_more(CDI_NAME), "CDI devices for the container"),
+        Key("prefer", member_of(Prefer), "how to choose among the free devices"),
+        Key(
+            "unplug_grace",
+            duration(0.0, LONGEST_GRACE_S),
+            "how long an unplugged device stays listed as Unhealthy",
+            field="unplug_grace_s",
+        ),
+        Key("prestart", _PRESTART, "what to do before each start of a container"),
+        Key("health", MATCH, "a match that every node of a Healthy device satisfies"),
+        Key("kubevirt", BOOLEAN, "whether to set KubeVirt's USB_RESOURCE_… variables"),
+        Key("allow_dangerous", BOOLEAN, "required to hand out disks, memory and similar devices"),
     ),
 )
 
-_DEFAULTS = Settings()
 
-SETTINGS_KEYS = (
-    Key("domain", _domain, "the domain of resources whose name has none", _TEXT, default=_DEFAULTS.domain),
-    Key(
-        "kubelet_dir",
-        scalars.absolute_path,
-        "the kubelet's device plugin directory",
-        _ABSOLUTE,
-        default=_DEFAULTS.kubelet_dir,
-    ),
-    Key(
-        "pod_resources_socket",
-        scalars.absolute_path,
-        "the kubelet's PodResources socket",
-        _ABSOLUTE,
-        default=_DEFAULTS.pod_resources_socket,
-    ),
-    Key(
-        "link_dir", scalars.own_directory, "where the stable links are", _ABSOLUTE, default=_DEFAULTS.link_dir
-    ),
-    Key("state_dir", scalars.absolute_path, "what outlives a reboot", _ABSOLUTE, default=_DEFAULTS.state_dir),
-    Key(
-        "run_dir",
-        scalars.absolute_path,
-        "where `genericdp status` and `genericdp monitor` find the daemon",
-        _ABSOLUTE,
-        default=_DEFAULTS.run_dir,
-    ),
-    Key(
-        "metrics",
-        scalars.listening_address,
-        'where metrics can be asked for over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or a '
-        'port of an IP address, "127.0.0.1:9101"; "" for nowhere',
-        {"type": "string", "pattern": f"^{scalars.LISTENING_ADDRESS.pattern}$"},
-        default=_DEFAULTS.metrics,
-    ),
-    Key(
-        "coalesce",
-        scalars.duration(0.0, 10.0),
-        "at most one list per resource is sent in this time",
-        _DURATION,
-        default=_DEFAULTS.coalesce_s,
-    ),
-    Key(
-        "rescan",
-        scalars.duration(1.0, 3600.0),
-        "how often to look where udev cannot be heard",
-        _DURATION,
-        default=_DEFAULTS.rescan_s,
-    ),
-    Key(
-        "log_format",
-        lambda at: LogFormat(scalars.one_of(*LogFormat)(at)),
-        "how log lines look",
-        {"enum": list(LogFormat)},
-        default=_DEFAULTS.log_format,
-    ),
-    Key(
-        "log_level",
-        scalars.one_of(*LOG_LEVELS),
-        "what is logged",
-        {"enum": list(LOG_LEVELS)},
-        default=_DEFAULTS.log_level,
-    ),
-)
+def resource(at: At, domain: str) -> Resource | None:
+    """A `[[resource]]` table; None after noting what is wrong with it. Raises Mistake."""
+    written = read_table(at, RESOURCE_KEYS, "[[resource]]")
+    name = None
+    if isinstance(at.value.get("name"), str) and at.value["name"]:
+        name = at.child("name").attempt(lambda each: full_name(each, domain))
+    if written is None or name is None:
+        return None
+    shared = {key.field: written.pop(key.field) for key in _SHARED_KEYS if key.field in written}
+    tables: tuple[Mapping[str, Any], ...] = written.pop("nodes", ()) or ({},)
+    nodes = tuple(NodeTable(**{**shared, **table}) for table in tables)
+    _check_paths(at, nodes)
+    location = at.source.location((*at.path, "name"))
+    return Resource(**{**written, "name": name, "nodes": nodes, "location": location})
+
+
+def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
+    """Two tables that put their nodes at one fixed path: a mistake."""
+    seen: set[str] = set()
+    for index, table in enumerate(nodes):
+        for path in table.container_paths:
+            fixed = not any(isinstance(part, Field) for part in path.parts)
+            if fixed and path.text in seen:
+                where = at
+                if "node" in at.value and "container_path" in at.value["node"][index]:
+                    where = at.child("node").child(index).child("container_path")
+                raise Mistake(
+                    where,
+                    f"another node of the resource is already at '{path.text}'",
+                    "give each [[resource.node]] a 'container_path' of its own",
+                )
+            seen.add(path.text)

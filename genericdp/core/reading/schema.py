@@ -1,44 +1,38 @@
-"""The keys of rule files and settings as JSON Schema, for editors that complete and check as one types.
+"""Rule files and settings as JSON Schema, for editors that complete and check while one types.
 
 The rules of this file:
 
-* It only translates: which keys there are, and what may be written, is declared in `keys`,
-  `conditions` and `values`, where the parser reads it.
-* What the parser takes, the schema takes. The other way round it cannot be: a schema does not see
-  that a glob is not closed or that two nodes have one name.
-* Only what draft 4 and draft 7 have in common is used, no `$ref` has a neighbour, and no pattern
-  looks ahead: editors know one or the other.
+* It only collects what is declared beside the readers: the keys of each table, and what may be written.
+* The schema accepts whatever the parser accepts. The reverse is impossible: a schema cannot see that a
+  glob is not closed or that two nodes have one name.
+* It uses only what draft 4 and draft 7 have in common, because editors know one or the other. No `$ref`
+  has a neighbour, and no pattern looks ahead.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from genericdp.core.reading import scalars, template
+from genericdp.core.reading.kind import Schema, definition, list_schema
 from genericdp.core.reading.match import (
-    CONDITION_DOCS,
     HEX_ATTRIBUTES,
     HEX_PROPERTIES,
     HEX_USB,
+    MATCHERS,
     PROPERTY_DOCS,
     UDEV_WORDS,
     USB_DOCS,
 )
-from genericdp.core.reading.resource import (
-    DEFINITIONS,
-    MOUNT_KEYS,
-    NODE_KEYS,
-    PRESTART_KEYS,
-    RESOURCE_KEYS,
-    SETTINGS_KEYS,
-)
-from genericdp.core.reading.scalars import FORM_DOCS, PROPERTY_NAME
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.pattern import FORM_DOCS
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
+from genericdp.core.rules.name import PROPERTY_NAME
 from genericdp.core.rules.template import Template
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _HEX = r"(0[xX])?[0-9A-Fa-f*?\[\]!-]+"
 _UNITS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0))
-
-Schema = dict[str, Any]
 
 
 def rules_schema() -> Schema:
@@ -52,7 +46,7 @@ def rules_schema() -> Schema:
             "resource": {
                 "description": "the resources that pods may request",
                 "type": "array",
-                "items": _ref("resource"),
+                "items": definition("resource"),
             }
         },
         "additionalProperties": False,
@@ -61,8 +55,9 @@ def rules_schema() -> Schema:
             "node": table(NODE_KEYS),
             "mount": table(MOUNT_KEYS),
             "prestart": table(PRESTART_KEYS),
-            "match": {"anyOf": [_ref("conditions"), _list_of(_ref("conditions"))]},
-            **DEFINITIONS,
+            "match": {"anyOf": [definition("conditions"), list_schema(definition("conditions"), minItems=1)]},
+            **scalars.DEFINITIONS,
+            **template.DEFINITIONS,
             "conditions": _conditions(),
             "usb": _usb(),
             "value": _value("value", {"type": "string"}),
@@ -78,7 +73,7 @@ def settings_schema() -> Schema:
         "title": "the settings of genericdp",
         "description": "What the daemon can be told, see genericdp.toml(5)",
         **table(SETTINGS_KEYS),
-        "definitions": {"duration": DEFINITIONS["duration"]},
+        "definitions": {"duration": scalars.DEFINITIONS["duration"]},
     }
 
 
@@ -94,7 +89,7 @@ def table(keys: Iterable[Key]) -> Schema:
 
 
 def as_written(default: Any) -> str | bool | int | None:
-    """A default as an operator would write it; None for what is simply not there."""
+    """A default as an operator would write it; None for a default that cannot be written."""
     match default:
         case bool():
             return default
@@ -127,23 +122,22 @@ def _described(doc: str, schema: Mapping[str, Any]) -> Schema:
 
 def _conditions() -> Schema:
     known = {name: _described(doc, _wanted(name, HEX_PROPERTIES)) for name, doc in PROPERTY_DOCS.items()}
-    attributes = {f"ATTR{{{name}}}": _ref("hex") for name in HEX_ATTRIBUTES}
-    others = {name: _ref("hex") for name in HEX_PROPERTIES if name not in known}
-    ours = {"TAG": _ref("value"), "usb": _ref("usb"), "parent": _ref("match")}
+    attributes = {f"ATTR{{{name}}}": definition("hex") for name in HEX_ATTRIBUTES}
+    others = {name: definition("hex") for name in HEX_PROPERTIES if name not in known}
     return {
         "type": "object",
         "minProperties": 1,
-        # Not as properties that nothing satisfies: editors would offer those.
+        # As properties that nothing satisfies, editors would offer them.
         "not": {"anyOf": [{"required": [word]} for word in UDEV_WORDS]},
         "properties": {
             **known,
             **others,
             **attributes,
-            **{name: _described(CONDITION_DOCS[name], schema) for name, schema in ours.items()},
+            **{matcher.name: _property(matcher) for matcher in MATCHERS},
         },
         "patternProperties": {
-            f"^{PROPERTY_NAME.pattern}$": _ref("value"),
-            r"^ATTR\{[^{}]+\}$": _ref("value"),
+            f"^{PROPERTY_NAME.pattern}$": definition("value"),
+            r"^ATTR\{[^{}]+\}$": definition("value"),
         },
         "additionalProperties": False,
     }
@@ -159,16 +153,20 @@ def _usb() -> Schema:
 
 
 def _wanted(name: str, hex_ids: Mapping[str, int]) -> Schema:
-    return _ref("hex" if name in hex_ids else "value")
+    return definition("hex" if name in hex_ids else "value")
 
 
 def _value(name: str, text: Schema) -> Schema:
-    """A value that a condition wants: the text, a list of what is enough, or one of the forms."""
-    forms = {"not": _ref(name), "regex": {"type": "string", "minLength": 1}, "exists": {"type": "boolean"}}
+    """What a condition wants of a value: a string, a list of alternatives, or one of the forms."""
+    forms = {
+        "not": definition(name),
+        "regex": {"type": "string", "minLength": 1},
+        "exists": {"type": "boolean"},
+    }
     return {
         "anyOf": [
             text,
-            _list_of(_ref(name)),
+            list_schema(definition(name), minItems=1),
             {
                 "type": "object",
                 "minProperties": 1,
@@ -178,11 +176,3 @@ def _value(name: str, text: Schema) -> Schema:
             },
         ]
     }
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/definitions/{name}"}
-
-
-def _list_of(schema: Schema) -> Schema:
-    return {"type": "array", "items": schema, "minItems": 1}

@@ -1,7 +1,17 @@
 """What a rule file can say, as values in which nothing can be wrong.
 
-`resource` is a `[[resource]]` table, `match`, `pattern` and `template` are what it is made of, `settings`
-is `genericdp.toml`. The files of `genericdp.core.reading` have the same names: each reads its namesake.
+Read `resource` first: it is a `[[resource]]` table. It is made of these:
+
+    match       conditions for udev devices
+    pattern     what a condition wants of a value
+    template    texts with `{fields}`
+    name        the names of resources and udev properties
+
+`settings` is `genericdp.toml`. The files of `genericdp.core.reading` with the same names read these values.
+
+A new rule key: a field of a dataclass in `resource`, and its `Key` in `genericdp.core.reading.resource`.
+A new matcher: a class in `match`, and its entry in MATCHERS of `genericdp.core.reading.match`.
+CONTRIBUTING.md has a recipe for each.
 
 Does not belong here: how these values are written in TOML.
 """

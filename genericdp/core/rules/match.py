@@ -1,12 +1,12 @@
-"""Does a udev device belong? One evaluator serves the daemon and `explain`, so they cannot disagree.
+"""Whether a udev device matches. The daemon and `explain` use the same evaluator, so they cannot disagree.
 
 The rules of this file:
 
-* A match is a list of alternatives, any of which is enough; an alternative is a list of conditions,
-  all of which must hold (design: "all keys of a table must hold; a list of tables means any").
-* `judge` looks at every condition and keeps what it saw; `matches` is the same conditions, stopping
-  at the first that fails.
-* Nothing here can fail: whatever can be wrong with a rule was found when its file was parsed.
+* A match is a list of alternatives, one of which must hold. An alternative is a list of conditions, all
+  of which must hold.
+* `judge` evaluates every condition and keeps what it saw; `matches` evaluates the same conditions and
+  stops at the first that fails.
+* Nothing here can fail: mistakes in a rule were found when its file was parsed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,11 @@ from genericdp.core.rules.pattern import Pattern
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one condition came out for one udev device.
+    """The result of one condition for one udev device.
 
     key       what was looked at, as the rule file writes it (`ID_VENDOR_ID`, `usb.vendor`)
     wanted    the pattern in words
-    actual    the value seen, None when there is none
+    actual    the value of the device; None when it has none
     """
 
     key: str
@@ -33,7 +33,13 @@ class Verdict:
 
 
 class Condition(Protocol):
-    """One condition: `holds` for a udev device, and why (`judge`)."""
+    """One condition: whether it `holds` for a udev device, and why (`judge`).
+
+    attributes    the sysfs attributes that it looks at, beyond CORE_ATTRIBUTES: no others are read
+    """
+
+    @property
+    def attributes(self) -> frozenset[str]: ...
 
     def holds(self, device: UdevDevice) -> bool: ...
 
@@ -74,6 +80,10 @@ class PropertyCondition:
     name: str
     pattern: Pattern
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset()
+
     def holds(self, device: UdevDevice) -> bool:
         return self.pattern.holds(device.property(self.name))
 
@@ -89,6 +99,10 @@ class AttributeCondition:
     name: str
     pattern: Pattern
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset({self.name})
+
     def holds(self, device: UdevDevice) -> bool:
         return self.pattern.holds(device.attributes.get(self.name))
 
@@ -100,9 +114,13 @@ class AttributeCondition:
 
 @dataclass(frozen=True, slots=True)
 class TagCondition:
-    """A udev tag, `"TAG"`: holds when the pattern holds for one of the tags (or for none, if so)."""
+    """A udev tag, `TAG`: holds when the pattern holds for one of the tags, a negation for all of them."""
 
     pattern: Pattern
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset()
 
     def holds(self, device: UdevDevice) -> bool:
         # A negation must hold for every tag: `{ not = "x" }` means that no tag is x.
@@ -127,14 +145,18 @@ USB_ATTRIBUTES: Mapping[str, tuple[bool, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class UsbCondition:
-    """Something of the USB device or interface that the device hangs off, from sysfs alone.
+    """An attribute of the USB device or interface that the device belongs to, from sysfs alone.
 
-    `port` is the chain of ports below the root hub (`2.3` for `1-2.3`), as printed on no case but
-    unchanged by renumbered buses.
+    `port` is the chain of ports below the root hub (`2.3` for `1-2.3`): it does not change when buses are
+    numbered anew.
     """
 
     key: str
     pattern: Pattern
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        return frozenset()
 
     def holds(self, device: UdevDevice) -> bool:
         return self.pattern.holds(usb_value(device, self.key))
@@ -145,7 +167,7 @@ class UsbCondition:
 
 
 def usb_value(device: UdevDevice, key: str) -> str | None:
-    """The value that `usb = { key = … }` is compared with; None when it hangs off no USB device."""
+    """The value that `usb = { key = … }` is compared with; None for a device without a USB device."""
     if key == "port":
         usb = device.usb_device
         return usb.sys_name.partition("-")[2] or None if usb else None
@@ -160,6 +182,10 @@ class ParentCondition:
 
     match: Match
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        return attributes_wanted((self.match,))
+
     def holds(self, device: UdevDevice) -> bool:
         ancestor = device.parent
         while ancestor is not None:
@@ -169,7 +195,7 @@ class ParentCondition:
         return False
 
     def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
-        """The verdicts for the ancestor that satisfies it, or for the one that comes nearest."""
+        """The verdicts for the ancestor that satisfies the match, or for the one that comes closest."""
         nearest: tuple[Verdict, ...] = ()
         missing: int | None = None
         for ancestor in device.ancestors():
@@ -186,13 +212,11 @@ class ParentCondition:
 
 
 def attributes_wanted(matches: Iterable[Match]) -> frozenset[str]:
-    """The sysfs attributes that these matches look at, beyond the CORE_ATTRIBUTES."""
-    names: set[str] = set()
-    for match in matches:
-        for alternative in match.alternatives:
-            for condition in alternative:
-                if isinstance(condition, AttributeCondition):
-                    names.add(condition.name)
-                elif isinstance(condition, ParentCondition):
-                    names |= attributes_wanted((condition.match,))
-    return frozenset(names)
+    """The sysfs attributes that these matches look at, beyond CORE_ATTRIBUTES."""
+    return frozenset(
+        name
+        for match in matches
+        for alternative in match.alternatives
+        for condition in alternative
+        for name in condition.attributes
+    )

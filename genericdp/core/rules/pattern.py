@@ -1,11 +1,11 @@
-r"""A value that a condition wants, compiled: `Pattern.holds(value)`.
+r"""What a condition wants of a value, compiled: `Pattern.holds(value)`.
 
 The rules of this file:
 
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
 * Two patterns are equal when the operator wrote the same thing; the compiled form does not count.
-* A glob is udev's: `*`, `?`, `[a-z]`, `[!a-z]`, backslash takes the next character as it is, `|`
-  separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
+* Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
+  `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
 * A property that is missing matches no glob and no regular expression, so `not` holds for it.
 """
 
@@ -18,13 +18,15 @@ Test = Callable[[str | None], bool]
 
 
 class BadPatternError(ValueError):
-    """The text is no pattern; the message says why, in the words of an operator."""
+    """The text is not a pattern; the message tells the operator why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a condition wants of a value. `text` is how it is shown; `literals` are the only values
-    that can hold, when that is known (so that rules can be indexed by them), or None.
+    """What a condition wants of a value.
+
+    text        how it is shown
+    literals    the only values that it can hold for, so that rules can be indexed by them; None: unknown
     """
 
     text: str
@@ -56,7 +58,7 @@ def regex(text: str) -> Pattern:
     """A regular expression that must match the whole value. Raises BadPatternError."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a later Python may read in it is no news for an operator
+            warnings.simplefilter("ignore")  # warnings about later Pythons are no use to an operator
             compiled = re.compile(text, re.DOTALL)
     except (re.error, OverflowError) as error:
         raise BadPatternError(f"bad regular expression: {error}") from None
@@ -66,12 +68,12 @@ def regex(text: str) -> Pattern:
 
 
 def exists(wanted: bool) -> Pattern:
-    """Holds when the value is there (or, with False, when it is not)."""
+    """Holds when there is a value (or, with False, when there is none)."""
     return Pattern("exists" if wanted else "absent", lambda value: (value is not None) is wanted)
 
 
 def negation(pattern: Pattern) -> Pattern:
-    """Holds when the pattern does not, so also for a missing value (as udev's `!=` does)."""
+    """Holds when the pattern does not, and so for a missing value (like `!=` in udev's rules)."""
     inner = pattern.holds
     return Pattern(f"not {pattern.text}", lambda value: not inner(value))
 
@@ -117,7 +119,7 @@ def _split_alternatives(text: str) -> list[str]:
 
 
 def _class_end(text: str, start: int) -> int:
-    """Where the `[…]` that opens at `start` closes. A `]` that comes first is a member."""
+    """The index where the `[…]` that opens at `start` closes. A `]` in first place is a member."""
     index = start + 1
     if text[index : index + 1] in ("!", "^"):
         index += 1
@@ -159,13 +161,17 @@ def _glob_alternative(text: str) -> tuple[str | None, str]:
 def _class_source(members: str) -> str:
     negated = members[:1] in ("!", "^")
     members = members[1:] if negated else members
-    escaped = re.sub(r"([\\\]\[^&~|])", r"\\\1", members)
-    source = f"[{'^' if negated else ''}{escaped}]"
-    try:
-        re.compile(source)
-    except re.error:
-        raise BadPatternError(f"bad glob: '[{members}]' is no set of characters") from None
-    return source
+    source, index = "", 0
+    while index < len(members):
+        first = last = members[index]
+        if members[index + 1 : index + 2] == "-" and index + 2 < len(members):
+            last = members[index + 2]
+            index += 2
+        if first > last:
+            raise BadPatternError(f"bad glob: '[{members}]' is not a set of characters")
+        source += re.escape(first) if first == last else f"{re.escape(first)}-{re.escape(last)}"
+        index += 1
+    return f"[{'^' if negated else ''}{source}]"
 
 
 def hex_id(value: str, digits: int) -> str:

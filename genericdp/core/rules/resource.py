@@ -1,10 +1,8 @@
-"""What rule files say, as values in which nothing can be wrong any more.
+"""A `[[resource]]` of a rule file, as values in which nothing can be wrong.
 
-`genericdp.core.reading.parse` makes them; everything else only reads them. Two resources compare equal when
-they mean the same, so a reload can leave alone what did not change.
+Two resources compare equal when they mean the same, so a reload leaves alone what did not change.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,7 +29,7 @@ KERNEL_NAME = parse("/dev/{devname}")
 #: The match without conditions.
 EVERYTHING = Match()
 
-#: For resources that were written nowhere (in tests).
+#: For resources that are in no file (in tests).
 NOWHERE = Location("", 0)
 
 
@@ -40,10 +38,10 @@ class NodeTable:
     """A `[[resource.node]]`: which nodes of a device go into the container, and as what.
 
     match             which of the resource's nodes; the empty match takes every node
-    container_paths   every one of them names the node inside; at least one
+    container_paths   the paths of the node in the container; at least one
     permissions       non-empty subset of "rwm", in that order
-    devlinks          the node's devlinks that one of these holds for are further names inside
-    optional          the device is Healthy without it
+    devlinks          the container also gets the node's devlinks that one of these holds for
+    optional          the device is Healthy without the node
     """
 
     match: Match = EVERYTHING
@@ -53,13 +51,13 @@ class NodeTable:
     optional: bool = False
 
 
-#: The table of a resource that has none: every node, under its kernel name.
+#: The table of a resource without tables: every node, under its kernel name.
 EVERY_NODE = NodeTable()
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A directory or file of the host for the container (never a device node: it gives no right)."""
+    """A directory or file of the host in the container. A mounted device node could not be opened."""
 
     host_path: Template
     container_path: Template
@@ -68,9 +66,9 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class PreStart:
-    """What PreStartContainer does: wait up to `wait_s` seconds for the device, then maybe reset it."""
+    """What PreStartContainer does: wait up to `wait_s` seconds for the device, then perhaps reset it."""
 
-    wait_s: float
+    wait_s: float = 10.0
     usb_reset: bool = False
 
 
@@ -88,13 +86,13 @@ class Resource:
     """One `[[resource]]` table.
 
     name           the full resource name, `domain/name`, valid for the kubelet
-    group_by       one of GROUP_BY or a udev property: which matching nodes make one device
-    identity       one of IDENTITY or names of udev properties: what a device's id is a function of
-    nodes          at least one table; without any in the file, one that takes every node
-    replicas       how many pods may hold a device at once; None: one, and ids carry no number
-    health         every node of a Healthy device matches it; None asks for nothing
-    unplug_grace_s how long, at the least, an unplugged device stays listed as Unhealthy
-    location       where the table's name stands; not part of what it means
+    group_by       one of GROUP_BY or a udev property: which matching nodes form one device
+    identity       one of IDENTITY or names of udev properties: what the id of a device depends on
+    nodes          at least one table; a resource without tables has EVERY_NODE
+    replicas       how many containers may share a device; None: one, and ids carry no number
+    health         every node of a Healthy device matches it; None: no condition
+    unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
+    location       where the name of the resource is in its file; not part of the meaning
     """
 
     name: str
@@ -129,7 +127,7 @@ class Resource:
 
     @property
     def device_templates(self) -> tuple[Template, ...]:
-        """Every template that is expanded for the device as a whole, not for one of its nodes."""
+        """Every template that is expanded for the device as a whole rather than for one of its nodes."""
         return (
             *(text for _, text in self.env),
             *(path for mount in self.mounts for path in (mount.host_path, mount.container_path)),
@@ -137,62 +135,12 @@ class Resource:
             *self.cdi,
         )
 
-    @property
-    def device_properties(self) -> frozenset[str]:
-        """The udev properties that those name."""
-        return frozenset().union(*(template.properties for template in self.device_templates))
-
 
 def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:
     """The sysfs attributes that these rules look at."""
     return attributes_wanted(match for resource in resources for match in resource.matches)
 
 
-#: The part behind the domain (at most 63 characters), and each label of the domain.
-QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
-
-
-_NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
-
-
-def env_names(resource: str) -> tuple[str, str]:
-    """The env in which a container finds the paths of its devices, and the one with their ids.
-
-    `GENERICDP_` and the full resource name in capitals, other characters as `_`. Of two resources with
-    the same env in one container a kubelet takes either (1.36 goes through a map).
-    """
-    paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
-    return paths, f"{paths}_IDS"
-
-
-def why_not_a_resource_name(name: str) -> str:
-    """What the kubelet would say against a full resource name, or "" when it accepts it.
-
-    The rules are IsExtendedResourceName of kubelet 1.36 (`pkg/apis/core/v1/helper`): a domain of
-    at most 244 characters, a name part of at most 63, nothing of kubernetes.io, no `requests.`.
-    """
-    domain, slash, short = name.partition("/")
-    if not slash or "/" in short:
-        return "a resource name is domain/name, with one slash"
-    if "kubernetes.io/" in name:
-        return "domains that end in 'kubernetes.io' belong to Kubernetes"
-    if name.startswith("requests."):
-        return "a resource name must not start with 'requests.'"
-    if len(domain) > 244:
-        return f"the domain has {len(domain)} characters, 244 are allowed"
-    if not all(DNS_LABEL.fullmatch(label) for label in domain.split(".")):
-        return f"'{domain}' is no domain: lower-case letters, digits and '-', labels joined by '.'"
-    if len(short) > 63:
-        return f"the name part has {len(short)} characters, 63 are allowed"
-    if QUALIFIED_NAME.fullmatch(short) is None:
-        return (
-            f"'{short}' is no name: letters, digits, '-', '_' and '.', "
-            "beginning and ending with a letter or digit"
-        )
-    return ""
-
-
 def grace_s(resource: Resource | None) -> float:
-    """How long an absent device of the resource stays listed at the least, also once it has gone."""
+    """The minimum time that an absent device of the resource stays listed; None: the resource is gone."""
     return UNPLUG_GRACE_S if resource is None else resource.unplug_grace_s

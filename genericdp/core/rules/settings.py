@@ -16,17 +16,17 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything the daemon can be told, with the defaults of a node with a plain kubelet.
+    """Everything that can be set for the daemon; the defaults suit a node with a plain kubelet.
 
-    domain                what stands before `/` in a resource name that has no domain of its own
+    domain                the domain of resource names without a domain
     kubelet_dir           the kubelet's device plugin directory (a constant of the kubelet)
     pod_resources_socket  the PodResources API; follows the kubelet's --root-dir
-    link_dir              where our links live, the same path in the container runtime's eyes
-    state_dir             what must outlive a reboot
-    run_dir               where the daemon can be asked, by `genericdp status` and `monitor`
-    metrics               where metrics can be asked for: "unix:/path", "127.0.0.1:9101"; "" for nowhere
-    coalesce_s            at most one list per resource is sent in this time (seconds)
-    rescan_s              how often a daemon with a deaf monitor looks for itself (seconds)
+    link_dir              the directory of the stable links, under the same path for the container runtime
+    state_dir             what must survive a reboot
+    run_dir               where `genericdp status` and `genericdp monitor` find the daemon
+    metrics               where to serve metrics: "unix:/path", "127.0.0.1:9101"; "" for nowhere
+    coalesce_s            the minimum time between two device lists of a resource, in seconds
+    rescan_s              how often to look at all devices where no udev events arrive, in seconds
     """
 
     domain: str = DEFAULT_DOMAIN

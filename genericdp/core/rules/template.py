@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* A template is parsed once, with the rule file; expanding it can only miss a property.
-* Every value passes through the cleaner of the place it goes to (`hostile`), so that no device can
+* A template is parsed with the rule file. Expanding it can fail only for a missing property.
+* Every value passes through the cleaner of the place where it goes (`hostile`), so that no device can
   leave a directory or break a line, whatever it calls itself.
 """
 
@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-#: Fields of ours, beside udev properties, and what each becomes.
+from genericdp.core.rules.name import PROPERTY_NAME
+
+#: The fields besides udev properties, and what each becomes.
 FIELDS: Mapping[str, str] = {
     "devname": "the name of the node below /dev",
     "index": "0, 1, … over the devices of one container",
@@ -20,16 +22,15 @@ FIELDS: Mapping[str, str] = {
     "gid": "the number of the group that owns the node",
 }
 
-#: Ours, made of trusted or already cleaned parts; these may hold slashes.
+#: Fields made of trusted or already cleaned parts; these may contain slashes.
 _PATH_FIELDS = frozenset({"devname", "link"})
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]*)(?:\|(.*))?", re.DOTALL)
-_PROPERTY = re.compile(r"[A-Z][A-Z0-9_.:-]*")
 
 
 class BadTemplateError(ValueError):
-    """The text is no template. `field` is the unknown field's name, or "" when braces are at fault."""
+    """The text is not a template. `field` is the name of the unknown field, or "" for a lonely brace."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -46,7 +47,7 @@ class MissingPropertyError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A `{name}` or `{name|default}`; default None means that the property must be there."""
+    """A `{name}` or `{name|default}`; with the default None, the property is required."""
 
     name: str
     default: str | None = None
@@ -58,13 +59,6 @@ class Template:
 
     text: str
     parts: tuple[str | Field, ...]
-
-    @property
-    def properties(self) -> frozenset[str]:
-        """The udev properties that it names."""
-        return frozenset(
-            part.name for part in self.parts if isinstance(part, Field) and part.name not in FIELDS
-        )
 
     def expand(self, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
         """The text with every field replaced. Raises MissingPropertyError."""
@@ -81,7 +75,7 @@ def _field_text(field: Field, values: Mapping[str, str], clean: Callable[[str], 
 
 
 def parse(text: str) -> Template:
-    """A template from its text. `{{` and `}}` stand for braces. Raises BadTemplateError."""
+    """A template from its text. `{{` and `}}` are literal braces. Raises BadTemplateError."""
     parts: list[str | Field] = []
     literal, at = "", 0
     for token in _TOKEN.finditer(text):
@@ -91,7 +85,7 @@ def parse(text: str) -> Template:
         if word in ("{{", "}}"):
             literal += word[0]
         elif token.group(1) is None:
-            raise BadTemplateError(f"'{word}' stands alone; write '{word}{word}' for the character")
+            raise BadTemplateError(f"unmatched '{word}'; write '{word}{word}' for the character")
         else:
             if literal:
                 parts.append(literal)
@@ -108,6 +102,6 @@ def _parse_field(text: str) -> Field:
     if found is None:
         raise BadTemplateError(f"unknown template field '{{{text}}}'", text)
     name, default = found.group(1), found.group(2)
-    if name not in FIELDS and _PROPERTY.fullmatch(name) is None:
+    if name not in FIELDS and PROPERTY_NAME.fullmatch(name) is None:
         raise BadTemplateError(f"unknown template field '{{{name}}}'", name)
     return Field(name, default)

@@ -9,7 +9,7 @@ The rules of this file:
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.status.news import news
 

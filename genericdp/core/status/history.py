@@ -11,7 +11,8 @@ The rules of this file:
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from genericdp.core.inventory.build import Changes, Inventory
+from genericdp.core.inventory.changes import Changes
+from genericdp.core.inventory.inventory import Inventory
 
 #: How many different kinds one count tells apart.
 KIND_LIMIT = 500

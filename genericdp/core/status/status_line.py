@@ -1,6 +1,6 @@
 """The one line that `systemctl status` shows."""
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.words import counted
 
 

@@ -8,12 +8,13 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
+from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.clues import By, joined, kind_of, model_of
 from genericdp.core.suggest.reasons import listed
@@ -63,7 +64,7 @@ class Starter:
         return "".join(f"{line}\n" for line in lines)
 
 
-def starter(present: Present, claims: Claims) -> Starter:
+def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> Starter:
     """The starter file for the device nodes that these rules leave."""
     left: dict[str, list[str]] = {}
     groups: dict[frozenset[str], Siblings] = {}
@@ -76,7 +77,7 @@ def starter(present: Present, claims: Claims) -> Starter:
             left.setdefault(why, []).append(node.device_node or "")
         else:
             groups[group.sys_paths] = group
-    names = taken_by(claims.resources)
+    names = taken_by(resources)
     chapters = tuple(_chapters(tuple(groups.values()), present, names))
     return Starter(chapters, tuple((why, tuple(paths)) for why, paths in left.items()))
 

@@ -1,11 +1,11 @@
-"""The device manager's memory on disk: `kubelet_internal_checkpoint`.
+"""The device manager's checkpoint file, `kubelet_internal_checkpoint`.
 
 The rules of this file:
 
-* The form is the kubelet's, except for the checksum, which in Go comes from a dump of the data's
-  memory layout and is a CRC here.
-* It is written to a dot file in the same directory and renamed, after every list of a plugin: noise
-  that anybody who watches the directory has to live with. There is no fsync; nobody could see it.
+* The format is the kubelet's, except for the checksum: Go computes it from a dump of the data's memory
+  layout; here it is a CRC.
+* After every list of a plugin it is written to a dot file in the same directory and renamed. Everybody
+  who watches the directory has to cope with that noise. There is no fsync: no plugin could tell.
 """
 
 import base64
@@ -26,7 +26,7 @@ NAME = "kubelet_internal_checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class PodDevices:
-    """What one container was given of one resource: ids by NUMA node (-1: none), and the plugin's answer."""
+    """One container's devices of one resource, by NUMA node (-1: none), with the plugin's answer."""
 
     pod_uid: str
     container: str
@@ -41,7 +41,7 @@ class PodDevices:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What outlives the kubelet's process: allocations, and the healthy devices of each resource."""
+    """The content of the file: allocations, and the healthy devices of each resource."""
 
     entries: tuple[PodDevices, ...] = ()
     registered: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def render(entries: Iterable[PodDevices], registered: Mapping[str, Iterable[str]
 
 
 def parse(text: str) -> Checkpoint:
-    """Read it back. A file that is damaged counts as empty, which is what the kubelet makes of it."""
+    """Parse the file's text. Damaged text counts as empty, as it does for a kubelet."""
     try:
         document = json.loads(text)
         data = document["Data"]
@@ -88,7 +88,7 @@ def parse(text: str) -> Checkpoint:
 
 
 def read(directory: Path) -> Checkpoint | None:
-    """The checkpoint in a directory, or None when there is no such file."""
+    """The checkpoint in a directory, or None if it has none."""
     try:
         return parse((directory / NAME).read_text())
     except FileNotFoundError:
@@ -96,7 +96,7 @@ def read(directory: Path) -> Checkpoint | None:
 
 
 def write(directory: Path, text: str) -> None:
-    """Replace the file. A directory that is gone is only logged by the kubelet, so it is ignored here."""
+    """Replace the file. A missing directory is ignored; a kubelet only logs it."""
     temporary = directory / f".{secrets.randbelow(10**9)}"
     with contextlib.suppress(FileNotFoundError):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,10 +1,10 @@
-"""What the device manager knows: resources, endpoints, and who was given what.
+"""The device manager's ledger: resources, their endpoints, and which container holds which device.
 
 The rules of this file:
 
-* No I/O and no time of its own; every change of the books is a method here.
-* `allocated` is kept apart from `given`, as in the kubelet: the first is written before a plugin has
-  answered, the second after, and a leak is where they differ.
+* It does no I/O and reads no clock; every change of the ledger is a method here.
+* `allocated` and `pod_devices` are separate, as in the kubelet: the first is written before a plugin
+  answers, the second after it. Where they differ, devices have leaked.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,9 +13,9 @@ from typing import Protocol
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.devices.checkpoint import Checkpoint, PodDevices, render
-from genericdp.simulator.devices.listed import Device, ResourceDevices
+from genericdp.simulator.devices.resource import Device, ResourceDevices
 
-#: How long a resource is counted after its plugin has gone (kubelet 1.36, `endpointStopGracePeriod`).
+#: How long a resource still counts after its plugin has gone (kubelet 1.36, `endpointStopGracePeriod`).
 GRACE_S = 300.0
 
 
@@ -33,7 +33,7 @@ class PluginCalls(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Endpoint:
-    """The plugin of a resource. After a restart of the kubelet: no calls, no options, stopped."""
+    """The plugin of a resource. Right after a kubelet restart it is stopped and has no calls or options."""
 
     calls: PluginCalls | None = None
     options: api.DevicePluginOptions | None = None
@@ -42,27 +42,27 @@ class Endpoint:
 
 @dataclass(slots=True)
 class Counts:
-    """`GetCapacity`: what the next node status says."""
+    """`GetCapacity`: the numbers of the next node status."""
 
     capacity: dict[str, int] = field(default_factory=dict)
     allocatable: dict[str, int] = field(default_factory=dict)
 
 
 class Ledger:
-    """The books of one kubelet process."""
+    """The ledger of one kubelet process."""
 
     def __init__(self) -> None:
         self.devices: dict[str, ResourceDevices] = {}
         self.endpoints: dict[str, Endpoint] = {}
         self.allocated: dict[str, set[str]] = {}
-        self.given: dict[tuple[str, str, str], PodDevices] = {}
+        self.pod_devices: dict[tuple[str, str, str], PodDevices] = {}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, now: float) -> "Ledger":
-        """After a restart: allocations are known, resources have nothing until their plugins come back."""
+        """The state after a restart: allocations are known; each resource is empty until its first list."""
         ledger = cls()
         for entry in checkpoint.entries:
-            ledger.given[entry.pod_uid, entry.container, entry.resource] = entry
+            ledger.pod_devices[entry.pod_uid, entry.container, entry.resource] = entry
         ledger.recount()
         for resource in checkpoint.registered:
             ledger.of(resource).restore()
@@ -70,32 +70,32 @@ class Ledger:
         return ledger
 
     def checkpoint(self) -> str:
-        """The text that a later process reads."""
+        """The text of the checkpoint file."""
         registered = {name: devices.healthy for name, devices in self.devices.items() if devices.known}
-        return render(self.given.values(), registered)
+        return render(self.pod_devices.values(), registered)
 
     def of(self, resource: str) -> ResourceDevices:
-        """The devices of a resource, made if need be."""
+        """The devices of a resource, created if unknown."""
         return self.devices.setdefault(resource, ResourceDevices())
 
     def receive(self, resource: str, devices: Iterable[Device]) -> set[str]:
-        """A list arrived. Returns the uids of the pods whose status has to be published again."""
+        """Take in a list. Returns the uids of the pods whose status has to be published again."""
         news = self.of(resource).receive(devices)
         return {uid for id_ in news if (uid := self.holder(id_))}
 
     def connected(self, resource: str, calls: PluginCalls, options: api.DevicePluginOptions) -> None:
-        """A plugin answered GetDevicePluginOptions; its devices stay as they were until it lists them."""
+        """Record a plugin that answered GetDevicePluginOptions; its devices change with its first list."""
         self.endpoints[resource] = Endpoint(calls, options)
 
     def stopped(self, resource: str, now: float) -> None:
-        """The plugin of a resource is gone; the grace begins."""
+        """Record that the plugin of a resource has gone; the grace period begins."""
         endpoint = self.endpoints.get(resource)
         if endpoint is not None:
             self.of(resource).stop()
             endpoint.stopped_at = now
 
     def is_device_resource(self, resource: str) -> bool:
-        """Whether the device manager cares about it at all."""
+        """Whether the device manager is responsible for a resource."""
         return (resource in self.devices and self.devices[resource].known) or resource in self.allocated
 
     def counts(self) -> Counts:
@@ -107,7 +107,7 @@ class Ledger:
         )
 
     def remove_expired(self, now: float) -> list[str]:
-        """Forget resources whose grace is over; only the node status tick does this."""
+        """Forget resources whose grace period is over. Only the node status tick calls this."""
         removed = []
         for resource, devices in self.devices.items():
             endpoint = self.endpoints.get(resource)
@@ -119,22 +119,22 @@ class Ledger:
         return removed
 
     def free(self, active: Collection[str]) -> None:
-        """Forget what pods that are no longer active were given; there is no call to the plugin for it."""
-        gone = [key for key in self.given if key[0] not in active]
+        """Free the devices of all pods but the active ones. No plugin is told."""
+        gone = [key for key in self.pod_devices if key[0] not in active]
         for key in gone:
-            del self.given[key]
+            del self.pod_devices[key]
         if gone:
             self.recount()
 
     def recount(self) -> None:
-        """Derive `allocated` from `given`: repairs leaks."""
+        """Derive `allocated` from `pod_devices`, which repairs leaks."""
         self.allocated = {}
-        for entry in self.given.values():
+        for entry in self.pod_devices.values():
             self.allocated.setdefault(entry.resource, set()).update(entry.ids)
 
     def held(self, pod_uid: str, container: str, resource: str) -> frozenset[str] | None:
-        """The ids that a container was given, or None."""
-        entry = self.given.get((pod_uid, container, resource))
+        """The ids of a resource that a container holds, or None."""
+        entry = self.pod_devices.get((pod_uid, container, resource))
         return None if entry is None else entry.ids
 
     def give(
@@ -145,12 +145,12 @@ class Ledger:
         ids: Iterable[str],
         response: api.ContainerAllocateResponse,
     ) -> None:
-        """Note down an allocation. KeyError when an id is no longer listed."""
+        """Record an allocation. KeyError when an id is no longer listed."""
         by_numa: dict[int, list[str]] = {}
         for id_ in ids:
             for node in self.devices[resource].numa_of(id_):
                 by_numa.setdefault(node, []).append(id_)
-        self.given[pod_uid, container, resource] = PodDevices(
+        self.pod_devices[pod_uid, container, resource] = PodDevices(
             pod_uid,
             container,
             resource,
@@ -159,16 +159,16 @@ class Ledger:
         )
 
     def of_container(self, pod_uid: str, container: str) -> dict[str, PodDevices]:
-        """Everything that a container was given, by resource."""
+        """The devices of a container, by resource."""
         return {
             resource: entry
-            for (uid, name, resource), entry in self.given.items()
+            for (uid, name, resource), entry in self.pod_devices.items()
             if (uid, name) == (pod_uid, container)
         }
 
     def holder(self, id_: str) -> str | None:
-        """The uid of a pod that was given this id, whatever the resource: ids had better be unique."""
-        return next((entry.pod_uid for entry in self.given.values() if id_ in entry.ids), None)
+        """The uid of a pod that holds this id, of any resource: a kubelet assumes ids to be unique."""
+        return next((entry.pod_uid for entry in self.pod_devices.values() if id_ in entry.ids), None)
 
     def health(self, pod_uid: str, container: str) -> dict[str, dict[str, str]]:
         """`allocatedResourcesStatus`: resource -> id -> health. A device that is not listed is "Healthy"."""

@@ -1,8 +1,8 @@
-"""The topology manager as far as devices feel it: NUMA hints, their merge, a policy's verdict.
+"""The topology manager, as it applies to devices: NUMA hints, merged and judged by a policy.
 
 The rules of this file:
 
-* A mask is a frozenset of NUMA node numbers. Hints of other resources (CPU, memory) do not exist here.
+* A mask is a frozenset of NUMA node numbers. There are no hints of other resources (CPU, memory).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations, product
 
-from genericdp.simulator.devices.listed import ResourceDevices
+from genericdp.simulator.devices.resource import ResourceDevices
 from genericdp.simulator.errors import KubeletPanicError
 
 Mask = frozenset[int]
@@ -27,7 +27,7 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A set of NUMA nodes that would do; `mask` None: any. Preferred: no smaller one could ever do."""
+    """A sufficient set of NUMA nodes (`mask` None: any); preferred if no smaller set could be sufficient."""
 
     mask: Mask | None
     preferred: bool
@@ -46,10 +46,10 @@ def hints(
     reusable: Collection[str],
     request: int,
 ) -> list[Hint]:
-    """The masks with enough devices. KubeletPanicError when a given id is no longer listed.
+    """The masks with enough devices. KubeletPanicError when an id is no longer listed.
 
-    kubelet 1.36, `generateDeviceTopologyHints`: devices are looked up in the list without asking
-    whether they are there, and for a container that already has its devices these may have gone.
+    kubelet 1.36, `generateDeviceTopologyHints`: it looks devices up in the list without checking that
+    they are there, and the devices that a container already holds may have left the list.
     """
     for id_ in sorted({*available, *reusable}):
         if id_ not in devices.listed:
@@ -93,7 +93,7 @@ def merge(policy: Policy, wishes: Iterable[Sequence[Hint]], numa_nodes: Sequence
 def by_affinity(
     devices: ResourceDevices, available: Collection[str], hint: Hint
 ) -> tuple[set[str], set[str], set[str]]:
-    """Split what is available into aligned with the hint, not aligned, and without a NUMA node."""
+    """Split the available ids into aligned with the hint, not aligned, and without a NUMA node."""
     if not devices.aligned or hint.mask is None:
         return set(), set(), set(available)
     aligned, unaligned, without = set(), set(), set()

@@ -1,1 +1,13 @@
-"""Pods on the simulated node: admission to running containers, and what the node tells about them."""
+"""The kubelet's pods, and what it reports about them.
+
+Read in this order:
+
+* `node`               the pods of the node, which outlive the kubelet's process
+* `workload`           admitting pods and running their containers
+* `predicate`          the scheduler's check of resources, repeated at admission
+* `container_config`   from the plugins' answers to the request to the container runtime
+* `node_status`        capacity and allocatable as the API server gets them
+* `pod_resources`, `rate_limit`   the PodResources API
+
+Which devices a container gets is decided in `devices/`, what the container finds in `runtimes/`.
+"""

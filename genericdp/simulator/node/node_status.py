@@ -1,10 +1,10 @@
-"""What the API server has been told about the node: capacity and allocatable, in the order it was told.
+"""The history of the node status: capacity and allocatable as the API server got them.
 
 The rules of this file:
 
-* The kubelet publishes on its node status tick (every 10 s, at once when something changed then), so
-  what happens between two ticks is never seen, and the scheduler lags behind by up to one.
-* The key of a resource never goes away again; its value becomes 0.
+* The kubelet publishes changes on its node status tick, every 10 s. What happens between two ticks is
+  never seen, and the scheduler lags by up to one tick.
+* The key of a resource never disappears; its value becomes 0.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,14 +21,14 @@ class NodeStatus:
 
 
 class NodeStatusHistory:
-    """Every status that differed from the one before, oldest first. The API server outlives kubelets."""
+    """Every status that differed from the previous one, oldest first. It outlives kubelet processes."""
 
     def __init__(self) -> None:
         self._history: list[NodeStatus] = [NodeStatus(0.0)]
 
     @property
     def now(self) -> NodeStatus:
-        """The last one published."""
+        """The last published status."""
         return self._history[-1]
 
     def __iter__(self) -> Iterator[NodeStatus]:
@@ -47,7 +47,7 @@ class NodeStatusHistory:
         allocatable: Mapping[str, int],
         removed: Iterable[str],
     ) -> bool:
-        """One tick. Whether anything changed."""
+        """Publish on a tick. Returns whether anything changed."""
         new_capacity = {**self.now.capacity, **capacity, **dict.fromkeys(removed, 0)}
         new_allocatable = {**new_capacity, **allocatable}
         if new_capacity == self.now.capacity and new_allocatable == self.now.allocatable:
@@ -56,5 +56,5 @@ class NodeStatusHistory:
         return True
 
     def reset(self, time: float) -> None:
-        """A kubelet that started without a checkpoint sets every resource to 0."""
+        """Set every resource to 0, as a kubelet does that starts without a checkpoint."""
         self.publish(time, {}, {}, list(self.now.capacity))

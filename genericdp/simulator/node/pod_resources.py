@@ -1,11 +1,12 @@
-"""The kubelet's PodResources server: who holds which device.
+"""The kubelet's PodResources API: which container holds which device.
 
 The rules of this file:
 
-* One entry for each device and NUMA node, with a single id. Init containers do not appear, sidecars do.
-* Listing frees what dead pods held, as in the kubelet.
-* After its start a kubelet knows no pods until a source has told it of them: it answers "nobody".
-* One rate limit for everybody and every method.
+* There is one entry for each device and NUMA node, with a single id. Init containers do not appear,
+  sidecars do.
+* List frees the devices of dead pods, as in the kubelet.
+* Right after its start a kubelet knows no pods, so List returns none.
+* All clients and methods share one rate limit.
 """
 # ruff: noqa: N802  # the proto's spelling
 
@@ -18,8 +19,8 @@ import grpc.aio
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.ledger import Ledger
-from genericdp.simulator.node.limiter import TokenBucket
-from genericdp.simulator.node.workload import Node
+from genericdp.simulator.node.node import Node
+from genericdp.simulator.node.rate_limit import TokenBucket
 from genericdp.simulator.pods import PodStatus
 
 AllocatableContext: TypeAlias = (
@@ -28,7 +29,7 @@ AllocatableContext: TypeAlias = (
 
 
 class PodResourcesLister:
-    """Serves `v1.PodResourcesLister` from the books of one kubelet process."""
+    """Serves `v1.PodResourcesLister` from the ledger of one kubelet process."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class PodResourcesLister:
         devices: list[api.ContainerDevices] = []
         for resource, known in sorted(self._ledger.devices.items()):
             for id_ in sorted(known.healthy):
-                # A topology without nodes makes the device vanish here.
+                # A device with a topology that names no node is missing here.
                 numa = known.listed[id_].numa
                 devices += _entries(resource, id_, (-1,) if numa is None else numa)
         return api.AllocatableResourcesResponse(devices=devices)

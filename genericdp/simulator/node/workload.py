@@ -1,56 +1,38 @@
-"""The pods of the node: admitted, started, restarted, deleted, admitted again after a restart.
+"""The work of a kubelet process on its pods: it admits them and runs their containers.
 
 The rules of this file:
 
-* Admission is serial, as in the kubelet's main loop; starting containers is not, but each pod has one
-  worker, so nothing of a pod is started twice at once.
-* A failed admission is terminal for the pod. A container that cannot be created waits and is tried
-  again; here that happens when `sync` is called, there it happens by itself, with a back-off.
-* Pods and their running containers live on when the kubelet stops: the node has them, not it.
+* Admission is serial, as in the kubelet's main loop. Pods start concurrently, but each has one worker,
+  so no container is started twice at once.
+* A failed admission is final for the pod. A container that cannot be created waits and is retried: here
+  by a call of `sync`, in a real kubelet by itself, with a back-off.
+* Pods and running containers belong to the node and outlive the kubelet's process.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from genericdp.simulator.devices.admission import Admission
+from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import ANY, Hint, Policy, hints, merge
 from genericdp.simulator.errors import DeviceError, SimulatorError
-from genericdp.simulator.node.merge import container_config
-from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
+from genericdp.simulator.node.container_config import container_config
+from genericdp.simulator.node.node import Node
+from genericdp.simulator.node.predicate import predicate_failure
+from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, PodStatus
 from genericdp.simulator.runtimes.creation import create
 from genericdp.simulator.runtimes.runtime import CreateContainerError, Runtime
 
 
-@dataclass(slots=True)
-class Node:
-    """What outlives the kubelet's process: the pods, and which sources of pods it has seen."""
-
-    pods: dict[str, PodStatus] = field(default_factory=dict)
-    admitted: int = 0
-
-    def new(self, spec: Pod) -> PodStatus:
-        """A pod that the kubelet has not seen before."""
-        self.admitted += 1
-        pod = PodStatus(spec, uid=f"uid-{self.admitted}")
-        self.pods[pod.uid] = pod
-        return pod
-
-    def active(self) -> list[PodStatus]:
-        """Pods that may still hold something."""
-        return [pod for pod in self.pods.values() if pod.active]
-
-
 class Workload:
-    """The pods of a node in the hands of one kubelet process."""
+    """Runs the pods of a node for one kubelet process."""
 
     def __init__(
         self,
         node: Node,
         ledger: Ledger,
-        admission: Admission,
+        allocator: Allocator,
         *,
         runtime: Runtime,
         policy: Policy,
@@ -58,7 +40,7 @@ class Workload:
     ) -> None:
         self._node = node
         self._ledger = ledger
-        self._admission = admission
+        self._allocator = allocator
         self._runtime = runtime
         self._policy = policy
         self._numa_nodes = numa_nodes
@@ -72,7 +54,7 @@ class Workload:
         }
 
     async def admit(self, pod: PodStatus, published: Mapping[str, int], *, sources_ready: bool) -> bool:
-        """Admit or reject a pod. `published` is the allocatable that the API server knows."""
+        """Admit or reject a pod. `published` is allocatable as in the last node status."""
         async with self._serial:
             try:
                 for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -83,18 +65,19 @@ class Workload:
                         )
                         return False
                     bypass = not sources_ready and (pod.uid, container.name) in self._ran_at_start
-                    await self._admission.allocate(pod, container, bypass=bypass, hint=hint)
+                    await self._allocator.allocate(pod, container, bypass=bypass, hint=hint)
             except DeviceError as error:
                 pod.reject("UnexpectedAdmissionError", f"Allocate failed due to {error}, which is unexpected")
                 return False
-            lack = self._lack(pod, published)
-            if lack is not None:
-                pod.reject(*lack)
+            others = [other for other in self._node.active() if other is not pod]
+            failure = predicate_failure(pod, others, published, self._ledger.allocated)
+            if failure is not None:
+                pod.reject(*failure)
                 return False
             return True
 
     async def sync(self, pod: PodStatus) -> None:
-        """Start whatever should run and does not."""
+        """Start the containers of a pod that should be running and are not."""
         async with self._workers[pod.uid]:
             await self._sync(pod)
 
@@ -116,7 +99,7 @@ class Workload:
         self.publish_health(pod)
 
     async def restart(self, pod: PodStatus, name: str) -> ContainerStatus:
-        """The container's process has ended; create the container again, as any restart does."""
+        """End a container's process and create the container again."""
         status = pod.container(name)
         if status.created is None:
             raise SimulatorError(f"container '{name}' of pod '{pod.name}' has never run; use sync")
@@ -127,19 +110,19 @@ class Workload:
         return status
 
     def publish_health(self, pod: PodStatus) -> None:
-        """Write `allocatedResourcesStatus` into the status; init containers and sidecars have none."""
+        """Update `allocatedResourcesStatus`; init containers and sidecars have none."""
         for container in pod.spec.containers:
             pod.containers[container.name].resources = self._ledger.health(pod.uid, container.name)
 
     async def _run(self, pod: PodStatus, status: ContainerStatus) -> bool:
-        """Have the container created, unless it runs. Whether it runs now."""
+        """Create the container unless it is running. Returns whether it is running now."""
         if status.state is ContainerState.RUNNING:
             return True
         try:
-            await self._admission.pre_start(pod, status.spec)
+            await self._allocator.pre_start(pod, status.spec)
             config = container_config(
                 status.spec,
-                self._admission.responses(pod, status.spec),
+                self._allocator.responses(pod, status.spec),
                 user_namespace=not pod.spec.host_users,
             )
         except DeviceError as error:
@@ -163,7 +146,7 @@ class Workload:
                 status.become(ContainerState.WAITING, "PodInitializing")
 
     def _align(self, pod: PodStatus, container: Container) -> Hint | None:
-        """What the topology manager says: a hint to allocate by, or None to reject the pod."""
+        """The topology manager's hint for allocating, or None to reject the pod."""
         if self._policy is Policy.NONE:
             return ANY
         wishes = [
@@ -174,7 +157,7 @@ class Workload:
         return hint if admitted else None
 
     def _wish(self, pod: PodStatus, container: Container, resource: str, count: int) -> list[Hint] | None:
-        """`GetTopologyHints` for one resource; None when it has no opinion."""
+        """`GetTopologyHints` for one resource; None when topology does not matter to it."""
         if not self._ledger.is_device_resource(resource):
             return None
         devices = self._ledger.of(resource)
@@ -186,49 +169,9 @@ class Workload:
                 return []
             return hints(resource, devices, self._numa_nodes, available=held, reusable=(), request=count)
         available = devices.healthy - self._ledger.allocated.get(resource, set())
-        reusable = self._admission.reusable(pod.uid, resource)
+        reusable = self._allocator.reusable(pod.uid, resource)
         if len(available | reusable) < count:
             return []
         return hints(
             resource, devices, self._numa_nodes, available=available, reusable=reusable, request=count
         )
-
-    def _lack(self, pod: PodStatus, published: Mapping[str, int]) -> tuple[str, str] | None:
-        """The scheduler's own check, made again: reason and message when the node has not enough."""
-        used: dict[str, int] = {}
-        for other in self._node.active():
-            if other is not pod:
-                for resource, count in _requests(other.spec).items():
-                    used[resource] = used.get(resource, 0) + count
-        for resource, requested in sorted(_requests(pod.spec).items()):
-            if resource not in published:
-                continue
-            # The node is taken to have at least what has been allocated.
-            capacity = max(published[resource], len(self._ledger.allocated.get(resource, ())))
-            if requested > capacity - used.get(resource, 0):
-                message = (
-                    f"Node didn't have enough resource: {resource}, requested: {requested}, "
-                    f"used: {used.get(resource, 0)}, capacity: {capacity}"
-                )
-                return f"OutOf{resource}", message
-        return None
-
-
-def _requests(pod: Pod) -> dict[str, int]:
-    """What a pod needs at its peak: containers and sidecars together, or the greediest init container."""
-    sidecars: dict[str, int] = {}
-    peak: dict[str, int] = {}
-    for container in pod.init_containers:
-        for resource, count in container.limits.items():
-            if container.restartable:
-                sidecars[resource] = sidecars.get(resource, 0) + count
-                peak[resource] = max(peak.get(resource, 0), sidecars[resource])
-            else:
-                peak[resource] = max(peak.get(resource, 0), sidecars.get(resource, 0) + count)
-    together = dict(sidecars)
-    for container in pod.containers:
-        for resource, count in container.limits.items():
-            together[resource] = together.get(resource, 0) + count
-    return {
-        resource: max(together.get(resource, 0), peak.get(resource, 0)) for resource in {*together, *peak}
-    }

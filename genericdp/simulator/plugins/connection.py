@@ -1,11 +1,11 @@
-"""The kubelet's connection to one plugin socket: dial, options, the stream, the calls.
+"""The kubelet's gRPC connection to one plugin.
 
 The rules of this file:
 
-* Each registration gets a connection of its own, even to a socket that is connected already.
-* ListAndWatch, Allocate and GetPreferredAllocation have no deadline; a plugin that never answers
-  one of the latter two stops all admission, which here ends in a TimeoutError after a while.
-* Errors become DeviceError with the text of the kubelet.
+* Each registration gets its own connection, even to a socket that is already connected.
+* ListAndWatch, Allocate and GetPreferredAllocation have no deadline. A plugin that never answers one
+  of the latter two blocks all admission; here that ends in a TimeoutError after `watchdog_s`.
+* Errors become DeviceError with the kubelet's text.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ import grpc.aio
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.clock import Clock
-from genericdp.simulator.devices.listed import Device
+from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import DeviceError, go_text
 from genericdp.simulator.gates import Gates, Point
 
-#: kubelet 1.36, `DP/client.go`.
+#: kubelet 1.36, `devicemanager/plugin/v1beta1/client.go`.
 DIAL_TIMEOUT_S = 10.0
 #: kubelet 1.36, `KubeletPreStartContainerRPCTimeoutInSecs`.
 PRE_START_TIMEOUT_S = 30.0
@@ -32,7 +32,7 @@ _Response = TypeVar("_Response")
 
 
 class Connection:
-    """One client connection, from a registration on."""
+    """One connection, made by one registration."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Connection:
         self._stub = api.DevicePluginStub(self._channel)
 
     async def connect(self) -> api.DevicePluginOptions:
-        """Dial for up to 10 s, then ask for the options, for as long as the caller waits."""
+        """Dial for up to 10 s, then ask for the options for as long as the caller waits."""
         await self._gates.passes(Point.DIAL)
         self.dialling = True
         try:
@@ -82,7 +82,7 @@ class Connection:
     async def stream(
         self, on_list: Callable[[tuple[Device, ...]], None], on_open: Callable[[], None]
     ) -> None:
-        """Run ListAndWatch until it ends, for whatever reason."""
+        """Run ListAndWatch until it ends, for any reason."""
         await self._gates.passes(Point.LIST)
         self._stream = self._stub.ListAndWatch(api.Empty())
         self.streaming = True
@@ -94,7 +94,7 @@ class Connection:
         except grpc.aio.AioRpcError:
             return
         except asyncio.CancelledError:
-            # Either the call was cancelled below us, which is an end like any other, or we were.
+            # Either the call was cancelled, which ends the stream like any error, or this task was.
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
@@ -102,12 +102,12 @@ class Connection:
             self.streaming = False
 
     def cancel_stream(self) -> None:
-        """Break the stream from the kubelet's side and keep the connection."""
+        """Break the stream from the kubelet's side, but keep the connection."""
         if self._stream is not None:
             self._stream.cancel()
 
     async def close(self) -> None:
-        """Close it; the plugin sees its stream cancelled."""
+        """Close the connection; the plugin sees its stream cancelled."""
         if not self._closed:
             self._closed = True
             self.cancel_stream()
@@ -140,7 +140,7 @@ class Connection:
         request = api.PreStartContainerRequest(devices_ids=ids)
         try:
             async with self._clock.timeout(PRE_START_TIMEOUT_S):
-                # The plugin sees the deadline, too.
+                # The RPC carries the deadline, so the plugin sees it too.
                 await self._call(
                     prefix, lambda: self._stub.PreStartContainer(request, timeout=PRE_START_TIMEOUT_S)
                 )
@@ -156,7 +156,7 @@ class Connection:
         except TimeoutError:
             raise TimeoutError(
                 f"{self.resource} has not answered {name} in {self._watchdog_s:g} s; "
-                "a kubelet waits for ever, and no pod of the node is admitted meanwhile"
+                "a real kubelet waits forever and admits no pod meanwhile"
             ) from None
 
     async def _call(self, prefix: str, call: Callable[[], Awaitable[_Response]]) -> _Response:
@@ -169,7 +169,7 @@ class Connection:
         except grpc.aio.AioRpcError as error:
             raise DeviceError(f"{prefix}{go_text(error)}") from None
         except asyncio.CancelledError:
-            # The connection was closed while the call was under way, or we were cancelled ourselves.
+            # Either the connection was closed during the call, or this task was cancelled.
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise

@@ -1,10 +1,10 @@
-"""The kubelet's side of a registration: `/v1beta1.Registration/Register` on kubelet.sock.
+"""The server of `/v1beta1.Registration/Register` on kubelet.sock.
 
 The rules of this file:
 
-* The order of the steps and the texts are those of kubelet 1.36 (`DP/server.go`); every refusal has
-  the code UNKNOWN.
-* The options of the request are ignored: only GetDevicePluginOptions counts.
+* The order of the steps and the texts are those of kubelet 1.36 (`devicemanager/plugin/v1beta1/server.go`);
+  every refusal has the code UNKNOWN.
+* The options in the request are ignored: only GetDevicePluginOptions counts.
 """
 # ruff: noqa: N802  # the proto's spelling
 
@@ -17,8 +17,8 @@ import grpc.aio
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.errors import DeviceError
-from genericdp.simulator.plugins.connected import Plugins
-from genericdp.simulator.plugins.names import registration_error
+from genericdp.simulator.plugins.lifecycle import Plugins
+from genericdp.simulator.plugins.validation import registration_error
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +32,7 @@ class Attempt:
 
 
 class Registrations:
-    """Serves Register, and remembers every call."""
+    """Serves Register and records every call."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Registrations:
         attempt = Attempt(request.resource_name, request.endpoint, request.version)
         self._attempts.append(attempt)
         try:
-            await self._take_in(request)
+            await self._register(request)
         except DeviceError as error:
             attempt.answer = str(error)
             self._on_change()
@@ -68,7 +68,7 @@ class Registrations:
         attempt.answer = ""
         return api.Empty()
 
-    async def _take_in(self, request: api.RegisterRequest) -> None:
+    async def _register(self, request: api.RegisterRequest) -> None:
         refusal = self._refusal() or registration_error(request.version, request.resource_name)
         if refusal is not None:
             raise DeviceError(refusal)
@@ -76,5 +76,5 @@ class Registrations:
 
 
 def joined(directory: str, endpoint: str) -> str:
-    """As Go's filepath.Join: an absolute endpoint lands below the directory, "../x" beside it."""
+    """Go's filepath.Join: an absolute endpoint ends up below the directory, "../x" beside it."""
     return os.path.normpath(f"{directory}/{endpoint}")

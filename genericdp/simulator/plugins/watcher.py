@@ -1,11 +1,11 @@
-"""The plugin watcher: sockets below plugins_registry, the other way to join a kubelet.
+"""The plugin watcher, which registers plugins by their sockets below plugins_registry.
 
 The rules of this file:
 
-* One `reconcile` is one round of the kubelet's loop (every second): new sockets are registered,
-  vanished ones deregistered, failures tried again after a back-off.
-* What the stream of a plugin does is none of its business: a plugin whose stream ended still counts
-  as registered, and nothing happens until its socket is removed and made again.
+* One `reconcile` is one round of the kubelet's loop (every second): it registers new sockets,
+  deregisters those that have gone, and retries failures after a back-off.
+* It ignores streams: a plugin whose stream ended still counts as registered, and nothing happens until
+  its socket is removed and created again.
 """
 
 import os
@@ -19,16 +19,16 @@ import grpc.aio
 from genericdp.kubelet.api import pluginregistration as api
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.errors import DeviceError, go_text
-from genericdp.simulator.plugins.connected import Plugins
 from genericdp.simulator.plugins.connection import DIAL_TIMEOUT_S
-from genericdp.simulator.plugins.names import is_extended_resource_name
+from genericdp.simulator.plugins.lifecycle import Plugins
+from genericdp.simulator.plugins.validation import is_extended_resource_name
 
 GET_INFO_TIMEOUT_S = 1.0
 NOTIFY_TIMEOUT_S = 5.0
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 122.0
 
-#: A socket file: its path and its inode, so that one that was made again is another.
+#: A socket file: its path and its inode, so that a socket created again counts as new.
 Found = tuple[str, int]
 
 
@@ -39,7 +39,7 @@ class _Failure:
 
 
 class Watcher:
-    """Registers what it finds below a directory."""
+    """Registers the plugin sockets below a directory."""
 
     def __init__(self, directory: Path, plugins: Plugins, clock: Clock) -> None:
         self.registered: dict[Found, api.PluginInfo] = {}
@@ -50,11 +50,11 @@ class Watcher:
         self._failures: dict[Found, _Failure] = {}
 
     async def reconcile(self) -> None:
-        """One round."""
+        """Run one round."""
         found = _sockets(self._directory)
         for socket in [one for one in self.registered if one not in found]:
             info = self.registered.pop(socket)
-            # By name: whichever plugin is current for the resource is disconnected.
+            # By name: this disconnects the plugin that is current for the resource, whichever it is.
             self._plugins.deregister(info.name, info.endpoint or socket[0])
         self._failures = {socket: failure for socket, failure in self._failures.items() if socket in found}
         for socket in sorted(found - self.registered.keys()):

@@ -1,9 +1,9 @@
-"""CDI: device names looked up in spec files at each creation.
+"""CDI, which resolves device names by spec files at each creation of a container.
 
 The rules of this file:
 
-* JSON files only, of spec 0.5 to 1.1, as far as device nodes, mounts and envs go.
-* A host path is looked at by lstat: CDI follows no links, unlike everything else.
+* It reads JSON files of spec 0.5 to 1.1, and of those device nodes, mounts and env variables.
+* Host paths are read by lstat: unlike everything else, CDI does not follow links.
 """
 
 import json
@@ -19,7 +19,7 @@ from genericdp.simulator.runtimes.runtime import CreateContainerError, Requested
 
 @dataclass(slots=True)
 class Edits:
-    """What the specs of some devices change in a container."""
+    """The container edits of all requested devices."""
 
     devices: list[OciDevice] = field(default_factory=list)
     mounts: list[RequestedMount] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Edits:
 
 
 def inject(runtime: Runtime, names: Iterable[str]) -> Edits:
-    """The edits of these devices. CreateContainerError when CDI is off or a name is unknown."""
+    """The edits of the named devices. CreateContainerError when CDI is off or a name is unknown."""
     wanted = list(names)
     if not runtime.cdi:
         raise CreateContainerError("CDI device injection failed: CDI support is not enabled")
@@ -45,7 +45,7 @@ def inject(runtime: Runtime, names: Iterable[str]) -> Edits:
 
 
 def _known(directories: Iterable[str]) -> dict[str, list[Mapping[str, Any]]]:
-    """Device name -> its edits. A later directory wins; two files of one directory are a conflict."""
+    """Device name -> its edits. A later directory wins; a name in two files of one directory conflicts."""
     known: dict[str, list[Mapping[str, Any]]] = {}
     for directory in directories:
         here: dict[str, list[Mapping[str, Any]]] = {}

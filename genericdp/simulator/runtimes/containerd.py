@@ -1,10 +1,10 @@
-"""How containerd turns requested devices into nodes (1.6 to 2.3, `WithDevices`).
+"""How containerd turns requested devices into those of the OCI spec (1.6 to 2.3, `WithDevices`).
 
 The rules of this file:
 
-* A link is followed at every creation; whatever is not a device is an error.
-* Mode and owner are the host's.
-* The texts are containerd's without the container's id, which nobody can predict.
+* Links are followed at every creation. Anything but a device or a directory is an error.
+* Mode and owner are copied from the host.
+* The texts are containerd's without the container's id, which is not predictable.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _SKIPPED_FILES = frozenset({"console"})
 
 
 def devices(config: ContainerConfig) -> list[OciDevice]:
-    """The devices of the spec. CreateContainerError when one cannot be had."""
+    """The devices of the OCI spec. CreateContainerError when one cannot be resolved."""
     return [device for requested in config.devices for device in _devices(requested)]
 
 
@@ -53,7 +53,7 @@ def _resolve(path: str) -> str:
 
 
 def _below(root: str, directory: str, requested: RequestedDevice) -> Iterator[OciDevice]:
-    """Every device below a directory; links inside count as nothing."""
+    """Every device below a directory; links inside are ignored."""
     for name in entries(directory):
         node = look(f"{directory.rstrip('/')}/{name}")
         if node.kind == "d":

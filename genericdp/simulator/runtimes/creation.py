@@ -1,8 +1,8 @@
-"""Creating a container, step by step: host paths, CDI, then what runc makes of it.
+"""The creation of a container, step by step.
 
 The rules of this file:
 
-* Order as in the runtimes: devices and mounts of the request, CDI edits, then the low-level runtime.
+* The order is the runtimes': devices and mounts of the request, CDI edits, the low-level runtime.
 """
 
 from genericdp.simulator.runtimes import cdi, containerd, crio, runc
@@ -20,7 +20,7 @@ from genericdp.simulator.runtimes.runtime import (
 
 
 def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
-    """What the container would be. CreateContainerError with the runtime's text when it is refused."""
+    """The container as its process would find it. CreateContainerError with the runtime's text."""
     resolve_devices = crio.devices if runtime.personality is Personality.CRIO else containerd.devices
     devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
     mounts = [_mount(mount) for mount in config.mounts]
@@ -41,14 +41,14 @@ def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
 
 
 def _owned(runtime: Runtime, config: ContainerConfig, device: OciDevice) -> OciDevice:
-    """`device_ownership_from_security_context`: user and group of the process, where given."""
+    """`device_ownership_from_security_context`: the process's user and group, where set and not 0."""
     if not runtime.device_ownership or (runtime.personality is Personality.CRIO and device.from_directory):
         return device
     return device.owned_by(config.run_as_user or device.uid, config.run_as_group or device.gid)
 
 
 def _mount(mount: RequestedMount) -> CreatedMount:
-    """Both runtimes follow a linked source, and make a directory of a missing one."""
+    """Both runtimes follow a link at the source, and create a missing source as a directory."""
     dangling = is_link(mount.host_path) and not exists(mount.host_path)
     if dangling:
         raise CreateContainerError(

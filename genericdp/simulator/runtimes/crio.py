@@ -1,10 +1,11 @@
-"""How CRI-O turns requested devices into nodes (1.18 to 1.36, `specAddContainerConfigDevices`).
+"""How CRI-O turns requested devices into those of the OCI spec.
 
 The rules of this file:
 
-* What is missing, dangling or not a device is SILENTLY left out: the container starts without it.
+* The behaviour is that of CRI-O 1.18 to 1.36, `specAddContainerConfigDevices`.
+* A path that is missing, dangling or not a device is ignored SILENTLY: the container starts without it.
   Only a loop of links is an error.
-* The owner is the host's; no mode is given, so the low-level runtime's default holds.
+* The owner is copied from the host. CRI-O sets no mode, so the low-level runtime's default applies.
 """
 
 import os
@@ -19,7 +20,7 @@ DEFAULT_MODE = 0o666
 
 
 def devices(config: ContainerConfig) -> list[OciDevice]:
-    """The devices of the spec. CreateContainerError for what CRI-O notices."""
+    """The devices of the OCI spec. CreateContainerError for the few errors that CRI-O reports."""
     return [device for requested in config.devices for device in _devices(requested, config)]
 
 
@@ -49,7 +50,7 @@ def _devices(requested: RequestedDevice, config: ContainerConfig) -> Iterator[Oc
 
 
 def _below(root: str, requested: RequestedDevice) -> Iterator[OciDevice]:
-    """Every device below a directory, fifos included; links inside count as nothing."""
+    """Every device below a directory, including fifos; links inside are ignored."""
     for directory, _, names in sorted(os.walk(root)):
         for name in sorted(names):
             node = look(f"{directory.rstrip('/')}/{name}")

@@ -1,8 +1,8 @@
-"""How the runtimes look at host paths: links followed as Go does it, nodes read by lstat.
+"""Host paths as the runtimes resolve them: links followed as Go does it, nodes read by lstat.
 
 The rules of this file:
 
-* Read-only, and only paths that were given. No device node is opened.
+* It only reads, only the requested paths, and opens no device node.
 * Error texts are Go's: `lstat /dev/x: no such file or directory`.
 """
 
@@ -25,7 +25,7 @@ class PathError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HostNode:
-    """What is at a path: `kind` is "c", "b", "p" (fifo), "d" (directory) or "" (nothing usable)."""
+    """The file at a path: `kind` is "c", "b", "p" (fifo), "d" (directory) or "" (any other file)."""
 
     path: str
     kind: str
@@ -37,7 +37,7 @@ class HostNode:
 
 
 def look(path: str) -> HostNode:
-    """What is at a path, without following a link. PathError when nothing is."""
+    """The file at a path; a link is not followed. PathError when there is none."""
     try:
         found = os.lstat(path)
     except OSError as error:
@@ -55,7 +55,7 @@ def look(path: str) -> HostNode:
 
 
 def resolve(path: str, *, strict: bool) -> str:
-    """Follow every link of a path. PathError on a loop, and on a missing part when `strict`."""
+    """Follow every link in a path. PathError on a loop and, if `strict`, on a missing component."""
     rest = [part for part in path.split("/") if part not in ("", ".")][::-1]
     done = "/"
     links = 0
@@ -92,7 +92,7 @@ def entries(directory: str) -> list[str]:
 
 
 def exists(path: str) -> bool:
-    """Whether stat finds something, links followed."""
+    """Whether a path exists, with links followed."""
     return os.path.exists(path)
 
 

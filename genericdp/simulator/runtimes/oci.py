@@ -1,16 +1,16 @@
-"""A device of an OCI runtime spec: what the runtime hands to runc."""
+"""A device of an OCI runtime spec, as the runtime passes it to runc."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class OciDevice:
-    """`linux.devices` and its rule in `linux.resources.devices` in one value.
+    """An entry of `linux.devices` with its rule in `linux.resources.devices`.
 
     kind            "c", "b" or "p"
-    source          the host's node, links resolved
-    host_path       what was asked for, verbatim
-    from_directory  whether the request named a directory above it
+    source          the node on the host, links resolved
+    host_path       the requested path, verbatim
+    from_directory  whether the requested path is a directory that contains the node
     """
 
     path: str
@@ -26,5 +26,5 @@ class OciDevice:
     from_directory: bool = False
 
     def owned_by(self, uid: int, gid: int) -> "OciDevice":
-        """The same with another owner."""
+        """The same device with another owner."""
         return replace(self, uid=uid, gid=gid)

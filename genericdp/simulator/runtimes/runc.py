@@ -1,11 +1,11 @@
-"""What runc (or crun) makes of the devices of a spec.
+"""How runc and crun make the device nodes of an OCI spec.
 
 The rules of this file:
 
-* First the device cgroup's rules are checked, then nodes are made in order; what is already there
-  stays, silently.
-* In a user namespace runc cannot make nodes. It bind-mounts the host's path that equals the
-  container path, whatever that is, while the cgroup rule is for the device that was asked for.
+* First the rules of the device cgroup are checked, then nodes are made in order. A file that already
+  exists at the path stays, silently.
+* In a user namespace runc cannot make nodes. It bind-mounts the host's file at the container path,
+  whatever that is, while the cgroup rule is for the requested device.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from genericdp.simulator.runtimes.runtime import (
     Runtime,
 )
 
-#: Ids that have no mapping into a user namespace look like this inside.
+#: The id that a user namespace shows for ids without a mapping.
 OVERFLOW_ID = 65534
 
 
 def make_nodes(
     runtime: Runtime, config: ContainerConfig, devices: Sequence[OciDevice]
 ) -> tuple[DeviceNode, ...]:
-    """The nodes that a process finds. CreateContainerError with runc's text."""
+    """The nodes that a process in the container finds. CreateContainerError with runc's text."""
     _check_rules(runtime, devices)
     nodes: dict[str, DeviceNode] = {}
     for device in devices:
@@ -43,12 +43,12 @@ def make_nodes(
 
 
 def allowed(permissions: str) -> str:
-    """What the cgroup makes of permissions: known letters in their order, once; the rest is dropped."""
+    """The permissions that the cgroup grants: r, w, m in this order; other letters are dropped."""
     return "".join(letter for letter in "rwm" if letter in permissions)
 
 
 def _check_rules(runtime: Runtime, devices: Sequence[OciDevice]) -> None:
-    # Rule 0 denies everything.
+    # Rule 0 denies all devices.
     for number, device in enumerate(devices, start=1):
         if not device.permissions:
             raise CreateContainerError(f"device access at {number} field cannot be empty")
@@ -98,7 +98,7 @@ def _bound(path: str, device: OciDevice) -> DeviceNode:
         host.mode,
         OVERFLOW_ID,
         OVERFLOW_ID,
-        # The rule names another device than the one that is found there.
+        # The cgroup rule is for another device than the one at this path.
         allowed(device.permissions) if same else "",
         host.path,
         device.host_path,

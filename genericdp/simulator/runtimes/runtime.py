@@ -1,10 +1,9 @@
-"""A container runtime creates a container: what its process would find, or why it is not created.
+"""The values of a container's creation: the runtime, the request and the result.
 
 The rules of this file:
 
-* The values and the order of the steps; each runtime's own way is in containerd.py, crio.py, runc.py
-  and cdi.py.
-* Nothing is really created: the answer says what would be.
+* Values only; `creation` has the steps.
+* Nothing is really created: the result describes the container that would be.
 """
 
 from collections.abc import Mapping
@@ -13,14 +12,14 @@ from enum import Enum
 
 
 class Personality(Enum):
-    """The runtime that the kubelet talks to."""
+    """The runtime that the kubelet calls."""
 
     CONTAINERD = "containerd"
     CRIO = "cri-o"
 
 
 class LowLevel(Enum):
-    """The runtime that makes the nodes; they differ in user namespaces."""
+    """The runtime that makes the nodes. The two differ in user namespaces."""
 
     RUNC = "runc"
     CRUN = "crun"
@@ -28,12 +27,12 @@ class LowLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A container runtime and the settings that matter to devices.
+    """A container runtime with the settings that matter to devices.
 
     device_ownership  `device_ownership_from_security_context`
     cgroup            version of the device cgroup, 1 or 2
-    cdi               whether CDI is on
-    cdi_dirs          where CDI specs are, later ones win
+    cdi               whether CDI is enabled
+    cdi_dirs          directories of CDI specs; later ones win
     """
 
     personality: Personality = Personality.CONTAINERD
@@ -46,13 +45,13 @@ class Runtime:
 
 #: containerd 2.x with its defaults.
 CONTAINERD = Runtime()
-#: CRI-O with its defaults, except for runc instead of crun, which is the stricter one.
+#: CRI-O with its defaults, except that runc, which is stricter, replaces crun.
 CRIO = Runtime(Personality.CRIO)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedDevice:
-    """`runtime.v1.Device`: what the plugin said, verbatim."""
+    """`runtime.v1.Device`, verbatim from the plugin."""
 
     host_path: str
     container_path: str
@@ -70,7 +69,7 @@ class RequestedMount:
 
 @dataclass(frozen=True, slots=True)
 class ContainerConfig:
-    """What the kubelet asks the runtime for, as far as devices are concerned."""
+    """The part of the kubelet's request that matters to devices."""
 
     devices: tuple[RequestedDevice, ...] = ()
     mounts: tuple[RequestedMount, ...] = ()
@@ -89,10 +88,11 @@ class DeviceNode:
     """A device node that a process in the container finds.
 
     kind         "c" or "b"
-    mode         permission bits of the node; uid, gid as seen in the container
-    permissions  what the device cgroup allows, "" when nothing
-    source       the host's node that it is, links resolved
-    host_path    what the plugin (or a CDI spec) named
+    mode         permission bits of the node
+    uid, gid     its owner as seen in the container
+    permissions  the access that the device cgroup grants, "" for none
+    source       the node on the host, links resolved
+    host_path    the path that the plugin (or a CDI spec) named
     """
 
     container_path: str
@@ -109,7 +109,7 @@ class DeviceNode:
 
 @dataclass(frozen=True, slots=True)
 class CreatedMount:
-    """A bind mount. `made_directory`: the source was missing, so the runtime makes an empty directory."""
+    """A bind mount. `made_directory`: the source is missing, so the runtime creates an empty directory."""
 
     host_path: str
     container_path: str
@@ -119,7 +119,7 @@ class CreatedMount:
 
 @dataclass(frozen=True, slots=True)
 class CreatedContainer:
-    """What a process in the container finds."""
+    """A container as its process finds it."""
 
     nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[CreatedMount, ...] = ()
@@ -133,4 +133,4 @@ class CreatedContainer:
 
 
 class CreateContainerError(Exception):
-    """The runtime refuses to create the container; the text that the kubelet shows."""
+    """The runtime refuses to create the container; the text is what the kubelet shows."""

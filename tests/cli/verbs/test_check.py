@@ -113,7 +113,7 @@ def test_a_key_cannot_give_a_github_workflow_a_command(
     assert main(["check", "--format", "github", bad]) == 1
     assert capsys.readouterr().out == (
         f"::error file={bad},line=1,col=1,endColumn=33,title=genericdp check"
-        "::unknown key 'a%0A::stop-commands::x\\x1b[31m'%0Ahint: a rule file holds [[resource]] tables\n"
+        "::unknown key 'a%0A::stop-commands::x\\x1b[31m'%0Ahint: a rule file contains [[resource]] tables\n"
         "1 mistake in 1 file\n"
     )
 

@@ -26,21 +26,11 @@ from tests.scenes.builders import (
     by_sys_path,
     resources_of,
 )
+from tests.scenes.rules import MODEM_RULE
 
 DIALOUT = Access(0o20660, 0, "root", 20, "dialout")
 
-RULES = """
-[[resource]]
-name = "modem"
-match = { usb = { vendor = "2c7c" } }
-group_by = "usb_device"
-[[resource.node]]
-match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
-container_path = "/dev/modem-at"
-[[resource.node]]
-match = { SUBSYSTEM = "usbmisc" }
-container_path = "/dev/modem-qmi"
-
+OTHER_RULES = """
 [[resource]]
 name = "serial"
 match = { SUBSYSTEM = "tty", usb = { vendor = ["0403", "1a86"] } }
@@ -55,6 +45,7 @@ annotations = { "example.com/port" = "{ID_PATH}" }
 name = "any-tty"
 match = [{ SUBSYSTEM = "tty" }, { SUBSYSTEM = "usbmisc", parent = { DRIVER = "qmi_wwan" } }]
 """
+RULES = MODEM_RULE + OTHER_RULES
 
 
 def a_machine(*devices: UdevDevice, rules: str = RULES) -> Survey:

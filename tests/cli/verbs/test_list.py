@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.settings import Settings
+from genericdp.files.state import StateFile
 from tests.scenes.builders import (
     a_device,
     a_fuse,
@@ -234,3 +236,30 @@ def test_what_follows_from_a_memory_that_cannot_be_read_is_said(
         f"note: cannot read '{tmp_path}/memory.json': Is a directory; "
         "unplugged devices are not shown, and ids of twins may differ"
     )
+
+
+ONLY_FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
+
+
+@pytest.mark.parametrize(
+    ("rules", "stick", "reason"),
+    [
+        (
+            ONLY_FTDI + 'identity = ["NOT_THERE"]\n',
+            a_usb_serial(0),
+            "it has no property NOT_THERE, which 'identity' names",
+        ),
+        (ONLY_FTDI.replace("0403", "1a86"), a_usb_serial(0), "the rules no longer take it"),
+        (ONLY_FTDI, replace(a_usb_serial(0), initialized=False), "udev has not finished with it"),
+    ],
+)
+def test_a_device_that_is_there_and_not_offered_is_not_called_unplugged(
+    rules: str, stick: UdevDevice, reason: str, tmp_path: Path
+) -> None:
+    offered = a_machine(a_usb_serial(0), rules=ONLY_FTDI)
+    daemon = a_machine(stick, rules=rules, memory=offered.memory)
+    StateFile(str(tmp_path)).save(daemon.memory)
+    read = a_machine(stick, rules=rules, memory=StateFile(str(tmp_path)).load())
+    for machine in (daemon, read):
+        (device,) = machine.inventory.offers["example.com/ftdi"].devices
+        assert (device.id, device.reason) == ("ftdi_A50285BI", reason)

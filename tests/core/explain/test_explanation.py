@@ -7,6 +7,7 @@ from genericdp.core.explain.opinion import holds
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.rules import MODEM_RULE
 
 
 def explained(subject: UdevDevice, rules: str, *others: UdevDevice) -> Explanation:
@@ -120,23 +121,9 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6010", serial =
     assert [opinion.nearness for opinion in explanation.opinions] == [(False, 2, -2), (True, 1, 0)]
 
 
-MODEM = """
-[[resource]]
-name = "modem"
-match = { usb = { vendor = "2c7c" } }
-group_by = "usb_device"
-[[resource.node]]
-match = { SUBSYSTEM = "tty", usb = { interface = "02" } }
-container_path = "/dev/modem-at"
-[[resource.node]]
-match = { SUBSYSTEM = "usbmisc" }
-container_path = "/dev/modem-qmi"
-"""
-
-
 def test_a_node_that_no_node_table_takes_is_not_taken() -> None:
     usb, first, _, third, control = a_modem()
-    explanation = explained(first, MODEM, usb, third, control)
+    explanation = explained(first, MODEM_RULE, usb, third, control)
     (opinion,) = explanation.opinions
     assert not opinion.takes
     assert holds(opinion.match)
@@ -146,7 +133,7 @@ def test_a_node_that_no_node_table_takes_is_not_taken() -> None:
 
 def test_a_part_of_a_device_is_explained_by_the_whole_device() -> None:
     usb, _, _, third, control = a_modem()
-    explanation = explained(third, MODEM, usb, control)
+    explanation = explained(third, MODEM_RULE, usb, control)
     assert explanation.device is not None
     assert [node.path for node in explanation.device.nodes] == ["/dev/ttyUSB3", "/dev/cdc-wdm0"]
 
@@ -156,7 +143,7 @@ def test_a_device_that_is_taken_but_refused_says_why() -> None:
         a_fuse(), '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ngroup_by = "usb_device"\n'
     )
     assert explanation.device is None
-    assert explanation.refusal == "it hangs off no USB device, by which the rule groups"
+    assert explanation.refusal == "it does not belong to a USB device, and the rule groups by 'usb_device'"
 
 
 def test_a_match_without_conditions_holds() -> None:

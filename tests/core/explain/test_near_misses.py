@@ -9,8 +9,9 @@ from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_s
 
 def near(rules: str, *nodes: UdevDevice) -> list[str]:
     """The near misses of the first resource."""
-    claims = Claims(resources_of(rules))
-    misses = near_misses(opinion(claims.resources[0], node, claims) for node in nodes)
+    resources = resources_of(rules)
+    claims = Claims(resources)
+    misses = near_misses(opinion(resources[0], node, claims) for node in nodes)
     return [f"{miss.node.device_node} {miss}" for miss in misses]
 
 
@@ -96,8 +97,8 @@ match = { SUBSYSTEM = "tty" }
 name = "last"
 match = { SUBSYSTEM = "tty" }
 """
-    both = Claims(resources_of(rules))
-    first, last = both.resources
+    first, last = resources_of(rules)
+    both = Claims((first, last))
     assert [str(each) for each in near_misses([opinion(last, a_usb_serial(9), both)])] == [
         "matches, but goes to example.com/first"
     ]

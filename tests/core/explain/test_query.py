@@ -3,8 +3,7 @@
 import pytest
 
 from genericdp.core.explain.query import Query, usb_id
-from genericdp.core.inventory.build import build
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.memory import Memory, remember
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
 
@@ -70,13 +69,13 @@ def test_a_rule_asks_for_it_when_what_is_known_of_it_is_wanted(match: str, query
 @pytest.mark.parametrize("serial", ["A50285BI", "A_B", "é"])
 def test_an_absent_device_is_remembered_by_its_serial_number(identity: str, serial: str) -> None:
     rules = f'[[resource]]\nname = "x"\nmatch = {{ SUBSYSTEM = "tty" }}\nidentity = {identity}\n'
-    claims = Claims(resources_of(rules))
+    builder = Builder(resources_of(rules), "example.com")
     present = by_sys_path(a_usb_serial(0, serial=serial))
-    _, memory = remember(build(claims, present, "example.com"), Memory(), 0.0, frozenset())
+    _, memory = remember(builder.build(present), Memory(), 0.0, frozenset())
     query = Query(serial=serial)
 
     assert query.remembered(memory, "example.com") == ()
-    _, memory = remember(build(claims, {}, "example.com"), memory, 0.0, frozenset())
+    _, memory = remember(builder.build({}), memory, 0.0, frozenset())
 
     (known,) = query.remembered(memory, "example.com")
     assert known.resource == "example.com/x"

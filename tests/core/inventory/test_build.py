@@ -1,19 +1,17 @@
-"""The inventory as a whole: what every rule offers, what it does not and why, what has changed."""
+"""Building the inventory: what every rule offers, what it does not and why, also when it is built again."""
 
 import itertools
 import random
 from dataclasses import replace
 
-import pytest
-
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import ID_LIMIT, Changes, Inventory, build, diff, without_links
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.build import ID_LIMIT, Builder
 from genericdp.core.inventory.identity import ID_LIMIT as ID_LENGTH
+from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
 from genericdp.core.inventory.memory import ABSENT_ID_LIMIT, Memory, remember
-from genericdp.core.inventory.offer import Device, Health, Node, Offer, Overlap, Refusal
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.withdrawn import WITHDRAWN_LIMIT
-from genericdp.core.rules.resource import EVERY_NODE, Resource
+from genericdp.core.rules.resource import Resource
 from genericdp.kubelet.plugin import list_of
 from tests.scenes.builders import (
     a_device,
@@ -45,10 +43,10 @@ def test_every_resource_has_an_offer_in_file_order() -> None:
 def test_nothing_depends_on_the_order_of_enumeration() -> None:
     devices = [*a_modem(), a_usb_serial(5, port="1"), a_usb_serial(6, port="2"), a_fuse(), a_terminal()]
     resources = resources_of(SERIAL + FTDI + FUSE)
-    expected = build(Claims(resources), {each.sys_path: each for each in devices}, DOMAIN)
+    expected = Builder(resources, DOMAIN).build({each.sys_path: each for each in devices})
     assert len(ids_of(expected)) == 6
     for order in itertools.islice(itertools.permutations(devices), 0, 40320, 977):
-        assert build(Claims(resources), {each.sys_path: each for each in order}, DOMAIN) == expected
+        assert Builder(resources, DOMAIN).build({each.sys_path: each for each in order}) == expected
 
 
 def test_the_first_claim_wins_and_all_are_named() -> None:
@@ -138,7 +136,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
         ]
         for port in ("2.1", "2.2")
     }
-    claims = Claims(resources_of(FTDI))
+    builder = Builder(resources_of(FTDI), DOMAIN)
     memory = Memory()
     seen: set[tuple[str, str]] = set()
     for round_ in range(10_000):
@@ -147,7 +145,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
         )
         dongles = [chance.choice(plugged[port]) for port in ports]
         present = {dongle.sys_path: dongle for dongle in dongles}
-        inventory = build(claims, present, DOMAIN, ties=memory.ties, known_ports=memory.known_ports)
+        inventory = builder.build(present, ties=memory.ties, known_ports=memory.known_ports)
         _, memory = remember(inventory, memory, 0.0, frozenset())
         devices = inventory.offers["example.com/ftdi"].devices
         assert len(devices) == len(dongles)
@@ -157,143 +155,74 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
     assert ("2.1", "ftdi_0001") in seen
 
 
-# Links
-
-
-def test_a_link_points_at_the_node_of_a_healthy_device() -> None:
-    assert inventory_of(FTDI, a_usb_serial(3, serial="A5")).links() == {"ftdi_A5": "/dev/ttyUSB3"}
-
-
-def test_the_links_of_an_unhealthy_device_point_nowhere() -> None:
-    device = replace(a_usb_serial(3, serial="A5"), node_is_there=False)
-    assert inventory_of(FTDI, device).links() == {"ftdi_A5": None}
-
-
-def test_links_of_nodes_that_are_away_and_of_resources_that_left_point_nowhere() -> None:
-    node = Node("/dev/a", None, "x@a", EVERY_NODE, {}, (), "/sys/a")
-    offer = Offer(resources_of(FTDI)[0], (Device("x", nodes=(node,), links=("x@a", "x@b")),))
-    inventory = Inventory({"example.com/ftdi": offer}, withdrawn=("y@a", "x@a"))
-    assert inventory.links() == {"y@a": None, "x@a": "/dev/a", "x@b": None}
-
-
-def test_a_device_whose_link_cannot_be_made_is_not_healthy() -> None:
-    inventory = inventory_of(
-        FTDI, a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B"), a_fuse()
-    )
-    assert without_links(inventory, {}) is inventory
-    judged = without_links(inventory, {"ftdi_B": "no space", "other": "x"})
-    a, b = judged.offers["example.com/ftdi"].devices
-    assert (a.healthy, b.health, b.reason) == (True, Health.UNHEALTHY, "no space")
-    assert without_links(judged, {"ftdi_B": "other"}) == judged
-
-
-# Differences
-
-
-def test_no_difference_is_no_change() -> None:
-    inventory = inventory_of(FTDI + FUSE, a_usb_serial())
-    assert diff(inventory, inventory_of(FTDI + FUSE, a_usb_serial())) == Changes()
-    assert not diff(inventory, inventory)
-
-
-def test_resources_that_come_and_go_are_named_in_file_order() -> None:
-    one, two = inventory_of(FTDI + FUSE), inventory_of(SERIAL + FUSE)
-    assert diff(Inventory(), two) == Changes(added=("example.com/serial", "example.com/fuse"))
-    assert diff(one, two) == Changes(added=("example.com/serial",), removed=("example.com/ftdi",))
-    assert diff(one, Inventory()) == Changes(removed=("example.com/ftdi", "example.com/fuse"))
-
-
-@pytest.mark.parametrize(
-    ("rules", "devices"),
-    [
-        (FTDI, []),
-        (FTDI, [a_usb_serial(4, serial="A5")]),
-        (FTDI, [replace(a_usb_serial(3, serial="A5"), node_is_there=False)]),
-        (FTDI, [a_usb_serial(3, serial="B6")]),
-        (FTDI + 'permissions = "r"\n', [a_usb_serial(3, serial="A5")]),
-        (FTDI + 'prefer = "spread"\n', [a_usb_serial(3, serial="A5")]),
-    ],
-)
-def test_whatever_changes_a_list_or_an_answer_is_an_update(rules: str, devices: list[UdevDevice]) -> None:
-    before = inventory_of(FTDI + FUSE, a_usb_serial(3, serial="A5"))
-    after = inventory_of(rules + FUSE, *devices)
-    changes = diff(before, after)
-    assert changes == Changes(updated=("example.com/ftdi",))
-    assert changes
-
-
-def test_what_changes_neither_is_none() -> None:
-    # A rule that moved within its file means the same.
-    before = inventory_of(FTDI, a_usb_serial(3))
-    assert diff(before, inventory_of("# a comment\n" + FTDI, a_usb_serial(3))) == Changes()
-
-
 # Rebuilding
 
 
-def rebuilt(claims: Claims, devices: dict[str, UdevDevice], **remembered: dict[str, str]) -> Inventory:
-    inventory = build(claims, devices, DOMAIN, **remembered)
+def rebuilt(builder: Builder, devices: dict[str, UdevDevice], **remembered: dict[str, str]) -> Inventory:
+    inventory = builder.build(devices, **remembered)
     # What is kept from one time to the next never shows.
-    assert inventory == build(Claims(claims.resources), devices, DOMAIN, **remembered)
+    assert inventory == Builder(builder.resources, DOMAIN).build(devices, **remembered)
     return inventory
 
 
 def test_an_offer_whose_devices_did_not_change_is_the_same_object() -> None:
-    claims = Claims(resources_of(FTDI + FUSE))
+    builder = Builder(resources_of(FTDI + FUSE), DOMAIN)
     devices = by_sys_path(a_fuse(), a_usb_serial(serial="A"))
-    first = rebuilt(claims, devices)
+    first = rebuilt(builder, devices)
     other = a_usb_serial(1, port="3", serial="B")
-    second = rebuilt(claims, {**devices, other.sys_path: other})
+    second = rebuilt(builder, {**devices, other.sys_path: other})
     assert second.offers["example.com/fuse"] is first.offers["example.com/fuse"]
     assert ids_of(second) == ["ftdi_A", "ftdi_B", "fuse_fuse"]
-    third = rebuilt(claims, devices)
+    third = rebuilt(builder, devices)
     assert third == first
 
 
 def test_another_snapshot_of_a_device_is_looked_at_anew() -> None:
-    claims = Claims(resources_of(FTDI))
+    builder = Builder(resources_of(FTDI), DOMAIN)
     tty = a_usb_serial(serial="A")
-    rebuilt(claims, {tty.sys_path: tty})
+    rebuilt(builder, {tty.sys_path: tty})
     gone = replace(tty, node_is_there=False)
-    (device,) = rebuilt(claims, {tty.sys_path: gone}).offers["example.com/ftdi"].devices
+    (device,) = rebuilt(builder, {tty.sys_path: gone}).offers["example.com/ftdi"].devices
     assert not device.healthy
 
 
 def test_refusals_stay_while_nothing_changes() -> None:
-    claims = Claims(resources_of(FTDI + 'identity = ["NOT_THERE"]\n'))
+    builder = Builder(resources_of(FTDI + 'identity = ["NOT_THERE"]\n'), DOMAIN)
     devices = by_sys_path(a_usb_serial())
-    assert rebuilt(claims, devices).refusals == rebuilt(claims, devices).refusals != ()
+    assert rebuilt(builder, devices).refusals == rebuilt(builder, devices).refusals != ()
 
 
 def test_a_tie_that_came_from_elsewhere_is_respected() -> None:
-    claims = Claims(resources_of(FTDI))
+    builder = Builder(resources_of(FTDI), DOMAIN)
     twins = by_sys_path(a_usb_serial(0, port="1", serial="S"), a_usb_serial(1, port="2", serial="S"))
-    first = rebuilt(claims, twins)
+    first = rebuilt(builder, twins)
     (other_port,) = {device.port for device in first.offers["example.com/ftdi"].devices} - set(
         first.ties.values()
     )
-    second = rebuilt(claims, twins, ties={"ftdi_S": other_port})
+    second = rebuilt(builder, twins, ties={"ftdi_S": other_port})
     assert second.ties == {"ftdi_S": other_port}
     assert second.offers != first.offers
     # Without a tie, the port where it was last seen decides.
-    third = rebuilt(claims, twins, known_ports={"ftdi_S": other_port})
+    third = rebuilt(builder, twins, known_ports={"ftdi_S": other_port})
     assert third.offers == second.offers
 
 
 def test_the_domain_that_goes_without_saying_counts() -> None:
-    claims = Claims(resources_of(FTDI))
+    rules = resources_of(FTDI)
     devices = by_sys_path(a_usb_serial(serial="A"))
-    assert ids_of(build(claims, devices, DOMAIN)) == ["ftdi_A"]
-    assert ids_of(build(claims, devices, "other.example"))[0].startswith("ftdi_A_")
-    assert ids_of(build(claims, devices, DOMAIN)) == ["ftdi_A"]
+    builder = Builder(rules, DOMAIN)
+    assert ids_of(builder.build(devices)) == ["ftdi_A"]
+    assert ids_of(Builder(rules, "other.example").build(devices))[0].startswith("ftdi_A_")
+    assert ids_of(builder.build(devices)) == ["ftdi_A"]
 
 
 def test_a_resource_without_devices_may_get_some() -> None:
-    claims = Claims([Resource("example.com/ftdi", resources_of(FTDI)[0].match)])
-    assert ids_of(rebuilt(claims, {})) == []
+    builder = Builder([Resource("example.com/ftdi", resources_of(FTDI)[0].match)], DOMAIN)
+    assert ids_of(rebuilt(builder, {})) == []
     usb = a_usb_device(serial="A")
     tty = a_usb_node(usb, "tty", "ttyUSB0")
-    assert ids_of(rebuilt(claims, by_sys_path(tty))) == ["ftdi_A"]
+    assert ids_of(rebuilt(builder, by_sys_path(tty))) == ["ftdi_A"]
+    assert builder.resources == (Resource("example.com/ftdi", resources_of(FTDI)[0].match),)
 
 
 # More than a kubelet takes
@@ -307,8 +236,8 @@ def test_no_resource_offers_more_ids_than_a_kubelet_takes() -> None:
         Refusal(
             "example.com/vcs",
             f"/dev/vcs{number}",
-            "its resource has 2 other devices, and 20000 ids are the most that a kubelet takes; "
-            "lower 'replicas', or match less",
+            "its resource already has 2 devices, and a resource has at most 20000 ids; "
+            "lower 'replicas', or match fewer devices",
         )
         for number in (3, 4)
     )

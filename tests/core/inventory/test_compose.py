@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.offer import Device, Health, Refusal
+from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.place import Spot
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
@@ -62,6 +64,7 @@ def test_a_device_says_all_that_the_kubelet_and_a_container_will_ask() -> None:
         port=f"{CONTROLLER} usb 2.1",
         hub=f"{CONTROLLER} usb 2",
         usb=(1, 7),
+        spots=(Spot(f"{CONTROLLER} usb 2.1", "A5", "if00"),),
     )
 
 
@@ -313,7 +316,7 @@ def test_a_device_that_lacks_what_a_template_names_is_not_offered(keys: str) -> 
     assert inventory.refusals == (Refusal("example.com/ftdi", "/dev/ttyUSB3", reason),)
 
 
-def test_an_empty_property_is_none() -> None:
+def test_an_empty_property_counts_as_missing() -> None:
     tty = a_usb_node(a_usb_device(), "tty", "ttyUSB0", properties={"EMPTY": ""})
     assert offered(TTY + 'env = { A = "{EMPTY}" }', tty) == []
     assert the_device(TTY + 'env = { A = "{EMPTY|x}" }', tty).values == {}
@@ -346,7 +349,9 @@ GID = '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }\nenv = { GROU
 
 
 @pytest.mark.parametrize(("gid", "value"), [(20, "20"), (0, "0"), (None, "65534")])
-def test_gid_is_the_group_of_the_node_and_nobodys_while_there_is_none(gid: int | None, value: str) -> None:
+def test_gid_is_the_group_of_the_node_or_nobody_while_the_node_is_missing(
+    gid: int | None, value: str
+) -> None:
     assert the_device(GID, replace(a_fuse(), gid=gid)).values == {"gid": value}
 
 

@@ -8,7 +8,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.group import Group, find_property, gather, identity_of
 from genericdp.core.inventory.identity import UnidentifiedError
-from genericdp.core.inventory.offer import Refusal
+from genericdp.core.inventory.inventory import Refusal
 from tests.scenes.builders import (
     a_device,
     a_fuse,
@@ -86,10 +86,10 @@ def test_the_order_of_enumeration_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("group_by", "reason"),
     [
-        ("usb_device", "it hangs off no USB device, by which the rule groups"),
-        ("parent", "it has no parent, by which the rule groups"),
-        ("ID_MODEL", "it has no property ID_MODEL, by which the rule groups"),
-        ("EMPTY", "it has no property EMPTY, by which the rule groups"),
+        ("usb_device", "it does not belong to a USB device, and the rule groups by 'usb_device'"),
+        ("parent", "it has no parent, and the rule groups by 'parent'"),
+        ("ID_MODEL", "it has no property ID_MODEL, and the rule groups by it"),
+        ("EMPTY", "it has no property EMPTY, and the rule groups by it"),
     ],
 )
 def test_a_node_that_belongs_to_no_group_is_refused(group_by: str, reason: str) -> None:

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import memory as module
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.memory import Memory, Remembered, next_forgetting, remember
-from genericdp.core.inventory.offer import Device, Health, Offer, Refusal, in_order
+from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
-from tests.scenes.builders import a_fuse, a_modem, a_usb_serial
+from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
 from tests.scenes.inventories import ids_of, inventory_of
 
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nunplug_grace = "10s"\n'
@@ -160,13 +161,34 @@ def test_what_is_plugged_and_not_offered_is_not_called_unplugged() -> None:
     assert states(inventory) == {"ftdi_A5": "udev has not finished with it"}
 
 
+def test_the_reason_follows_what_is_plugged_in_now() -> None:
+    """A stick that was pulled, and is plugged in again after an edit, is not unplugged any more."""
+    _, memory = after((PLUGGED, 0.0, None), (UNPLUGGED, 1.0, None))
+    moved = a_usb_serial(7, serial="A5")
+    inventory, memory = remember(UNPLUGGED, memory, 2.0, None, {moved.sys_path: moved})
+    assert states(inventory) == {"ftdi_A5": "the rules no longer take it"}
+    inventory, memory = remember(UNPLUGGED, memory, 3.0, None)
+    assert states(inventory) == {"ftdi_A5": "it is unplugged"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [a_usb_serial(3, serial="B6"), a_usb_serial(3, serial="A5", port="3"), a_usb_device(serial="A5")],
+    ids=["another unit at its port", "a twin at another port", "another node of the unit"],
+)
+def test_what_is_there_instead_is_not_mistaken_for_it(other: UdevDevice) -> None:
+    _, memory = remember(PLUGGED, Memory(), 0.0, None)
+    inventory, _ = remember(UNPLUGGED, memory, 1.0, None, {other.sys_path: other})
+    assert states(inventory) == {"ftdi_A5": "it is unplugged"}
+
+
 # Resources that leave the rules
 
 
 def test_a_device_of_a_resource_that_left_the_rules_is_remembered_with_its_links() -> None:
     inventory, memory = after((PLUGGED, 0.0, None), (inventory_of(FUSE, STICK), 5.0, NOBODY))
     assert list(inventory.offers) == ["example.com/fuse"]
-    assert inventory.withdrawn == ("ftdi_A5",)
+    assert inventory.orphaned_links == ("ftdi_A5",)
     assert inventory.links() == {"ftdi_A5": None}
     assert next_forgetting(memory, inventory) == 5.0 + UNPLUG_GRACE_S
 
@@ -183,9 +205,9 @@ def test_it_is_forgotten_like_any_other() -> None:
     gone = inventory_of(FUSE)
     steps = [(PLUGGED, 0.0, None), (gone, 5.0, NOBODY)]
     late = 5.0 + UNPLUG_GRACE_S
-    assert after(*steps, (gone, late, frozenset({"ftdi_A5"})))[0].withdrawn == ("ftdi_A5",)
+    assert after(*steps, (gone, late, frozenset({"ftdi_A5"})))[0].orphaned_links == ("ftdi_A5",)
     inventory, memory = after(*steps, (gone, late, NOBODY))
-    assert inventory.withdrawn == ()
+    assert inventory.orphaned_links == ()
     assert memory.devices == {}
 
 

@@ -36,7 +36,7 @@ def test_devices_are_in_the_order_of_their_ids() -> None:
         assert [device.id for device in in_order(map(Device, order))] == ["x_01", "x_1", "x_9", "x_10"]
 
 
-def test_a_numa_node_is_said_of_all_devices_or_of_none() -> None:
+def test_either_all_devices_have_a_numa_node_or_none_has() -> None:
     known = [Device("a", numa=0), Device("b", numa=1)]
     assert in_order(known) == tuple(known)
     assert [device.numa for device in in_order([*known, Device("c")])] == [None, None, None]

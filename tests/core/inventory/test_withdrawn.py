@@ -3,7 +3,8 @@
 import pytest
 
 from genericdp.core.inventory import withdrawn as module
-from genericdp.core.inventory.build import Inventory, diff
+from genericdp.core.inventory.changes import diff
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, next_forgetting, remember
 from genericdp.core.inventory.offer import Health
 from genericdp.core.inventory.withdrawn import REASON, Shares, Withdrawn

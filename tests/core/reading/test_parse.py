@@ -1,10 +1,11 @@
-"""Rule files without a mistake, and what they mean. Those with one are a corpus: test_corpus.py."""
+"""What rule files without a mistake mean. Those with a mistake are a corpus: test_corpus.py."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.reading.parse import parse_rules, parse_settings
+from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.resource import (
     EVERY_NODE,
     KERNEL_NAME,
@@ -13,7 +14,6 @@ from genericdp.core.rules.resource import (
     PreStart,
     Resource,
     attributes_of,
-    why_not_a_resource_name,
 )
 from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.core.rules.template import parse as template
@@ -89,7 +89,13 @@ def test_every_key_arrives_in_its_field() -> None:
     assert [path.text for path in second.container_paths] == ["/dev/y"]
     assert (second.permissions, second.optional) == ("rm", False)
     assert second.devlinks[0].holds("/dev/serial/by-id/usb-x")
-    assert full.device_properties == {"ID_MODEL"}
+    assert [text.text for text in full.device_templates] == [
+        "{ID_MODEL|none}",
+        "{id}",
+        *("/srv/fw", "/fw", "/dev/shm", "/shm"),
+        "{id}",
+        "vendor.example/modem={id}",
+    ]
     assert attributes_of([full]) == {"dev", "bDeviceClass"}
     assert len(full.matches) == 4
 
@@ -176,8 +182,8 @@ def test_rules_in_the_settings_are_one_mistake_beside_the_others() -> None:
         ),
         (
             "genericdp.toml:2:1",
-            "[[resource]] is no setting",
-            "rules are in files of their own, in /etc/genericdp/rules.d",
+            "[[resource]] is not a setting",
+            "rules belong in files of their own, in /etc/genericdp/rules.d",
         ),
     ]
 
@@ -185,7 +191,7 @@ def test_rules_in_the_settings_are_one_mistake_beside_the_others() -> None:
 @pytest.mark.parametrize("text", ["[[resource]]", "resource = []", "[resource]", "resource = 1"])
 def test_no_kind_of_resource_is_a_setting(text: str) -> None:
     _, problems = parse_settings("genericdp.toml", text)
-    assert [each.message for each in problems] == ["[[resource]] is no setting"]
+    assert [each.message for each in problems] == ["[[resource]] is not a setting"]
 
 
 def test_settings_are_read() -> None:
@@ -215,27 +221,27 @@ log_level = "debug"
         (
             'domain = "Edge"',
             (
-                "'Edge' cannot be the domain of resources: 'Edge' is no domain: "
-                "lower-case letters, digits and '-', labels joined by '.'"
+                "'Edge' cannot be the domain of resources: 'Edge' is not a domain: "
+                "use lower-case letters, digits and '-', labels joined by '.'"
             ),
         ),
         ('kubelet_dir = "var/lib"', "'kubelet_dir' must be an absolute path, not 'var/lib'"),
         ('link_dir = "/dev/"', "'link_dir' must be a directory of its own, not '/dev'"),
         ('link_dir = "/"', "'link_dir' must be a directory of its own, not '/'"),
-        ('link_dir = "/dev/../x"', "'link_dir' must not go up with '..'"),
-        ('log_level = "loud"', "'log_level' is 'debug', 'info', 'warning' or 'error', not 'loud'"),
+        ('link_dir = "/dev/../x"', "'link_dir' must not contain '..'"),
+        ('log_level = "loud"', "'log_level' must be 'debug', 'info', 'warning' or 'error', not 'loud'"),
         ('log_levle = "info"', "unknown key 'log_levle' in the settings"),
         ("domain =", "not TOML: invalid value"),
         ("metrics = 9101", "'metrics' must be a string, not the number 9101"),
-        ('metrics = "localhost:9101"', "'localhost:9101' is no address to listen on"),
-        ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is no address to listen on"),
-        ('metrics = "127.0.0.1:65536"', "'127.0.0.1:65536' is no address to listen on"),
-        ('metrics = "127.0.0.256:9101"', "'127.0.0.256:9101' is no address to listen on"),
-        ('metrics = "[::1:]:9101"', "'[::1:]:9101' is no address to listen on"),
-        ('metrics = "unix:m.sock"', "'unix:m.sock' is no address to listen on"),
+        ('metrics = "localhost:9101"', "'localhost:9101' is not an address to listen on"),
+        ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is not an address to listen on"),
+        ('metrics = "127.0.0.1:65536"', "'127.0.0.1:65536' is not an address to listen on"),
+        ('metrics = "127.0.0.256:9101"', "'127.0.0.256:9101' is not an address to listen on"),
+        ('metrics = "[::1:]:9101"', "'[::1:]:9101' is not an address to listen on"),
+        ('metrics = "unix:m.sock"', "'unix:m.sock' is not an address to listen on"),
         (
             f'metrics = "unix:/{"m" * 107}"',
-            "the path of a unix socket has 107 characters at the most",
+            "the path of a unix socket has at most 107 characters",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Positions are those of exactly the keys and values that tomli finds, and point at their text."""
+"""Every key and value that tomli finds has a position, nothing else has one, and it points at the text."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def at(document: Any, path: Path) -> Any:
 def test_every_key_and_value_has_its_place(text: str) -> None:
     document = tomli.loads(text)
     found = find(text)
-    # Of an array of tables and of a table with a header, only the headers stand in the text.
+    # Of an array of tables, and of a table with a header, only the headers are in the text.
     headed = {path for path in paths_of(document) if path[-1] in ("t-res", "t-other", "zz-node")}
     assert set(found.keys) | set(found.values) == paths_of(document) - headed
 

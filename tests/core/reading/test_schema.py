@@ -1,4 +1,4 @@
-"""The schemas for editors: what the parser takes they take; what they cannot see is listed here."""
+"""The schemas accept whatever the parser accepts; the mistakes that they cannot see are listed here."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,10 +11,11 @@ import tomli
 
 from genericdp.cli.main import main
 from genericdp.core.reading import schema
-from genericdp.core.reading.match import USB_KEYS
+from genericdp.core.reading.match import MATCHERS, USB_KEYS
 from genericdp.core.reading.parse import parse_rules, parse_settings
-from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS, SETTINGS_KEYS
-from genericdp.core.reading.source import Key
+from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
+from genericdp.core.reading.settings import SETTINGS_KEYS
+from genericdp.core.reading.table import Key
 from genericdp.core.rules.resource import KERNEL_NAME
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,10 +74,11 @@ def test_a_good_rule_file_satisfies_the_schema(file: Path) -> None:
     assert mistakes(file) == []
 
 
-def test_the_good_rule_files_have_every_key() -> None:
+def test_the_good_rule_files_have_every_key_and_matcher() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in GOOD)
     tables = (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS)
     names = {key.name for table in tables for key in table} | {*USB_KEYS}
+    names |= {matcher.name for matcher in MATCHERS}
     assert {name for name in names if f"{name} =" not in text} - {"node"} == set()
 
 
@@ -108,9 +110,7 @@ TABLES = {
 CONDITIONS = [
     "SUBSYSTEM",
     "ID_VENDOR_ID",
-    "TAG",
-    "usb",
-    "parent",
+    *(matcher.name for matcher in MATCHERS),
     "KERNEL",
     "ATTRS{x}",
     "ATTR{x}",
@@ -207,4 +207,4 @@ def docs(table: tuple[Key, ...]) -> dict[str, str]:
 @pytest.mark.parametrize("word", ["rules", "settings"])
 def test_the_verb_prints_what_is_shipped(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", word]) == 0
-    assert capsys.readouterr().out == (ROOT / "schema" / f"{word}.json").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == (ROOT / f"generated/schema/{word}.json").read_text(encoding="utf-8")

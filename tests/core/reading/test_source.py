@@ -1,6 +1,6 @@
-"""Where a mistake is shown when what it is about does not stand in the file."""
+"""Where a mistake is shown when it is about something that is not in the file."""
 
-from genericdp.core.reading.source import parse_toml
+from genericdp.core.reading.toml import parse_toml
 
 
 def test_what_is_not_written_is_shown_at_the_nearest_thing_that_is() -> None:

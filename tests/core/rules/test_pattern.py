@@ -1,4 +1,4 @@
-"""What values hold for a pattern; globs against fnmatch(3), which is what udev uses."""
+"""Which values match a pattern; globs are compared with fnmatch(3), which udev uses."""
 
 import ctypes
 
@@ -30,6 +30,9 @@ def fnmatch(glob: str, value: str) -> bool:
         (r"a\|b", ["a|b"], ["a", "b"]),
         (r"a\*", ["a*"], ["ab"]),
         ("[]a]", ["]", "a"], ["b"]),
+        ("[+--]", ["+", ",", "-"], ["*", "."]),
+        ("[a-b-d]", ["a", "b", "-", "d"], ["c"]),
+        ("[a&&~~||b]", ["a", "&", "~", "|", "b"], ["c"]),
         ("*", [""], [None]),
     ],
 )
@@ -54,10 +57,11 @@ def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
     [
         ("a[b", "bad glob: '[' without ']'"),
         ("a\\", "bad glob: nothing follows the backslash"),
-        ("[z-a]", "bad glob: '[z-a]' is no set of characters"),
+        ("[?--]", "bad glob: '[?--]' is not a set of characters"),
+        ("[z-a]", "bad glob: '[z-a]' is not a set of characters"),
     ],
 )
-def test_what_is_no_glob_is_said(glob: str, message: str) -> None:
+def test_a_bad_glob_is_refused_with_the_reason(glob: str, message: str) -> None:
     with pytest.raises(BadPatternError) as caught:
         pattern.glob(glob)
     assert str(caught.value) == message
@@ -89,7 +93,7 @@ def test_a_regular_expression_must_match_the_whole_value() -> None:
     assert not vcs.holds(None)
 
 
-def test_a_bad_regular_expression_is_said() -> None:
+def test_a_bad_regular_expression_is_refused_with_the_reason() -> None:
     with pytest.raises(BadPatternError) as caught:
         pattern.regex("[")
     assert str(caught.value) == "bad regular expression: unterminated character set at position 0"

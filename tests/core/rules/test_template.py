@@ -1,4 +1,4 @@
-"""Texts with fields: what they expand to, and that no value leads them astray."""
+"""What templates expand to, and that no value of a device makes them leave their place."""
 
 import pytest
 from hypothesis import given
@@ -26,20 +26,20 @@ def test_a_missing_property_is_named() -> None:
     with pytest.raises(MissingPropertyError) as caught:
         parse("{ID_X}").expand({}, for_value)
     assert caught.value.name == "ID_X"
-    assert parse("{ID_X}{index}{ID_Y|z}").properties == {"ID_X", "ID_Y"}
+    assert parse("{ID_X}{index}{ID_Y|z}").parts == (Field("ID_X"), Field("index"), Field("ID_Y", "z"))
 
 
 @pytest.mark.parametrize(
     ("text", "message", "field"),
     [
-        ("{", "'{' stands alone; write '{{' for the character", ""),
-        ("a}", "'}' stands alone; write '}}' for the character", ""),
+        ("{", "unmatched '{'; write '{{' for the character", ""),
+        ("a}", "unmatched '}'; write '}}' for the character", ""),
         ("{indx}", "unknown template field '{indx}'", "indx"),
         ("{}", "unknown template field '{}'", ""),
         ("{a b}", "unknown template field '{a b}'", "a b"),
     ],
 )
-def test_what_is_no_template_is_said(text: str, message: str, field: str) -> None:
+def test_a_bad_template_is_refused_with_the_reason(text: str, message: str, field: str) -> None:
     with pytest.raises(BadTemplateError) as caught:
         parse(text)
     assert str(caught.value) == message

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.status.events import NAMED_LIMIT, of_list, of_step, of_uevent

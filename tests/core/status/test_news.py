@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from genericdp.core.inventory.build import Inventory
-from genericdp.core.inventory.offer import Device, Health, Node, Offer, Overlap, Refusal
+from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
+from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, Resource
 from genericdp.core.status.news import News, news

@@ -1,6 +1,6 @@
 """The line of `systemctl status`, whole."""
 
-from genericdp.core.inventory.build import Inventory
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status.status_line import status_line
 from tests.scenes.builders import a_fuse, a_usb_serial
 from tests.scenes.inventories import inventory_of

@@ -22,8 +22,8 @@ from tests.scenes.suggestions import DOMAIN, offers_of
 
 def started(*devices: UdevDevice, rules: str = "") -> str:
     present = by_sys_path(*devices)
-    claims = Claims(resources_of(rules) if rules else ())
-    text = starter(Present(present, DOMAIN), claims).text
+    resources = resources_of(rules) if rules else ()
+    text = starter(Present(present, DOMAIN), resources, Claims(resources)).text
     offers_of(text, present)
     return text
 

@@ -17,6 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import Message
 
 from genericdp.kubelet.api import deviceplugin, pluginregistration, podresources
+from tests.scenes.answering import a_grpc_server
 
 ROOT = Path(__file__).resolve().parents[3]
 APIS = {
@@ -164,29 +165,25 @@ class Plugin:
         return deviceplugin.PreStartContainerResponse()
 
 
-async def test_all_five_calls_of_a_plugin_pass_through_handler_and_stub() -> None:
-    with tempfile.TemporaryDirectory(prefix="gdp") as directory:
-        server = grpc.aio.server()
-        server.add_generic_rpc_handlers((deviceplugin.device_plugin_handler(Plugin()),))
-        server.add_insecure_port(f"unix:{directory}/p.sock")
-        await server.start()
-        async with grpc.aio.insecure_channel(f"unix:{directory}/p.sock") as channel:
-            stub = deviceplugin.DevicePluginStub(channel)
-            options = await stub.GetDevicePluginOptions(deviceplugin.Empty())
-            assert options.pre_start_required
-            lists = [[d.ID for d in r.devices] async for r in stub.ListAndWatch(deviceplugin.Empty())]
-            assert lists == [["a"], []]
-            wish = deviceplugin.ContainerPreferredAllocationRequest(
-                available_deviceIDs=["x"], allocation_size=1
-            )
-            preferred = await stub.GetPreferredAllocation(
-                deviceplugin.PreferredAllocationRequest(container_requests=[wish])
-            )
-            assert list(preferred.container_responses[0].deviceIDs) == ["x"]
-            allocated = await stub.Allocate(deviceplugin.AllocateRequest())
-            assert allocated.container_responses[0] == a_container_response()
-            await stub.PreStartContainer(deviceplugin.PreStartContainerRequest(devices_ids=["a"]))
-        await server.stop(None)
+async def test_all_five_calls_of_a_plugin_pass_through_handler_and_stub(short_dir: Path) -> None:
+    path = short_dir / "p.sock"
+    async with (
+        a_grpc_server(path, deviceplugin.device_plugin_handler(Plugin())),
+        grpc.aio.insecure_channel(f"unix:{path}") as channel,
+    ):
+        stub = deviceplugin.DevicePluginStub(channel)
+        options = await stub.GetDevicePluginOptions(deviceplugin.Empty())
+        assert options.pre_start_required
+        lists = [[d.ID for d in r.devices] async for r in stub.ListAndWatch(deviceplugin.Empty())]
+        assert lists == [["a"], []]
+        wish = deviceplugin.ContainerPreferredAllocationRequest(available_deviceIDs=["x"], allocation_size=1)
+        preferred = await stub.GetPreferredAllocation(
+            deviceplugin.PreferredAllocationRequest(container_requests=[wish])
+        )
+        assert list(preferred.container_responses[0].deviceIDs) == ["x"]
+        allocated = await stub.Allocate(deviceplugin.AllocateRequest())
+        assert allocated.container_responses[0] == a_container_response()
+        await stub.PreStartContainer(deviceplugin.PreStartContainerRequest(devices_ids=["a"]))
 
 
 OTHER_GENERATION = """

@@ -1,4 +1,4 @@
-"""Asking the service how it is, as an administrator, as somebody else, and as Prometheus."""
+"""Asking the service for its status: as an administrator, as another user, as Prometheus."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ SHIPPED_DROP_INS = Path("/usr/share/doc/genericdp/examples/dropins")
 PORT = "127.0.0.1:9101"
 
 
-async def status_says_who_holds_what_and_that_all_is_well(node: Node) -> None:
+async def status_reports_holders_and_that_all_is_well(node: Node) -> None:
     await node.admit(FUSE)
     report = json.loads(await node.run("genericdp", "status", "--json"))
     assert report["well"], report["complaints"]
@@ -28,7 +28,7 @@ async def status_says_who_holds_what_and_that_all_is_well(node: Node) -> None:
     assert (await node.run("sha256sum", path)).startswith(files[path])
 
 
-async def who_is_not_root_may_not_ask_and_is_told_so(node: Node) -> None:
+async def a_user_other_than_root_may_not_ask_and_gets_an_error(node: Node) -> None:
     assert stat.S_IMODE(CONTROL.stat().st_mode) == 0o660
     assert await node.run(*NOBODY, "genericdp", "status", status=1) == (
         f"genericdp: error: you may not ask the daemon on '{CONTROL}'\n"
@@ -36,7 +36,7 @@ async def who_is_not_root_may_not_ask_and_is_told_so(node: Node) -> None:
     )
 
 
-async def with_a_group_of_the_unit_its_members_may_ask(node: Node) -> None:
+async def members_of_the_units_group_may_ask(node: Node) -> None:
     before = node.registrations(FUSE)
     await node.write_drop_in("group.conf", "[Service]\nGroup=adm\n")
     await node.until_registered_again(FUSE, before)
@@ -45,7 +45,7 @@ async def with_a_group_of_the_unit_its_members_may_ask(node: Node) -> None:
     await node.run(*NOBODY, "genericdp", "status", status=1)
 
 
-async def without_the_service_that_is_said(node: Node) -> None:
+async def without_the_service_status_says_that_none_is_running(node: Node) -> None:
     await node.run("systemctl", "stop", UNIT)
     assert await node.run("genericdp", "status", status=1) == (
         f"genericdp: error: no genericdp runs on this node: there is no '{CONTROL}'\n"
@@ -75,7 +75,7 @@ async def metrics_over_a_port_need_the_drop_in_that_permits_them(node: Node) -> 
     try:
         before = node.registrations(FUSE)
         await node.run("systemctl", "restart", UNIT)
-        line = await node.said(f"cannot listen on '{PORT}'")
+        line = await node.logged(f"cannot listen on '{PORT}'")
         assert "the drop-in metrics.conf permits it" in line
         await node.until_registered_again(FUSE, before)
         before = node.registrations(FUSE)
@@ -83,14 +83,14 @@ async def metrics_over_a_port_need_the_drop_in_that_permits_them(node: Node) -> 
         await node.write_drop_in(drop_in.name, drop_in.read_text())
         await node.until_registered_again(FUSE, before)
         for path, wanted in (("metrics", "genericdp_kubelet_up 1"), ("healthz", "ok")):
-            # In a thread: meanwhile the daemon asks the simulated kubelet, which is in this process.
+            # In a thread, because the daemon asks the simulated kubelet in this process meanwhile.
             answer = await asyncio.to_thread(_get, f"http://{PORT}/{path}")
             assert wanted in answer.splitlines()
     finally:
         SETTINGS.write_text(settings)
 
 
-async def metrics_on_a_unix_socket_need_nothing(node: Node) -> None:
+async def metrics_on_a_unix_socket_need_no_drop_in(node: Node) -> None:
     settings = SETTINGS.read_text()
     SETTINGS.write_text(f'{settings}metrics = "unix:{RUN}/metrics.sock"\n')
     try:
@@ -109,11 +109,11 @@ def _get(url: str) -> str:
 
 
 CASES: tuple[Case, ...] = (
-    status_says_who_holds_what_and_that_all_is_well,
-    who_is_not_root_may_not_ask_and_is_told_so,
-    with_a_group_of_the_unit_its_members_may_ask,
-    without_the_service_that_is_said,
+    status_reports_holders_and_that_all_is_well,
+    a_user_other_than_root_may_not_ask_and_gets_an_error,
+    members_of_the_units_group_may_ask,
+    without_the_service_status_says_that_none_is_running,
     rule_files_in_run_outlive_a_restart_of_the_service,
     metrics_over_a_port_need_the_drop_in_that_permits_them,
-    metrics_on_a_unix_socket_need_nothing,
+    metrics_on_a_unix_socket_need_no_drop_in,
 )

@@ -1,4 +1,4 @@
-"""Devices of the kernel that come and go, as pods and the kubelet see it."""
+"""Real devices that come and go, as pods and the kubelet see them."""
 
 import os
 
@@ -30,7 +30,7 @@ async def a_console_that_comes_and_goes_is_followed(node: Node) -> None:
         assert node.links()[id_] == id_
 
 
-async def a_tap_that_comes_back_under_another_number_has_its_id(node: Node) -> None:
+async def a_tap_that_returns_under_another_number_keeps_its_id(node: Node) -> None:
     seen = []
     for _ in range(2):
         with macvtap("gdp0") as tap:
@@ -44,7 +44,7 @@ async def a_tap_that_comes_back_under_another_number_has_its_id(node: Node) -> N
     assert first_node != second_node
 
 
-async def a_container_starts_only_with_its_device_and_does_when_it_is_back(node: Node) -> None:
+async def a_container_waits_for_its_device_and_starts_when_it_returns(node: Node) -> None:
     with node.console.plugged():
         await node.until_offered(SCREEN, 1)
         pod = await node.admit(SCREEN)
@@ -69,7 +69,7 @@ async def devices_are_followed_after_a_restart_of_udevd(node: Node) -> None:
 CASES: tuple[Case, ...] = (
     a_pod_gets_the_device_of_the_rule_file_of_the_install_page,
     a_console_that_comes_and_goes_is_followed,
-    a_tap_that_comes_back_under_another_number_has_its_id,
-    a_container_starts_only_with_its_device_and_does_when_it_is_back,
+    a_tap_that_returns_under_another_number_keeps_its_id,
+    a_container_waits_for_its_device_and_starts_when_it_returns,
     devices_are_followed_after_a_restart_of_udevd,
 )

@@ -1,4 +1,4 @@
-"""Upgrade, reboot, remove, install again, purge: what happens to devices, files and other people's things."""
+"""Upgrade, reboot, remove, reinstall, purge: what happens to devices and to files, ours and others'."""
 
 import os
 from pathlib import Path
@@ -7,9 +7,9 @@ from tests.package.case import Case
 from tests.package.node import FUSE, LINKS, RULES_D, SCREEN, SETTINGS, STATE, UNIT, Node
 from tests.package.successor import NEXT, SETTINGS_LINE
 
-#: Where the machine finds the packages: those under test, and the successor of Debian's.
 FUSE_RULES = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 100\n'
 
+#: The folders of the packages under test and of the Debian package's next version.
 DEBS = Path("/debs")
 NEXT_DEB = Path("/debs-next")
 
@@ -17,7 +17,7 @@ EDITED = '\n# By the administrator.\nlog_level = "debug"\n'
 FOREIGN = Path("/etc/genericdp/notes.txt")
 FOREIGN_RULES = RULES_D / "README.ours"
 
-#: A kubelet that only notes what it finds when it is started.
+#: A kubelet that only records the state of genericdp when it starts.
 _KUBELET_UNIT = """\
 [Service]
 Type=oneshot
@@ -27,7 +27,7 @@ ExecStart=/bin/sh -c 'systemctl show --value --property=SubState genericdp.servi
 WantedBy=multi-user.target
 """
 
-#: What a package manager writes about every package; nothing of ours.
+#: Folders in which package managers keep records, and those of this test.
 _RECORDS = (
     "/var/log/",
     "/var/cache/",
@@ -82,7 +82,7 @@ async def after_a_reboot_it_runs_before_every_kubelet_and_knows_its_devices(node
     assert "kubelet.service" in kubelets
     saw = {name: Path(f"/run/{name}.saw").read_text().strip() for name in kubelets}
     assert saw == dict.fromkeys(kubelets, "running")
-    # It is absent now; a pod may hold it all the same.
+    # It is absent now, but a pod may still hold it.
     assert set(node.kubelet.devices(SCREEN)) == {f"screen_vcs{node.console.number}"}
     assert node.kubelet.allocatable[SCREEN] == 0
     for name in kubelets:
@@ -99,7 +99,7 @@ async def remove_takes_the_program_and_leaves_configuration_and_links(node: Node
     pod = await node.admit(FUSE)
     links = node.links()
     await _apt("remove", "genericdp", node=node)
-    await node.until(lambda: node.kubelet.connections(FUSE) == 0)
+    await node.wait_until(lambda: node.kubelet.connections(FUSE) == 0)
     assert {path.name for path in node.kubelet.directory.glob("*.sock")} == {
         "kubelet.sock",
         "somebody-else.sock",
@@ -109,14 +109,14 @@ async def remove_takes_the_program_and_leaves_configuration_and_links(node: Node
     assert STATE.is_dir()
     for gone in ("/usr/bin/genericdp", "/usr/share/genericdp"):
         assert not os.path.exists(gone), f"{gone} is left"
-    # A container that has a device of ours may still be restarted.
+    # A container that has such a device may still be restarted.
     assert node.links() == links
     restarted = await node.kubelet.restart_container(pod, "main")
     assert restarted.created is not None
     assert restarted.created.nodes[0].source == "/dev/fuse"
 
 
-async def installed_again_it_goes_on_where_it_was(node: Node) -> None:
+async def a_reinstalled_package_continues_where_it_was(node: Node) -> None:
     before = node.registrations(FUSE)
     await _apt("install", str(_deb(DEBS)), node=node)
     await node.until_registered_again(FUSE, before)
@@ -125,7 +125,7 @@ async def installed_again_it_goes_on_where_it_was(node: Node) -> None:
     assert set(node.kubelet.devices(SCREEN)) == {f"screen_vcs{node.console.number}"}
 
 
-async def purge_leaves_nothing_of_ours_and_everything_of_others(node: Node) -> None:
+async def purge_removes_all_own_files_and_no_others(node: Node) -> None:
     await _apt("purge", "genericdp", node=node)
     assert {path.name for path in node.kubelet.directory.glob("*.sock")} == {
         "kubelet.sock",
@@ -141,15 +141,15 @@ async def purge_leaves_nothing_of_ours_and_everything_of_others(node: Node) -> N
     assert await node.run("systemctl", "list-unit-files", "--no-legend", UNIT, status=1) == ""
 
 
-async def the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace(node: Node) -> None:
+async def the_rpm_works_keeps_edited_settings_and_leaves_nothing_behind(node: Node) -> None:
     (rpm,) = DEBS.glob("genericdp-*.noarch.rpm")
-    # What it requires is here, under the names of other packages.
+    # Its requirements are installed, under the names of Debian packages.
     await node.run("rpm", "--install", "--nodeps", str(rpm))
     node.write_rules("50-fuse.toml", FUSE_RULES)
     before = node.registrations(FUSE)
     await node.run("systemctl", "enable", "--quiet", "--now", UNIT)
     await node.until_registered_again(FUSE, before)
-    assert list(Path("/usr/share/genericdp").rglob("__pycache__")), "it is not compiled"
+    assert list(Path("/usr/share/genericdp").rglob("__pycache__")), "it was not compiled"
     with SETTINGS.open("a") as settings:
         settings.write(EDITED)
     before = node.registrations(FUSE)
@@ -157,15 +157,15 @@ async def the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace(node
     await node.until_registered_again(FUSE, before)
     assert SETTINGS.read_text().endswith(EDITED)
     await node.run("rpm", "--erase", "genericdp")
-    await node.until(lambda: node.kubelet.connections(FUSE) == 0)
+    await node.wait_until(lambda: node.kubelet.connections(FUSE) == 0)
     assert SETTINGS.with_name("genericdp.toml.rpmsave").read_text().endswith(EDITED)
-    # What an administrator wrote stays, as RPM does it; so do links and memory.
+    # Files that an administrator wrote stay, as usual with RPM; so do links and memory.
     kept = (str(SETTINGS.parent), str(LINKS), str(STATE))
     left = [line for line in await _left(node) if not line.startswith(kept)]
     assert left == [], f"left behind: {left}"
 
 
-async def from_the_sources_it_serves_too(node: Node) -> None:
+async def an_installation_from_the_sources_works(node: Node) -> None:
     node.write_rules("50-fuse.toml", FUSE_RULES)
     await node.until_offered(FUSE, 100)
     assert b"/opt/genericdp/bin/genericdp\0run\0" in Path(f"/proc/{await node.pid()}/cmdline").read_bytes()
@@ -174,19 +174,19 @@ async def from_the_sources_it_serves_too(node: Node) -> None:
 
 
 async def _left(node: Node) -> list[str]:
-    """All files that have our name and that nobody else wrote."""
+    """All files with genericdp's name, except those of package managers and of this test."""
     found = await node.run("find", "/", "-name", "*genericdp*", "-not", "-path", "/proc/*")
     return [line for line in found.splitlines() if not line.startswith(_RECORDS)]
 
 
 async def _kubelets(node: Node) -> list[str]:
-    """The kubelets that the unit comes before."""
+    """The kubelet units that the unit is ordered before."""
     before = await node.show("Before")
     return [name for name in before.split() if name.endswith(".service")]
 
 
 async def _apt(verb: str, package: str, *, node: Node) -> None:
-    # Downgrades are what goes back to the version under test.
+    # A downgrade returns to the version under test.
     await node.run("apt", verb, "--quiet", "--allow-downgrades", package)
 
 
@@ -195,18 +195,18 @@ def _deb(directory: Path) -> Path:
     return deb
 
 
-#: Before the machine is restarted, and after.
+#: Before the reboot, and after it.
 UPGRADE: tuple[Case, ...] = (
     an_upgrade_keeps_devices_edited_files_and_the_pods_that_run,
     the_machine_is_made_ready_for_a_reboot,
 )
 REBOOTED: tuple[Case, ...] = (after_a_reboot_it_runs_before_every_kubelet_and_knows_its_devices,)
-#: In this order; the service does not run between them.
+#: In this order; the service is not running between them.
 END: tuple[Case, ...] = (
     remove_takes_the_program_and_leaves_configuration_and_links,
-    installed_again_it_goes_on_where_it_was,
-    purge_leaves_nothing_of_ours_and_everything_of_others,
-    the_rpm_serves_too_keeps_edited_settings_and_goes_without_a_trace,
+    a_reinstalled_package_continues_where_it_was,
+    purge_removes_all_own_files_and_no_others,
+    the_rpm_works_keeps_edited_settings_and_leaves_nothing_behind,
 )
-#: After the steps of the install page for sources.
-SOURCES: tuple[Case, ...] = (from_the_sources_it_serves_too,)
+#: After the install page's steps for an installation from the sources.
+SOURCES: tuple[Case, ...] = (an_installation_from_the_sources_works,)

@@ -9,7 +9,7 @@ MORE = (
 BAD = '[[resource]]\nname = "more"\nmatch = { DEVNAME = 3 }\n'
 
 
-async def a_new_rule_file_applies_at_once_and_disturbs_nobody(node: Node) -> None:
+async def a_new_rule_file_applies_at_once_and_disturbs_no_other_resource(node: Node) -> None:
     before, pid = node.registrations(FUSE), await node.pid()
     pod = await node.admit(FUSE)
     node.write_rules("70-more.toml", MORE)
@@ -17,7 +17,7 @@ async def a_new_rule_file_applies_at_once_and_disturbs_nobody(node: Node) -> Non
     node.write_rules("70-more.toml", MORE.replace("= 2", "= 5"))
     await node.until_offered("genericdp.io/more", 5)
     (RULES_D / "70-more.toml").unlink()
-    await node.until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
+    await node.wait_until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
     assert (node.registrations(FUSE), await node.pid()) == (before, pid)
     assert node.kubelet.resource_health(pod, "main") == {
         FUSE: dict.fromkeys(node.kubelet.allocated(FUSE), "Healthy")
@@ -28,13 +28,13 @@ async def a_bad_rule_file_keeps_its_last_good_version_in_force(node: Node) -> No
     node.write_rules("70-more.toml", MORE)
     await node.until_offered("genericdp.io/more", 2)
     node.write_rules("70-more.toml", BAD)
-    await node.said(f"{RULES_D}/70-more.toml:3:")
+    await node.logged(f"{RULES_D}/70-more.toml:3:")
     assert node.kubelet.allocatable["genericdp.io/more"] == 2
     assert await node.show("ActiveState") == "active"
     assert (await node.show("StatusText")).endswith("; 1 problem in rule files")
     assert f"{RULES_D}/70-more.toml:3:" in await node.run("genericdp", "check", status=1)
     before = node.registrations(FUSE)
-    # It is bad when the service starts, too: then it is skipped, and the others are served.
+    # A service that starts with the bad file skips it and serves the others.
     await node.run("systemctl", "restart", UNIT)
     await node.until_registered_again(FUSE, before)
     node.write_rules("70-more.toml", MORE.replace("= 2", "= 3"))
@@ -47,14 +47,14 @@ async def a_rule_file_that_others_may_write_is_refused(node: Node) -> None:
     draft.write_text(MORE.replace("more", "refused"))
     draft.chmod(0o666)
     draft.rename(RULES_D / "70-refused.toml")
-    assert "chmod go-w" in await node.said("70-refused.toml")
+    assert "chmod go-w" in await node.logged("70-refused.toml")
     assert "genericdp.io/refused" not in node.kubelet.capacity
 
 
 async def systemctl_reload_reads_the_rules_and_keeps_process_and_streams(node: Node) -> None:
     pid, before = await node.pid(), node.registrations(SCREEN)
     await node.run("systemctl", "reload", UNIT)
-    await node.said("rules are read again")
+    await node.logged("rules are read again")
     assert (await node.show("ActiveState"), await node.pid()) == ("active", pid)
     assert (node.kubelet.connections(SCREEN), node.registrations(SCREEN)) == (1, before)
 
@@ -69,13 +69,13 @@ async def a_vendors_rule_file_is_replaced_and_masked_by_name(node: Node) -> None
         await node.until_offered("genericdp.io/more", 4)
         (RULES_D / "10-vendor.toml").unlink()
         (RULES_D / "10-vendor.toml").symlink_to("/dev/null")
-        await node.until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
+        await node.wait_until(lambda: node.kubelet.connections("genericdp.io/more") == 0)
     finally:
         await node.run("rm", vendor)
 
 
 CASES: tuple[Case, ...] = (
-    a_new_rule_file_applies_at_once_and_disturbs_nobody,
+    a_new_rule_file_applies_at_once_and_disturbs_no_other_resource,
     a_bad_rule_file_keeps_its_last_good_version_in_force,
     a_rule_file_that_others_may_write_is_refused,
     systemctl_reload_reads_the_rules_and_keeps_process_and_streams,

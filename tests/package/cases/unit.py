@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.package.case import Case
 from tests.package.node import DROP_INS, FUSE, UNIT, Node
 
-#: As systemd-analyze security counts; the fewer, the less a broken daemon could do.
+#: The highest exposure that `systemd-analyze security` may report.
 MOST_EXPOSED = 1.2
 MOST_EXPOSED_WITH_A_DROP_IN = 1.6
 
@@ -18,16 +18,16 @@ async def the_service_is_enabled_and_nothing_failed_at_boot(node: Node) -> None:
     assert (await node.run("systemctl", "is-system-running")).strip() == "running"
 
 
-async def systemd_finds_no_fault_with_the_unit_and_its_manual_page(node: Node) -> None:
+async def systemd_finds_no_mistake_in_the_unit_and_its_manual_page(node: Node) -> None:
     assert await node.run("systemd-analyze", "verify", "--man=yes", UNIT) == ""
 
 
-async def the_exposure_is_what_is_promised(node: Node) -> None:
+async def the_exposure_is_as_low_as_promised(node: Node) -> None:
     exposure = await _exposure(node)
     assert exposure <= MOST_EXPOSED, f"systemd-analyze security says {exposure}"
 
 
-async def with_each_drop_in_it_serves_and_the_exposure_is_what_is_promised(node: Node) -> None:
+async def with_each_drop_in_it_works_with_no_more_exposure_than_promised(node: Node) -> None:
     drop_ins = sorted(SHIPPED_DROP_INS.glob("*.conf"))
     assert [path.name for path in drop_ins] == ["metrics.conf", "usb-reset.conf"]
     for drop_in in drop_ins:
@@ -46,7 +46,7 @@ async def the_daemon_has_no_capability_and_cannot_get_one(node: Node) -> None:
     assert "NoNewPrivs:\t1\n" in status
 
 
-async def it_is_compiled_so_that_a_start_compiles_nothing(node: Node) -> None:
+async def it_is_installed_compiled_so_that_a_start_compiles_nothing(node: Node) -> None:
     compiled = set(Path("/usr/share/genericdp/genericdp").rglob("*.pyc"))
     sources = set(Path("/usr/share/genericdp/genericdp").rglob("*.py"))
     assert len(compiled) == len(sources) > 50, f"{len(compiled)} of {len(sources)} files are compiled"
@@ -69,10 +69,10 @@ async def _exposure(node: Node) -> float:
 
 CASES: tuple[Case, ...] = (
     the_service_is_enabled_and_nothing_failed_at_boot,
-    systemd_finds_no_fault_with_the_unit_and_its_manual_page,
-    the_exposure_is_what_is_promised,
-    with_each_drop_in_it_serves_and_the_exposure_is_what_is_promised,
+    systemd_finds_no_mistake_in_the_unit_and_its_manual_page,
+    the_exposure_is_as_low_as_promised,
+    with_each_drop_in_it_works_with_no_more_exposure_than_promised,
     the_daemon_has_no_capability_and_cannot_get_one,
-    it_is_compiled_so_that_a_start_compiles_nothing,
+    it_is_installed_compiled_so_that_a_start_compiles_nothing,
     the_tests_that_debian_would_run_pass,
 )

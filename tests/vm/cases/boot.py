@@ -1,4 +1,4 @@
-"""The machine starts with everything plugged in, and the kernel finds it in another order."""
+"""Boots with all devices plugged in, which the kernel finds in another order."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) ->
         node.reboot()
         node.wait_for_devices(SERIAL, {**devices, "serial_GONE": "Unhealthy"})
         after = node.links()
-        # The kernel goes by the ports now, so names have changed; who is who has not.
+        # The kernel now assigns names in the order of ports, so names have changed but ids have not.
         expect((before[A], after[A]), ("/dev/ttyUSB1", "/dev/ttyUSB0"))
         _expect_every_link_to_lead_to_its_unit(node, second)
         ready = node.sh("systemctl show --value -p ActiveEnterTimestampMonotonic genericdp")
@@ -30,7 +30,7 @@ def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) ->
 
 
 @case
-def after_a_power_cut_twins_are_who_they_were(node: Node) -> None:
+def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
     with _kubelet_at_boot(node):
         second = _plug(node)
         node.sh("until grep -q TWIN /var/lib/genericdp/memory.json; do sleep 0.2; done")
@@ -41,7 +41,7 @@ def after_a_power_cut_twins_are_who_they_were(node: Node) -> None:
 
 
 def _plug(node: Node) -> str:
-    """Five adapters, in the order in which the kernel will not find them; the id of the second twin."""
+    """Plug five adapters in another order than the kernel will find them in; the second twin's id."""
     node.begin(RULES)
     node.usb.serial("2", "UNIT-B")
     node.wait_for_node("/dev/ttyUSB0")

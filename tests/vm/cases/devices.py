@@ -1,4 +1,4 @@
-"""Other things than serial adapters: input devices, disks, hubs with what is behind them."""
+"""Devices other than serial adapters: input devices, disks, hubs."""
 
 from tests.vm.case import case
 from tests.vm.cases.plugging import RULES as SERIAL_RULES
@@ -43,17 +43,17 @@ def keyboard_and_tablet_are_devices_of_two_nodes_each(node: Node) -> None:
     node.wait_for_devices(PANEL, {"panel_KEYS": "Healthy", "panel_PEN": "Healthy"})
     pod = node.admit("pod", {PANEL: 1})
     expect(sorted(pod.nodes), ["/dev/hidraw0", "/dev/input/event0"])
-    # First come, first served: both nodes are the keyboard's.
+    # The first pod gets the keyboard, with both of its nodes.
     expect({node.unit_of(pod, path) for path in pod.nodes}, {"KEYS"})
 
 
 @case
-def a_disk_is_refused_unless_the_rule_says_that_it_is_dangerous(node: Node) -> None:
+def a_disk_is_refused_unless_the_rule_allows_dangerous_devices(node: Node) -> None:
     node.begin({"30-disk.toml": DISK_RULE})
     node.usb.storage("1")
     node.wait_for_node("/dev/sda")
-    said = node.sh("genericdp list")
-    expect("/dev/sda" in said and "allow_dangerous" in said, True)
+    listing = node.sh("genericdp list")
+    expect("/dev/sda" in listing and "allow_dangerous" in listing, True)
     expect(node.view.of(DISK), {})
     node.write_rules({"30-disk.toml": DISK_RULE + "allow_dangerous = true\n"})
     view = node.wait_until("the disk", lambda view: len(view.of(DISK)) == 1)
@@ -61,7 +61,7 @@ def a_disk_is_refused_unless_the_rule_says_that_it_is_dangerous(node: Node) -> N
 
 
 @case
-def a_hub_that_is_pulled_out_takes_all_that_is_behind_it(node: Node) -> None:
+def a_hub_that_is_unplugged_takes_everything_behind_it_along(node: Node) -> None:
     node.begin(SERIAL_RULES | PANEL_RULES)
     devices = {f"serial_UNIT-{number}": "Healthy" for number in (1, 2, 3)}
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Composite devices: one unit with several interfaces, and what they say about themselves."""
+"""Composite devices: one unit with several interfaces, and their descriptors."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def a_modem_is_one_device_of_its_at_port_and_its_qmi_port(node: Node) -> None:
     node.wait_for_node("/dev/cdc-wdm0")
     pod = node.admit("pod", {MODEM: 1})
     expect(pod.nodes, {"/dev/modem-at": "/dev/ttyUSB1", "/dev/modem-qmi": "/dev/cdc-wdm0"})
-    # It starts anew with another one there, as after an update of its firmware: other kernel names.
+    # It restarts while another one is plugged, as after a firmware update: its kernel names change.
     node.gadgets.unplug(0)
     node.wait_for_devices(MODEM, {"lte-modem_MODEM-1": "Unhealthy"})
     node.gadgets.plug(1, modem("MODEM-2"))
@@ -86,5 +86,5 @@ def what_a_device_says_about_itself_reaches_neither_paths_nor_lines(node: Node) 
     journal = node.journal()
     expect([line for line in journal if "oops" in line and cleaned not in line], [])
     expect([line for line in journal if not line.isprintable() or "reboot)" in line], [])
-    # journald would take <3> at the beginning of a line for a priority.
+    # journald takes <3> at the beginning of a line as a priority.
     expect(node.journal("--priority=err"), [])

@@ -1,4 +1,4 @@
-"""Plugged, pulled out, plugged again, as it happens on a desk with serial adapters."""
+"""Serial adapters that are plugged, unplugged and plugged again."""
 
 from shlex import quote
 
@@ -13,7 +13,7 @@ name = "serial"
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
 """
 }
-#: Without O_NOCTTY the port would be its terminal, and pulling it out would end it.
+#: Without O_NOCTTY the port would become its terminal, and unplugging it would end the process.
 _HOLD = """
 import os, signal
 os.open("/dev/ttyUSB0", os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
@@ -38,7 +38,7 @@ def a_plugged_adapter_reaches_a_container(node: Node) -> None:
 
 
 @case
-def an_adapter_that_is_pulled_out_stays_listed_until_it_is_back(node: Node) -> None:
+def an_adapter_that_is_unplugged_stays_listed_until_it_returns(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
@@ -46,7 +46,7 @@ def an_adapter_that_is_pulled_out_stays_listed_until_it_is_back(node: Node) -> N
 
     node.usb.unplug("1")
     view = node.wait_for_devices(SERIAL, {A: "Unhealthy"})
-    view = node.wait_until("the node's status says it", lambda view: view.allocatable[SERIAL] == 0)
+    view = node.wait_until("the node status shows it", lambda view: view.allocatable[SERIAL] == 0)
     expect(view.capacity[SERIAL], 1)
     expect(node.links(), {A: A})
     restarted = node.restart_container("pod")
@@ -56,7 +56,7 @@ def an_adapter_that_is_pulled_out_stays_listed_until_it_is_back(node: Node) -> N
 
     node.usb.serial("4", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
-    # The kubelet tries again by itself.
+    # The kubelet retries by itself.
     restarted = node.wait_until(
         "the container runs again", lambda view: view.pods["pod"].state == "running"
     ).pods["pod"]
@@ -65,7 +65,7 @@ def an_adapter_that_is_pulled_out_stays_listed_until_it_is_back(node: Node) -> N
 
 
 @case
-def each_container_keeps_its_own_when_kernel_names_are_swapped(node: Node) -> None:
+def each_container_keeps_its_own_adapter_when_kernel_names_swap(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
@@ -83,7 +83,7 @@ def each_container_keeps_its_own_when_kernel_names_are_swapped(node: Node) -> No
     node.usb.serial("4", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy", B: "Healthy"})
     expect(node.links(), {A: "/dev/ttyUSB1", B: "/dev/ttyUSB0"})
-    # Under the name that the container has always known, its own adapter.
+    # The container still has its own adapter under the same path.
     of_a, of_b = node.restart_container("of-a"), node.restart_container("of-b")
     expect((of_a.nodes, of_b.nodes), ({"/dev/ttyUSB0": "/dev/ttyUSB1"}, {"/dev/ttyUSB1": "/dev/ttyUSB0"}))
     node.write_to(of_a, "/dev/ttyUSB0", "to A")
@@ -92,12 +92,12 @@ def each_container_keeps_its_own_when_kernel_names_are_swapped(node: Node) -> No
 
 
 @case
-def an_adapter_that_a_program_holds_open_comes_back_elsewhere(node: Node) -> None:
+def an_adapter_that_a_program_holds_open_returns_under_another_name(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
     node.admit("pod", {SERIAL: 1})
-    # The kernel does not give the name away again as long as somebody has it open.
+    # The kernel does not reuse the name while it is open.
     node.sh(f"systemd-run --quiet --unit=holder python3 -c {quote(_HOLD)}")
     try:
         holder = "/proc/$(systemctl show --value -p MainPID holder)/fd"
@@ -115,7 +115,7 @@ def an_adapter_that_a_program_holds_open_comes_back_elsewhere(node: Node) -> Non
 
 
 @case
-def an_adapter_that_moves_to_another_port_is_the_same(node: Node) -> None:
+def an_adapter_that_moves_to_another_port_keeps_its_id(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
@@ -139,7 +139,7 @@ def twins_are_told_apart_by_their_ports_and_never_swapped(node: Node) -> None:
     (second,) = view.of(SERIAL).keys() - {"serial_TWIN"}
     expect(node.links(), {"serial_TWIN": "/dev/ttyUSB0", second: "/dev/ttyUSB1"})
 
-    # The kernel's names swap, and genericdp does not run meanwhile.
+    # The kernel's names swap while genericdp is stopped.
     node.sh("systemctl stop genericdp")
     node.usb.unplug_all()
     node.sh("udevadm settle")
@@ -156,7 +156,7 @@ def twins_are_told_apart_by_their_ports_and_never_swapped(node: Node) -> None:
     )
     expect(node.links(), {"serial_TWIN": "/dev/ttyUSB1", second: "/dev/ttyUSB0"})
 
-    # Alone, the second one is still the second one.
+    # Alone, the second twin still has its own id.
     node.usb.unplug("1")
     node.wait_for_devices(SERIAL, {"serial_TWIN": "Unhealthy", second: "Healthy"})
 

@@ -1,4 +1,4 @@
-"""The service as systemd runs it: what it may do, and what the drop-ins allow it."""
+"""The service under systemd: its privileges, with and without the drop-ins."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from tests.vm.cases.plugging import RULES, SERIAL, A
 from tests.vm.node import Node, expect, expect_at_most
 from tests.vm.seed import HOME
 
-#: What `systemd-analyze security` may say at most.
+#: The highest exposure that `systemd-analyze security` may report.
 EXPOSURE = 1.2
 EXPOSURE_WITH_A_DROPIN = 1.6
 
@@ -36,14 +36,14 @@ def the_service_has_no_capability_and_writes_nowhere_else(node: Node) -> None:
     capabilities = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
     expect({name: int(values[name], 16) for name in capabilities}, dict.fromkeys(capabilities, 0))
     expect((values["NoNewPrivs"].strip(), values["Seccomp"].strip()), ("1", "2"))
-    # proc_pid_mountinfo(5): the fifth field is the place, the sixth the options.
+    # proc_pid_mountinfo(5): the fifth field is the mount point, the sixth its options.
     mounts = [line.split() for line in node.sh(f"cat {process}/mountinfo").splitlines()]
     read_only = {place for _, _, _, _, place, options, *_ in mounts if "ro" in options.split(",")}
     expect({"/", "/sys", "/sys/fs/cgroup"} - read_only, set())
 
 
 @case
-def a_usb_device_is_reset_where_the_drop_in_allows_it_and_only_there(node: Node) -> None:
+def a_usb_device_is_reset_only_where_the_drop_in_allows_it(node: Node) -> None:
     node.begin(
         {"50-serial.toml": RULES["50-serial.toml"] + "prestart = { wait = '25s', usb_reset = true }\n"}
     )
@@ -79,13 +79,13 @@ def metrics_are_served_on_a_socket_and_with_the_drop_in_on_a_port(node: Node) ->
             "genericdp_udev_up 1",
         ]
         expect([line for line in wanted if line not in metrics], [])
-        # /proc is not all there for the service.
+        # The service does not see all of /proc.
         (started,) = (line.split()[1] for line in metrics if line.startswith("process_start_time_seconds "))
         expect_at_most("seconds since the start", float(node.sh("date +%s")) - float(started), 120.0)
     with _settings(node, 'metrics = "127.0.0.1:9101"'):
-        said = [line for line in node.journal("--priority=warning") if "9101" in line]
+        lines = [line for line in node.journal("--priority=warning") if "9101" in line]
         refused = "cannot listen on '127.0.0.1:9101': Address family not supported by protocol"
-        expect([line.partition("  ")[0] for line in said], [refused])
+        expect([line.partition("  ")[0] for line in lines], [refused])
         with _drop_in(node, "metrics.conf"):
             expect("genericdp_udev_up 1" in node.python(_ASK_PORT).splitlines(), True)
 
@@ -105,14 +105,14 @@ print(connection.getresponse().read().decode())
 
 
 def _exposure(node: Node) -> float:
-    """What `systemd-analyze security` says of the loaded unit, from 0 (safe) to 10."""
+    """The exposure of the loaded unit, from 0 (safe) to 10 (`systemd-analyze security`)."""
     text = node.sh("systemd-analyze security --no-pager genericdp.service")
     return float(text.splitlines()[-1].rpartition(": ")[2].split()[0])
 
 
 @contextmanager
 def _settings(node: Node, text: str) -> Iterator[None]:
-    """The service restarted with these lines in its settings."""
+    """Run the block with these lines in the service's settings."""
     there, kept = "/etc/genericdp/genericdp.toml", f"{HOME}/genericdp.toml"
     node.sh(f"cp {there} {kept}; echo '{text}' >>{there}; systemctl restart genericdp")
     try:
@@ -123,7 +123,7 @@ def _settings(node: Node, text: str) -> Iterator[None]:
 
 @contextmanager
 def _drop_in(node: Node, name: str) -> Iterator[None]:
-    """The service restarted with one of the drop-ins that the package shows, as its first lines say."""
+    """Run the block with one of the package's example drop-ins, installed as its first lines say."""
     apply = "systemctl daemon-reload && systemctl restart genericdp"
     node.sh(f"mkdir -p {_DROPINS}; cp {_EXAMPLES}/{name} {_DROPINS}/; {apply}")
     try:

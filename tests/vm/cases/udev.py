@@ -1,11 +1,11 @@
-"""What may happen between the kernel, udevd and us."""
+"""Failures between the kernel, udevd and genericdp."""
 
 from tests.vm.case import case
 from tests.vm.cases.plugging import RULES, SERIAL, A, B
 from tests.vm.node import Node, expect
 
-#: Each is one message of the kernel and one of udevd. The service has no right to more than rmem_max
-#: (socket(7)), which is room for about 500 messages.
+#: Each write causes one message of the kernel and one of udevd. The service's socket is limited to
+#: rmem_max (socket(7)), which is room for about 500 messages.
 _STORM = """
 import os
 files = [os.open(f"/sys/class/mem/{name}/uevent", os.O_WRONLY) for name in os.listdir("/sys/class/mem")]
@@ -31,7 +31,7 @@ def a_port_suspended_by_authorized_makes_its_device_unhealthy(node: Node) -> Non
 
 
 @case
-def udevd_that_restarts_costs_no_device_and_no_event(node: Node) -> None:
+def a_restart_of_udevd_loses_no_device_and_no_event(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
@@ -44,7 +44,7 @@ def udevd_that_restarts_costs_no_device_and_no_event(node: Node) -> None:
 
 
 @case
-def while_udevd_is_away_the_kernel_is_heard(node: Node) -> None:
+def while_udevd_is_stopped_the_kernels_events_are_used(node: Node) -> None:
     udevd = "systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd.service"
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
@@ -62,12 +62,12 @@ def while_udevd_is_away_the_kernel_is_heard(node: Node) -> None:
 
 
 @case
-def a_storm_that_overflows_the_socket_hides_nothing(node: Node) -> None:
+def a_storm_that_overflows_the_socket_loses_no_device(node: Node) -> None:
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
     before = node.view.messages[SERIAL]
-    # It is stopped meanwhile, as on a machine that has better things to do, so that it cannot keep up.
+    # The service is stopped, so that it cannot keep up, as on an overloaded machine.
     node.sh("systemctl kill --signal=STOP genericdp")
     node.python(_STORM)
     node.sh("udevadm settle")
@@ -79,8 +79,8 @@ def a_storm_that_overflows_the_socket_hides_nothing(node: Node) -> None:
     node.wait_for_devices(SERIAL, {A: "Unhealthy", B: "Healthy"})
     expect([lost > 0 for lost in drops], [True, True])
     expect(node.view.messages[SERIAL] - before <= 3, True)
-    # And it hears afterwards.
+    # Later events arrive again.
     node.usb.unplug("2")
     node.wait_for_devices(SERIAL, {A: "Unhealthy", B: "Unhealthy"})
-    # A socket whose error nobody takes out would keep it busy for ever.
+    # A socket error that is never read would keep it busy forever.
     expect(node.cpu_s(3) < 0.3, True)

@@ -1,10 +1,10 @@
-"""Runs in the guest as root: does what a test says. One JSON document a line, over a virtio port.
+"""Runs in the guest as root and carries out a test's requests: JSON lines over a virtio port.
 
     {"run": [word, …], "input": text, "timeout": seconds}   -> {"status": 0, "out": text, "err": text}
     {"write": path, "text": text}                           -> {}
     {"links": directory}                                    -> {"links": {name: target}}
 
-It says {"boot": id} when it starts, so a reboot can be waited for.
+When it starts it sends {"boot": id}, so that a test can wait for a reboot.
 """
 
 import json
@@ -17,18 +17,18 @@ PORT = "/dev/virtio-ports/vm.agent"
 
 
 def main() -> None:
-    """Serve until the end of the machine."""
+    """Serve until the machine ends."""
     with open(PORT, "r+b", buffering=0) as port:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         # The machine may have been reset in the middle of a line.
         port.write(b"\n")
-        _say(port, {"boot": boot})
+        _send(port, {"boot": boot})
         with open(port.fileno(), "rb", closefd=False) as lines:
             for line in lines:
-                _say(port, _answer(json.loads(line)))
+                _send(port, _answer(json.loads(line)))
 
 
-def _say(port: Any, document: dict[str, Any]) -> None:
+def _send(port: Any, document: dict[str, Any]) -> None:
     data = json.dumps(document).encode() + b"\n"
     while data:
         data = data[port.write(data) :]
@@ -50,7 +50,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
                     }
     except OSError as error:
         return {"error": str(error)}
-    return {"error": f"what is {request}?"}
+    return {"error": f"unknown request {request}"}
 
 
 def _run(command: list[str], text: str, timeout: float) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _run(command: list[str], text: str, timeout: float) -> dict[str, Any]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        return {"error": f"no end after {timeout} s: {error.stdout!r} {error.stderr!r}"}
+        return {"error": f"still running after {timeout} s: {error.stdout!r} {error.stderr!r}"}
     return {"status": result.returncode, "out": result.stdout, "err": result.stderr}
 
 

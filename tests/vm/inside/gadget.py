@@ -1,18 +1,18 @@
-"""Runs in the guest as root: is a USB device with any descriptors, until SIGTERM pulls it out.
+"""Runs in the guest as root and acts as a USB device with any descriptors, until SIGTERM unplugs it.
 
-The kernel's dummy_hcd has both ends of a cable; what is at the far end is written down in configfs
-(Documentation/usb/gadget_configfs.rst). One argument, JSON:
+The kernel's dummy_hcd is both ends of a cable; configfs describes the device at the far end
+(Documentation/usb/gadget_configfs.rst). The one argument is JSON:
 
     {"name": text, "controller": "dummy_udc.0", "vendor": "2c7c", "product": "0125",
      "strings": {"serialnumber": text, "manufacturer": text, "product": text},
      "functions": ["gser.0", "acm.1", "qmi", …]}
 
-Functions are the kernel's own, or those of OWN_FUNCTIONS, which no kernel function has: an interface of
-class, subclass and protocol ff with endpoints of our choice, by functionfs
+Functions are the kernel's own or those of OWN_FUNCTIONS: an interface of class, subclass and protocol
+ff with any endpoints, which no kernel function offers, by functionfs
 (Documentation/usb/functionfs.rst). They are in the order of their interface numbers.
 
-dummy_hcd has endpoints for three pairs of bulk and for three interrupts; a fourth gets an address that is
-another's.
+dummy_hcd has three pairs of bulk endpoints and three interrupt endpoints; a fourth one gets an address
+that is already in use.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ _EVENT = struct.Struct("<BBHHHB3x")
 _SETUP = 4
 _TO_THE_HOST = 0x80
 
-#: Name -> its endpoints: address (as the driver that we are numbers them) and kind.
+#: Name -> its endpoints: address (in this driver's numbering) and kind.
 OWN_FUNCTIONS = {
     "nothing": (),
     "qmi": ((0x81, _INTERRUPT), (0x82, _BULK), (0x03, _BULK)),
@@ -49,7 +49,7 @@ OWN_FUNCTIONS = {
 
 
 class Gadget:
-    """One device: make, serve, remove."""
+    """One device. Call `make`, `serve_until`, `remove`."""
 
     def __init__(self, wanted: dict[str, Any]) -> None:
         self._wanted = wanted
@@ -58,7 +58,7 @@ class Gadget:
         self._files: list[int] = []
 
     def make(self) -> None:
-        """Write it down, and plug it in."""
+        """Describe the device in configfs and plug it in."""
         place, wanted = self._place, self._wanted
         place.mkdir()
         (place / "idVendor").write_text(f"0x{wanted['vendor']}")
@@ -79,17 +79,17 @@ class Gadget:
             (configuration / name).symlink_to(place / "functions" / name)
         (place / "UDC").write_text(wanted["controller"])
 
-    def serve_until(self, told: int) -> None:
-        """Answer what the host's drivers ask for, until there is something to read from `told`."""
+    def serve_until(self, stop: int) -> None:
+        """Answer the host's drivers until `stop` becomes readable."""
         while True:
-            ready, _, _ = select.select([told, *self._files], [], [])
-            if told in ready:
+            ready, _, _ = select.select([stop, *self._files], [], [])
+            if stop in ready:
                 return
             for control in ready:
                 _answer(control)
 
     def remove(self) -> None:
-        """Pull it out, and leave nothing in configfs."""
+        """Unplug the device and remove it from configfs."""
         with contextlib.suppress(OSError):
             (self._place / "UDC").write_text("\n")
         for file in self._files:
@@ -132,9 +132,9 @@ def _descriptors(endpoints: Sequence[tuple[int, int]]) -> bytes:
 
 
 def _answer(control: int) -> None:
-    """Say yes to whatever a driver of the host wants to set up."""
+    """Accept every control request of a driver."""
     for kind, _, _, _, length, event in _EVENT.iter_unpack(os.read(control, _EVENT.size * 4)):
-        # Who was asked may have been pulled out meanwhile.
+        # The device may have been unplugged in the meantime.
         with contextlib.suppress(OSError):
             if event == _SETUP and kind & _TO_THE_HOST:
                 os.write(control, bytes(length))
@@ -143,17 +143,17 @@ def _answer(control: int) -> None:
 
 
 def main() -> None:
-    """Be plugged in until SIGTERM."""
-    told, telling = os.pipe()
-    os.set_blocking(telling, False)
-    signal.set_wakeup_fd(telling)
+    """Stay plugged in until SIGTERM."""
+    stop, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(wakeup)
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     gadget = Gadget(json.loads(sys.argv[1]))
     try:
         gadget.make()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
-        gadget.serve_until(told)
+        gadget.serve_until(stop)
     finally:
         gadget.remove()
 

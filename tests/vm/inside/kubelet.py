@@ -1,8 +1,8 @@
 """Runs in the guest: the kubelet simulator of the installed package, driven over a virtio port.
 
-One JSON document a line, each with {"run": id}, so that what an earlier kubelet said is known as such.
-Whatever changes is said at once, unasked: {"state": …}, see `View` in tests/vm/node.py. Asked is for
-pods, and each answer comes after the state that it led to:
+It sends JSON lines, each with {"run": id}, so that messages of an earlier kubelet can be recognized.
+After every change it sends {"state": …}, see `View` in tests/vm/node.py. Requests concern pods, and
+each answer follows the state that it led to:
 
     {"admit": name, "limits": {resource: count}}   -> {"answer": {}}
     {"restart_container": name}                    -> {"answer": {}}
@@ -20,48 +20,48 @@ from genericdp.simulator import Container, Kubelet, KubeletPanicError, Pod, PodS
 PORT = "/dev/virtio-ports/vm.kubelet"
 ROOT = "/var/lib/kubelet"
 
-#: Which of the kubelets since the boot this is, as systemd counts them.
+#: systemd's id of this start of the unit.
 RUN = os.environ["INVOCATION_ID"]
 
-#: The node status loop. A real kubelet's has 10 s.
+#: The period of the node status loop; 10 s in a real kubelet.
 PERIOD_S = 1.0
 
 
 class Driven:
-    """A kubelet and the line to the test."""
+    """A kubelet and the channel to the test."""
 
     def __init__(self, kubelet: Kubelet, port: int) -> None:
         self._kubelet = kubelet
         self._port = port
-        self._said: dict[str, Any] = {}
+        self._sent: dict[str, Any] = {}
         self._pods: dict[str, PodStatus] = {}
 
-    async def say_changes(self) -> None:
-        """Say the state whenever it has changed."""
+    async def send_changes(self) -> None:
+        """Send the state after every change."""
         while True:
-            self.say_state()
-            await self._kubelet.wait_until(lambda: self._state() != self._said, timeout_s=86400.0)
+            self.send_state()
+            await self._kubelet.wait_until(lambda: self._state() != self._sent, timeout_s=86400.0)
 
-    def say_state(self) -> None:
-        """Say the state."""
-        self._said = self._state()
-        self.say({"state": self._said})
+    def send_state(self) -> None:
+        """Send the state."""
+        self._sent = self._state()
+        self.send({"state": self._sent})
 
-    def say(self, document: dict[str, Any]) -> None:
-        """Write a line."""
+    def send(self, document: dict[str, Any]) -> None:
+        """Send one line."""
         data = json.dumps({"run": RUN, **document}).encode() + b"\n"
         while data:
             data = data[os.write(self._port, data) :]
 
     async def answer(self, request: dict[str, Any]) -> None:
-        """Do what was asked for."""
+        """Carry out a request and send the answer."""
         error = ""
         try:
             await self._do(request)
         except (KubeletPanicError, KeyError, TimeoutError) as failure:
             error = f"{type(failure).__name__}: {failure}"
-        self.say_state()
-        self.say({"answer": {"error": error} if error else {}})
+        self.send_state()
+        self.send({"answer": {"error": error} if error else {}})
 
     async def _do(self, request: dict[str, Any]) -> None:
         kubelet = self._kubelet
@@ -111,10 +111,10 @@ def _pod(pod: PodStatus) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Be a kubelet until SIGTERM."""
+    """Run the kubelet until SIGTERM."""
     loop = asyncio.get_running_loop()
     port = os.open(PORT, os.O_RDWR)
-    # The one before may have been killed in the middle of a line.
+    # The previous one may have been killed in the middle of a line.
     os.write(port, b"\n")
     requests: asyncio.Queue[bytes] = asyncio.Queue()
 
@@ -127,7 +127,7 @@ async def main() -> None:
         driven = Driven(kubelet, port)
         loop.run_in_executor(None, read_lines)
         async with asyncio.TaskGroup() as group:
-            group.create_task(driven.say_changes())
+            group.create_task(driven.send_changes())
             while True:
                 await driven.answer(json.loads(await requests.get()))
 

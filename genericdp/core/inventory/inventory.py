@@ -1,0 +1,76 @@
+"""The inventory: every resource with its devices now, and why the rest is not offered.
+
+The rules of this file:
+
+* An inventory is a value. It is built whole, every time; two of them are compared (`changes`), never patched.
+* Whatever is not offered is in it with its reason, so that `list`, `explain` and the log can tell.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from genericdp.core.inventory.identity import Ties
+from genericdp.core.inventory.offer import Device, Health, Offer
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Refusal:
+    """A device node that a rule takes but that is not offered, and why."""
+
+    resource: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Overlap:
+    """A device node that several resources take: it goes to the first in file order."""
+
+    node: str
+    winner: str
+    losers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All resources in file order with their devices, and what is worth saying about the rest.
+
+    ties            which of several twins has the plain ids, see `identity`
+    unsure          ids of devices that only their order tells apart
+    orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
+    """
+
+    offers: Mapping[str, Offer] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
+    overlaps: tuple[Overlap, ...] = ()
+    ties: Ties = field(default_factory=dict)
+    unsure: tuple[str, ...] = ()
+    orphaned_links: tuple[str, ...] = ()
+
+    def links(self) -> dict[str, str | None]:
+        """Link name -> the device node it must point at, None while its device is absent."""
+        wanted: dict[str, str | None] = dict.fromkeys(self.orphaned_links)
+        for offer in self.offers.values():
+            for device in offer.devices:
+                wanted.update(dict.fromkeys(device.links))
+                if device.healthy:
+                    wanted.update({node.link: node.path for node in device.nodes})
+        return wanted
+
+
+def without_links(inventory: Inventory, failed: Mapping[str, str]) -> Inventory:
+    """The inventory in which devices whose links could not be made (link -> why) are Unhealthy."""
+    if not failed:
+        return inventory
+
+    def judged(device: Device) -> Device:
+        reason = next((failed[link] for link in device.links if link in failed), "")
+        if not reason or not device.healthy:
+            return device
+        return replace(device, health=Health.UNHEALTHY, reason=reason)
+
+    offers = {
+        name: replace(offer, devices=tuple(judged(device) for device in offer.devices))
+        for name, offer in inventory.offers.items()
+    }
+    return replace(inventory, offers=offers)

@@ -1,0 +1,95 @@
+"""Reading the settings of `genericdp.toml`. Every key is declared here."""
+
+import re
+
+from genericdp.core.limits import SOCKET_PATH_LIMIT
+from genericdp.core.reading.kind import Kind
+from genericdp.core.reading.name import DOMAIN
+from genericdp.core.reading.scalars import ABSOLUTE_PATH, absolute_path, duration, member_of, one_of, text
+from genericdp.core.reading.source import At, Mistake
+from genericdp.core.reading.table import Key, keys_of, read_table
+from genericdp.core.rules.settings import LogFormat, Settings
+
+_LISTENING_ADDRESS = re.compile(
+    r"(unix:/[!-~]+|[0-9]{1,3}(\.[0-9]{1,3}){3}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5})?"
+)
+
+
+def _listening_address(at: At) -> str:
+    """An address to listen on: "unix:/path", "127.0.0.1:9101", "[::1]:9101"; "" for none."""
+    if not isinstance(at.value, str):
+        return text(at)  # raises the mistake
+    address = at.value
+    if _LISTENING_ADDRESS.fullmatch(address) is None or not (
+        not address or address.startswith("unix:") or _is_ip_address(address)
+    ):
+        raise Mistake(
+            at,
+            f"'{address}' is not an address to listen on",
+            "write unix:/run/genericdp/metrics.sock, 127.0.0.1:9101 or [::1]:9101; names are not looked up",
+        )
+    if len(address) > len("unix:") + SOCKET_PATH_LIMIT:
+        raise Mistake(at, f"the path of a unix socket has at most {SOCKET_PATH_LIMIT} characters")
+    return address
+
+
+def _is_ip_address(address: str) -> bool:
+    from ipaddress import ip_address  # noqa: PLC0415  (few nodes serve metrics, and the daemon stays small)
+
+    host, _, port = address.rpartition(":")
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return 0 < int(port) < 65536
+
+
+def _own_directory(at: At) -> str:
+    """An absolute path below a top-level directory: in /dev itself, the daemon would change links of udev."""
+    path = absolute_path(at)
+    if path.count("/") == 1:
+        hint = "a directory below it, for example '/dev/genericdp'"
+        raise Mistake(at, f"'{at.key}' must be a directory of its own, not '{path}'", hint)
+    return path
+
+
+_ADDRESS = Kind(_listening_address, {"type": "string", "pattern": f"^{_LISTENING_ADDRESS.pattern}$"})
+_DIRECTORY = Kind(_own_directory, ABSOLUTE_PATH.schema)
+
+SETTINGS_KEYS = keys_of(
+    Settings,
+    Key("domain", DOMAIN, "the domain of resource names without a domain"),
+    Key("kubelet_dir", ABSOLUTE_PATH, "the kubelet's device plugin directory"),
+    Key("pod_resources_socket", ABSOLUTE_PATH, "the kubelet's PodResources socket"),
+    Key("link_dir", _DIRECTORY, "where the stable links are"),
+    Key("state_dir", ABSOLUTE_PATH, "what survives a reboot"),
+    Key("run_dir", ABSOLUTE_PATH, "where `genericdp status` and `genericdp monitor` find the daemon"),
+    Key(
+        "metrics",
+        _ADDRESS,
+        'where to serve metrics over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or an IP '
+        'address and port, "127.0.0.1:9101"; "" for nowhere',
+    ),
+    Key(
+        "coalesce",
+        duration(0.0, 10.0),
+        "the minimum time between two device lists of a resource",
+        field="coalesce_s",
+    ),
+    Key(
+        "rescan",
+        duration(1.0, 3600.0),
+        "how often to look at all devices where no udev events arrive",
+        field="rescan_s",
+    ),
+    Key("log_format", member_of(LogFormat), "the format of log lines"),
+    Key(
+        "log_level", one_of("debug", "info", "warning", "error"), "the least severe messages that are logged"
+    ),
+)
+
+
+def settings(at: At) -> Settings | None:
+    """The settings of a document; None after noting what is wrong with them."""
+    written = read_table(at, SETTINGS_KEYS, "the settings")
+    return None if written is None else Settings(**written)

@@ -1,0 +1,54 @@
+"""The names in rules: resources, their domains and envs, udev properties.
+
+The rules of this file:
+
+* A name that the kubelet would refuse is refused here, with the reason.
+"""
+
+import re
+
+#: The name of a udev property.
+PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
+
+#: The part of a resource name behind the domain (at most 63 characters), and each label of the domain.
+QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+
+_NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
+
+
+def env_names(resource: str) -> tuple[str, str]:
+    """The env in which a container finds the paths of its devices, and the one with their ids.
+
+    `GENERICDP_` and the full resource name in capitals, other characters as `_`. When two resources give a
+    container the same env, the kubelet uses either value (1.36 iterates over a map).
+    """
+    paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
+    return paths, f"{paths}_IDS"
+
+
+def why_not_a_resource_name(name: str) -> str:
+    """Why the kubelet would refuse a full resource name; "" when it accepts the name.
+
+    The rules are IsExtendedResourceName of kubelet 1.36 (`pkg/apis/core/v1/helper`): a domain of
+    at most 244 characters, a name part of at most 63, nothing of kubernetes.io, no `requests.`.
+    """
+    domain, slash, short = name.partition("/")
+    if not slash or "/" in short:
+        return "a resource name has the form domain/name, with one slash"
+    if "kubernetes.io/" in name:
+        return "domains that end in 'kubernetes.io' belong to Kubernetes"
+    if name.startswith("requests."):
+        return "a resource name must not start with 'requests.'"
+    if len(domain) > 244:
+        return f"the domain has {len(domain)} characters; at most 244 are allowed"
+    if not all(DNS_LABEL.fullmatch(label) for label in domain.split(".")):
+        return f"'{domain}' is not a domain: use lower-case letters, digits and '-', labels joined by '.'"
+    if len(short) > 63:
+        return f"the name part has {len(short)} characters; at most 63 are allowed"
+    if QUALIFIED_NAME.fullmatch(short) is None:
+        return (
+            f"'{short}' is not a name: use letters, digits, '-', '_' and '.', "
+            "with a letter or digit at both ends"
+        )
+    return ""

@@ -1,0 +1,56 @@
+"""How a test waits for something to become true.
+
+The rules of this file:
+
+* A wait is woken by what happens. Of what tells nobody, each round of the event loop may bring it.
+* A wait in vain ends before the watchdog of the test does, and says what it waited for.
+"""
+
+import asyncio
+import linecache
+from collections.abc import Callable
+
+from genericdp.simulator.changes import Changes
+
+#: How long to wait for what takes milliseconds, in seconds.
+PATIENCE_S = 30.0
+
+
+async def until(
+    condition: Callable[[], object],
+    changes: Changes | None = None,
+    *,
+    timeout_s: float = PATIENCE_S,
+    describe: Callable[[], str] = str,
+) -> None:
+    """Return once `condition()` is true; it is asked at once and after each change.
+
+    Without `changes`, it is asked in each round of the event loop. Raises TimeoutError with the line
+    of the condition and what `describe()` says.
+    """
+
+    def describe_it() -> str:
+        return " ".join((_line_of(condition), describe())).rstrip()
+
+    wait = _wait_in_rounds if changes is None else changes.wait_until
+    await wait(condition, timeout_s=timeout_s, describe=describe_it)
+
+
+async def _wait_in_rounds(
+    condition: Callable[[], object], *, timeout_s: float, describe: Callable[[], str]
+) -> None:
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not condition():  # noqa: ASYNC110  (it has no event)
+                await asyncio.sleep(0)
+    except TimeoutError:
+        raise TimeoutError(f"not true after {timeout_s:g} s; {describe()}") from None
+
+
+def _line_of(condition: Callable[[], object]) -> str:
+    """Where a condition is written, and its line."""
+    code = getattr(condition, "__code__", None)
+    if code is None:
+        return repr(condition)
+    line = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    return f"{code.co_filename}:{code.co_firstlineno}: {line}"

@@ -1,0 +1,340 @@
+"""How containerd and CRI-O with runc turn device specs into nodes, tried on real nodes and links."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from genericdp.simulator import CONTAINERD, CRIO, CreatedContainer, DeviceNode, LowLevel, Runtime
+from genericdp.simulator.runtimes.creation import create
+from genericdp.simulator.runtimes.runtime import (
+    ContainerConfig,
+    CreateContainerError,
+    RequestedDevice,
+    RequestedMount,
+)
+
+BOTH = pytest.mark.parametrize("runtime", [CONTAINERD, CRIO], ids=["containerd", "cri-o"])
+SPEC = "failed to generate container spec: failed to generate spec: "
+
+
+def config(*devices: tuple[str | Path, str, str], **more: object) -> ContainerConfig:
+    """A request for devices: (host path, container path, permissions) each."""
+    return ContainerConfig(
+        devices=tuple(RequestedDevice(str(host), inside, rwm) for host, inside, rwm in devices),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def one(
+    runtime: Runtime, host_path: str | Path, container_path: str = "/dev/x", rwm: str = "rw"
+) -> DeviceNode:
+    """The only node of a container with one device."""
+    (node,) = create(runtime, config((host_path, container_path, rwm))).nodes
+    return node
+
+
+def error(runtime: Runtime, request: ContainerConfig) -> str:
+    with pytest.raises(CreateContainerError) as caught:
+        create(runtime, request)
+    return str(caught.value)
+
+
+@pytest.fixture
+def mknod(tmp_path: Path) -> Callable[..., Path]:
+    """Makes device nodes, which takes root."""
+
+    def make(
+        name: str, kind: int = stat.S_IFCHR, number: tuple[int, int] = (1, 7), mode: int = 0o640
+    ) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mknod(path, kind | mode, os.makedev(*number))
+        path.chmod(mode)
+        return path
+
+    return make
+
+
+@BOTH
+@pytest.mark.parametrize("shape", ["absolute", "relative", "link to link", "through a linked directory"])
+def test_links_of_any_shape_are_followed_at_each_creation(
+    runtime: Runtime, shape: str, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    match shape:
+        case "absolute":
+            link.symlink_to("/dev/null")
+        case "relative":
+            link.symlink_to(os.path.relpath("/dev/null", tmp_path))
+        case "link to link":
+            (tmp_path / "other").symlink_to("/dev/null")
+            link.symlink_to("other")
+        case _:
+            (tmp_path / "dev").symlink_to("/dev")
+            link = tmp_path / "dev" / "null"
+    node = one(runtime, link)
+    assert (node.kind, node.major, node.minor) == ("c", 1, 3)
+    assert os.path.realpath(node.source) == "/dev/null"
+
+
+@BOTH
+def test_a_link_that_points_at_itself_prevents_the_creation(runtime: Runtime, tmp_path: Path) -> None:
+    link = tmp_path / "gone"
+    link.symlink_to("gone")
+    assert error(runtime, config((link, "/dev/x", "rw"))) == (
+        f"{SPEC}EvalSymlinks: too many links"
+        if runtime is CONTAINERD
+        else f"SecureJoin //{link}: too many levels of symbolic links"
+    )
+
+
+@pytest.mark.parametrize("what", ["missing", "dangling"])
+def test_containerd_refuses_a_missing_path(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    if what == "dangling":
+        path.symlink_to(tmp_path / "nothing")
+    where = tmp_path / ("nothing" if what == "dangling" else "x")
+    assert (
+        error(CONTAINERD, config((path, "/dev/x", "rw"))) == f"{SPEC}lstat {where}: no such file or directory"
+    )
+
+
+@pytest.mark.parametrize("what", ["missing", "dangling", "regular file"])
+def test_crio_silently_starts_without_a_path_that_is_not_a_device(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    if what == "dangling":
+        path.symlink_to(tmp_path / "nothing")
+    elif what == "regular file":
+        path.write_text("")
+    assert create(CRIO, config((path, "/dev/x", "rw"))) == CreatedContainer()
+
+
+def test_containerd_refuses_a_regular_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("")
+    assert error(CONTAINERD, config((path, "/dev/x", "rw"))) == f"{SPEC}not a device node"
+
+
+def test_containerd_copies_the_mode_and_crio_does_not(mknod: Callable[..., Path]) -> None:
+    path = mknod("node", mode=0o640)
+    os.chown(path, 0, 20)
+    assert (one(CONTAINERD, path).mode, one(CONTAINERD, path).gid) == (0o640, 20)
+    assert (one(CRIO, path).mode, one(CRIO, path).gid) == (0o666, 20)
+
+
+@BOTH
+def test_a_block_device_stays_a_block_device(runtime: Runtime, mknod: Callable[..., Path]) -> None:
+    assert one(runtime, mknod("disk", stat.S_IFBLK, (7, 99))).kind == "b"
+
+
+@BOTH
+def test_the_owner_follows_the_security_context_only_with_the_setting(runtime: Runtime) -> None:
+    request = config(("/dev/null", "/dev/x", "rw"), run_as_user=1000)
+    assert create(runtime, request).nodes[0].uid == 0
+    (node,) = create(replace(runtime, device_ownership=True), request).nodes
+    assert (node.uid, node.gid) == (1000, 0), "only ids that are set and not 0"
+
+
+@BOTH
+def test_a_directory_gives_its_device_nodes_but_not_its_links(
+    runtime: Runtime, mknod: Callable[..., Path], tmp_path: Path
+) -> None:
+    mknod("dir/a")
+    mknod("dir/sub/b")
+    (tmp_path / "dir/link").symlink_to("/dev/null")
+    (tmp_path / "dir/file").write_text("")
+    nodes = create(runtime, config((tmp_path / "dir", "/dev/d", "rw"))).nodes
+    assert sorted(node.container_path for node in nodes) == ["/dev/d/a", "/dev/d/sub/b"]
+
+
+def test_containerd_skips_consoles_fifos_and_pts_below_a_directory(
+    mknod: Callable[..., Path], tmp_path: Path
+) -> None:
+    mknod("dir/pts/0")
+    mknod("dir/console")
+    mknod("dir/a")
+    os.mkfifo(tmp_path / "dir/fifo")
+    nodes = create(CONTAINERD, config((tmp_path / "dir", "/dev/d", "rw"))).nodes
+    assert [node.container_path for node in nodes] == ["/dev/d/a"]
+    assert error(CRIO, config((tmp_path / "dir", "/dev/d", "rw"))) == 'invalid cgroup device type "p"'
+
+
+@BOTH
+def test_an_empty_directory_gives_no_nodes_and_no_error(runtime: Runtime, tmp_path: Path) -> None:
+    assert create(runtime, config((tmp_path, "/dev/d", "rw"))).nodes == ()
+
+
+@BOTH
+def test_a_fifo_is_an_error_of_runc(runtime: Runtime, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    assert error(runtime, config((tmp_path / "fifo", "/dev/x", "rw"))) == 'invalid cgroup device type "p"'
+
+
+@BOTH
+def test_empty_permissions_are_an_error_of_runc(runtime: Runtime) -> None:
+    assert error(runtime, config(("/dev/null", "/dev/x", ""))) == "device access at 1 field cannot be empty"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("given", "effective"), [("rwx", "rw"), ("wr", "rw"), ("rr", "r"), ("RW", ""), ("m", "m")]
+)
+def test_unknown_letters_of_permissions_are_dropped(runtime: Runtime, given: str, effective: str) -> None:
+    assert one(runtime, "/dev/null", rwm=given).permissions == effective
+
+
+def test_with_cgroup_1_permissions_of_unknown_letters_only_are_an_error() -> None:
+    assert error(replace(CONTAINERD, cgroup=1), config(("/dev/null", "/dev/x", "RW"))) == (
+        "resulting devices cgroup doesn't precisely match target"
+    )
+
+
+@BOTH
+def test_of_two_devices_at_one_path_the_first_wins_and_a_file_of_the_image_wins_over_both(
+    runtime: Runtime,
+) -> None:
+    both = (("/dev/null", "/dev/x", "rw"), ("/dev/zero", "/dev/x", "rw"))
+    (node,) = create(runtime, config(*both)).nodes
+    assert node.minor == 3
+    assert create(runtime, config(*both, image_files=frozenset({"/dev/x"}))).nodes == ()
+
+
+@BOTH
+def test_container_paths_are_relative_to_the_root_and_ptmx_is_skipped(runtime: Runtime) -> None:
+    assert one(runtime, "/dev/null", "dev/x").container_path == "/dev/x"
+    assert create(runtime, config(("/dev/null", "/dev/ptmx", "rw"))).nodes == ()
+    below_a_file = config(("/dev/null", "/etc/file/x", "rw"), image_files=frozenset({"/etc/file"}))
+    assert error(runtime, below_a_file) == "mkdir /etc/file: not a directory"
+
+
+def test_an_empty_container_path_is_the_resolved_host_path_for_containerd_and_nothing_for_crio(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    assert one(CONTAINERD, tmp_path / "link", "").container_path == "/dev/null"
+    assert create(CRIO, config((tmp_path / "link", "", "rw"))).nodes == ()
+
+
+def test_a_privileged_container_of_crio_may_not_rename_onto_a_path_of_the_host() -> None:
+    renamed = config(("/dev/null", "/dev/zero", "rw"), privileged=True)
+    assert error(CRIO, renamed) == (
+        "privileged container was configured with a device container path that already exists on the host"
+    )
+    assert one(CONTAINERD, "/dev/null", "/dev/zero").minor == 3
+    assert create(CRIO, config(("/dev/null", "/dev/null", "rw"), privileged=True)).nodes[0].minor == 3
+    assert create(CRIO, config(("/dev/null", "/dev/gdp-x", "rw"), privileged=True)).nodes[0].minor == 3
+
+
+@BOTH
+def test_in_a_user_namespace_runc_binds_the_hosts_container_path(
+    runtime: Runtime, mknod: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = mknod("node", mode=0o666)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    (node,) = create(runtime, config((link, str(link), "rw"), user_namespace=True)).nodes
+    assert (node.container_path, node.major, node.minor) == (str(link), 1, 7)
+    assert (node.mode, node.uid, node.gid, node.permissions) == (0o666, 65534, 65534, "rw")
+
+
+@BOTH
+def test_in_a_user_namespace_runc_cannot_rename_a_device(runtime: Runtime) -> None:
+    renamed = config(("/dev/null", "/dev/gdp-renamed", "rw"), user_namespace=True)
+    assert error(runtime, renamed) == (
+        "mount /dev/gdp-renamed:/dev/gdp-renamed (via /proc/self/fd/8), flags: 0x1000: "
+        "no such file or directory"
+    )
+    (node,) = create(replace(runtime, low_level=LowLevel.CRUN), renamed).nodes
+    assert (node.minor, node.uid) == (3, 0)
+
+
+@BOTH
+def test_in_a_user_namespace_renaming_onto_another_device_shows_that_one_without_access(
+    runtime: Runtime,
+) -> None:
+    (node,) = create(runtime, config(("/dev/null", "/dev/zero", "rw"), user_namespace=True)).nodes
+    assert (node.minor, node.permissions) == (5, "")
+
+
+@BOTH
+def test_a_missing_mount_source_becomes_a_directory_and_a_linked_one_is_followed(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    request = ContainerConfig(
+        mounts=(
+            RequestedMount(str(tmp_path / "missing"), "/a", read_only=True),
+            RequestedMount(str(tmp_path / "link"), "/b", read_only=False),
+        )
+    )
+    missing, linked = create(runtime, request).mounts
+    assert (missing.made_directory, missing.read_only) == (True, True)
+    assert (linked.host_path, linked.made_directory) == (str(tmp_path), False)
+    assert not (tmp_path / "missing").exists(), "the simulator creates nothing"
+
+
+@BOTH
+def test_a_dangling_mount_source_is_an_error(runtime: Runtime, tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    path.symlink_to("nothing")
+    request = ContainerConfig(mounts=(RequestedMount(str(path), "/a", read_only=True),))
+    assert error(runtime, request) == f'failed to mkdir "{path}": mkdir {path}: file exists'
+
+
+def cdi_spec(directory: Path, host_path: str, name: str = "one", file: str = "a.json") -> None:
+    directory.mkdir(exist_ok=True)
+    node = {"path": "/dev/cdi", "hostPath": host_path, "permissions": "rw"}
+    edits = {
+        "deviceNodes": [node],
+        "env": ["A=b"],
+        "mounts": [{"hostPath": "/", "containerPath": "/h", "options": ["ro"]}],
+    }
+    spec = {
+        "cdiVersion": "0.5.0",
+        "kind": "v.example/c",
+        "devices": [{"name": name, "containerEdits": edits}],
+    }
+    (directory / file).write_text(json.dumps(spec))
+
+
+@BOTH
+def test_a_cdi_device_is_looked_up_in_its_spec_file(runtime: Runtime, tmp_path: Path) -> None:
+    cdi_spec(tmp_path / "cdi", "/dev/null")
+    mine = replace(runtime, cdi_dirs=(str(tmp_path / "cdi"),))
+    created = create(mine, ContainerConfig(cdi_devices=("v.example/c=one",)))
+    assert [(node.container_path, node.minor) for node in created.nodes] == [("/dev/cdi", 3)]
+    assert created.envs == {"A": "b"}
+    assert [(mount.container_path, mount.read_only) for mount in created.mounts] == [("/h", True)]
+
+
+@BOTH
+def test_cdi_does_not_follow_links(runtime: Runtime, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    cdi_spec(tmp_path / "cdi", str(link))
+    mine = replace(runtime, cdi_dirs=(str(tmp_path / "cdi"),))
+    assert error(mine, ContainerConfig(cdi_devices=("v.example/c=one",))) == (
+        "CDI device injection failed: failed to inject devices: "
+        f'failed to stat CDI host device "{link}": not a device node'
+    )
+
+
+@BOTH
+def test_a_cdi_device_in_two_files_of_one_directory_is_unusable_and_a_later_directory_wins(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    cdi_spec(tmp_path / "one", "/dev/null")
+    cdi_spec(tmp_path / "two", "/dev/zero")
+    request = ContainerConfig(cdi_devices=("v.example/c=one",))
+    mine = replace(runtime, cdi_dirs=(str(tmp_path / "one"), str(tmp_path / "two")))
+    assert create(mine, request).nodes[0].minor == 5
+    cdi_spec(tmp_path / "two", "/dev/zero", file="b.json")
+    assert error(mine, request) == "CDI device injection failed: unresolvable CDI devices v.example/c=one"
+    assert error(replace(mine, cdi=False), request) == (
+        "CDI device injection failed: CDI support is not enabled"
+    )

@@ -1,4 +1,4 @@
-"""Which udev device somebody means: by its device node, a link to it, its sys path or kernel name."""
+"""Finds the udev device that a word names: by device node, link, sys path or kernel name."""
 
 import os
 import stat
@@ -47,7 +47,7 @@ def _by_sys_path(word: str, devices: Mapping[str, UdevDevice]) -> UdevDevice:
 
 
 def _by_number(path: str, devices: Iterable[UdevDevice]) -> Sequence[UdevDevice]:
-    """The device that the node behind `path` stands for, whatever links lead there."""
+    """The device of the node behind `path`, through any links."""
     try:
         status = os.stat(path)
     except OSError:

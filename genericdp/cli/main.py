@@ -1,11 +1,11 @@
-"""What an operator can type: the table of verbs, and where every mistake becomes an exit status.
+"""The table of verbs. Here every mistake becomes an exit status.
 
 The rules of this file:
 
 * A verb is a module with `add_arguments(parser)` and `run(…) -> int`, whose keywords are the options.
-  Only the module of the verb that is asked for is imported.
+  Only the module of the requested verb is imported.
 * The exit status is one of STATUSES.
-* A usage error says what is wrong and names what was probably meant; it does not print the help.
+* A usage error says what is wrong and what was probably meant. It does not print the help.
 """
 
 import argparse
@@ -26,10 +26,10 @@ NOT_FINE = 1
 USAGE = 2
 BUG = 3
 INTERRUPTED = 130
-#: What a shell reports of a program whose reader went away.
+#: What a shell reports for a program that writes to a closed pipe.
 BROKEN_PIPE = 141
 
-#: What each says; 141 is the shell's own word for it and needs none.
+#: What each means; 141 is the shell's own.
 STATUSES = {
     FINE: "all is well",
     NOT_FINE: "something is wrong: a mistake in a rule file, a device that is not offered",
@@ -51,7 +51,7 @@ VERBS = {
     "schema": "print the JSON Schema of rule files or settings, for editors",
 }
 
-#: What is not for people to type.
+#: Verbs that shells call, not people.
 _FOR_SHELLS = ("complete",)
 
 _USAGE = """\
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         streams.give_up()
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001  (the one place that turns our bugs into an exit status)
+    except Exception as error:  # noqa: BLE001  (the one place that turns bugs into an exit status)
         if isinstance(error, OSError) and streams.is_without_room(error):
             streams.give_up()
             return _complain(f"cannot write the output: {error.strerror}", "", NOT_FINE)
@@ -146,7 +146,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
 
 
 def parser_of(verb: str) -> Parser:
-    """What the command line of a verb may hold; its manual and the shells' completion read it too."""
+    """The parser of a verb's command line; the manual and the completions are generated from it too."""
     parser = Parser(verb)
     _module(verb).add_arguments(parser)
     return parser

@@ -1,4 +1,4 @@
-"""What the rules make of this machine's uevents, seen without a daemon: nothing is told to anybody.
+"""Observes uevents without a daemon: what the rules make of them, and what a kubelet would be told.
 
 The rules of this file:
 
@@ -24,13 +24,13 @@ from genericdp.udev.once import Once
 
 
 def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
-    """Tell of each event on this machine until Ctrl-C."""
+    """Report each event on this machine to `tell` until Ctrl-C."""
     memory, _ = remembered(settings)
     asyncio.run(Observer(settings, resources, memory, tell).watch())
 
 
 class Observer:
-    """Watches this machine with these rules, and tells of each event."""
+    """Watches this machine with these rules, and reports each event."""
 
     def __init__(
         self,
@@ -52,11 +52,11 @@ class Observer:
         self._awake = asyncio.Event()
 
     async def watch(self) -> None:
-        """Tell, until cancelled."""
+        """Report events until cancelled."""
         with Monitor(self._hear, rescan_s=self._settings.rescan_s):
             self._devices.resync()
             self._inventory = self._look()
-            # From here on nothing is missed; what was said meanwhile comes after it.
+            # From here on nothing is missed; notices that came in meanwhile follow.
             self._tell({"event": "begin", "version": VERSION, "state": "watching", "from": "rules"})
             while True:
                 await self._awake.wait()

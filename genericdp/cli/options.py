@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they mean."""
+"""The options that several verbs share."""
 
 import argparse
 import contextlib
@@ -34,7 +34,7 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_config_option(parser: "argparse._ActionsContainer") -> None:
-    """`--config`: for every verb that needs to know where things are."""
+    """`--config`: for every verb that reads the settings."""
     parser.add_argument(
         "--config",
         metavar="FILE",
@@ -43,7 +43,7 @@ def add_config_option(parser: "argparse._ActionsContainer") -> None:
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`: for programs; its form stays, and is in `docs/json.md`."""
+    """`--json`: for programs. Its form is stable; `docs/json.md` describes it."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 

@@ -1,4 +1,4 @@
-"""What this machine has and what the rules make of it: read once, without a daemon and without root.
+"""Surveys this machine: its devices and what the rules make of them, without a daemon and without root.
 
 The rules of this file:
 

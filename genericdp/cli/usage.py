@@ -1,4 +1,4 @@
-"""How a command line is read, and how it is said that it makes no sense."""
+"""How a command line is read, and what is said about one that is wrong."""
 
 import argparse
 import re
@@ -13,7 +13,7 @@ WIDTH = 80
 
 
 class UsageError(Exception):
-    """The command line makes no sense. `hint` names what was probably meant, or is ""."""
+    """The command line is wrong. `hint` names what was probably meant, or is ""."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """The options of one verb. Wrong ones raise UsageError in our words instead of printing a usage."""
+    """The options of one verb. A mistake raises UsageError; argparse would print the usage."""
 
     def __init__(self, verb: str) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def options(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The options given. An unknown one is named with the one that was probably meant."""
+        """The options given. The error for an unknown one names what was probably meant."""
         # The epilog is laid out by hand, so argparse lays out neither.
         if {"-h", "--help"} & {*arguments}:
             import textwrap  # noqa: PLC0415  (only for help; the daemon is to stay small)
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         return f"see '{self.prog} --help'"
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError; argparse's sentence is put into ours where it is one of the common three."""
+        """Raise UsageError, with the common sentences of argparse reworded."""
         for sentence, ours in _SENTENCES:
             found = sentence.fullmatch(message)
             if found:

@@ -73,7 +73,7 @@ def show(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> 
 
 
 def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
-    """What was checked, and how it came out, in one line."""
+    """What was checked, with the result, in one line."""
     errors = errors_in(problems)
     if errors:
         wrong = {problem.location.file for problem in errors}
@@ -128,7 +128,7 @@ def as_workflow_command(problem: Problem) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """As the runner wants it; what stays is harmless to a terminal too."""
+    """Escaped as the runner expects; the result is harmless to a terminal too."""
     for char in "%\r\n" + more:
         text = text.replace(char, f"%{ord(char):02X}")
     return for_terminal(text)

@@ -1,4 +1,4 @@
-"""`genericdp list`: every device that a rule takes, and what becomes of the rest."""
+"""`genericdp list`: every device that a rule takes, and why others are not offered."""
 
 import argparse
 import sys
@@ -76,7 +76,7 @@ def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
 
 
 def _show_section(output: Output, title: str, entries: Iterable[tuple[str, str]]) -> None:
-    """(what is said, of which node): what is the same of many nodes is said once."""
+    """Entries are (text, device node). A text that several nodes share is printed once."""
     by_text: dict[str, list[str]] = {}
     for text, name in entries:
         by_text.setdefault(text, []).append(name)

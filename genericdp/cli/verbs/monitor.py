@@ -1,10 +1,10 @@
-"""`genericdp monitor`: what happens to devices, as it happens, and what the kubelet is told.
+"""`genericdp monitor`: device events as they happen, and what the kubelet is told.
 
 The rules of this file:
 
-* The daemon tells what it saw and did. Where there is none, or it may not be asked, or other rules are
-  tried, the same is seen without it: what the rules make of each uevent, and what a kubelet would hear.
-* Which of the two it is, is said before the first event.
+* The daemon reports what it saw and did. If there is none, or it may not be asked, or other rules are
+  tried, an observer reports what the rules make of each uevent and what a kubelet would be told.
+* The first line says which of the two it is.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
 from genericdp.status import client
 
-#: What an event says is not folded into less than this.
+#: The text of an event is not folded into fewer columns than this.
 _NARROW = 20
 
 Event = Mapping[str, Any]
@@ -73,7 +73,7 @@ class Show:
     """Events as they are shown.
 
     touched  uevents that touch nothing are left out
-    folded   what does not fit the screen goes on below; a file has one line for each event
+    folded   lines that do not fit the screen are folded; in a file, each event is one line
     """
 
     def __init__(self, output: Output, *, json: bool, touched: bool, folded: bool = False) -> None:
@@ -102,7 +102,7 @@ class Show:
 
 
 def words_of(event: Event) -> tuple[str, Styled]:
-    """An event for people: what it is, and what it says, which is "" for one that they need not see."""
+    """An event for people: its kind and its text, which is "" for one that they need not see."""
     make = WORDS.get(event["event"])
     kind, words = make(event) if make is not None else (event["event"], "")
     return kind, words if isinstance(words, Styled) else Styled(words)
@@ -191,7 +191,7 @@ def _lost(event: Event) -> tuple[str, Styled]:
     return "lost", Styled(f"{event['count']} events were dropped, they came too fast to show", Style.BAD)
 
 
-#: Kind of event -> what it says, for people.
+#: Kind of event -> its text, for people.
 WORDS: dict[str, Callable[[Event], tuple[str, str | Styled]]] = {
     "begin": _begin,
     "uevent": _uevent,

@@ -1,4 +1,4 @@
-"""`genericdp schema`: what may stand in rule files and settings, for editors."""
+"""`genericdp schema`: what rule files and settings can hold, for editors."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""`genericdp simulate`: the daemon itself, at a kubelet that is only simulated."""
+"""`genericdp simulate`: the daemon itself, at a simulated kubelet."""
 
 import argparse
 import io

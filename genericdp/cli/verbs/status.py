@@ -1,4 +1,4 @@
-"""`genericdp status`: what the daemon of this node serves, to whom, and what is wrong."""
+"""`genericdp status`: what the daemon of this node serves, who holds it, what is wrong."""
 
 import argparse
 import io
@@ -18,7 +18,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
 from genericdp.status import client
 
-#: How often `--watch` asks, in seconds.
+#: How often `--watch` repeats, in seconds.
 WATCH_S = 2.0
 
 #: How long a kubelet may take from its start until it knows its pods, in seconds, see genericdp.daemon.
@@ -100,7 +100,7 @@ def _show_screen(text: str) -> None:
         left = len(lines) - room + 1
         lines = [*lines[: room - 1], f"… and {left} more lines: 'genericdp status' shows all"]
     end = f"Updated every {WATCH_S:g} s; Ctrl-C to stop."
-    # What is there is written over, so that nothing flickers and what was above can be scrolled to.
+    # Overwriting avoids flicker, and keeps what is above within reach of scrolling.
     shown = "".join(f"{line}{_END_LINE}\n" for line in (*lines, "", end))
     sys.stdout.write(_TOP + shown.removesuffix("\n") + _ERASE_BELOW)
     sys.stdout.flush()
@@ -129,7 +129,7 @@ def show(report: Report, output: Output) -> None:
     if report["said"]:
         output.line()
         output.line(Styled("Warnings and errors, latest first:", Style.STRONG))
-        output.table((), [_said(said, report["time"]) for said in report["said"]], indent=2)
+        output.table((), [_logged(entry, report["time"]) for entry in report["said"]], indent=2)
 
 
 def _show_state(report: Report, output: Output) -> None:
@@ -169,7 +169,7 @@ def _surroundings(report: Report) -> Iterator[Row]:
 
 
 def _show_devices(rows: Sequence[Row], output: Output) -> bool:
-    """The table; whether it has a column of links: not where the device says it all."""
+    """Show the table. Returns whether it has a column of links, which is left out if all are empty."""
     headings = ["DEVICE", "HEALTH", "FOR", "NODE", "LINK", "HELD BY"]
     at = headings.index("LINK")
     with_links = any(row[at] for row in rows if not isinstance(row, Styled))
@@ -246,16 +246,16 @@ def _file(file: Mapping[str, Any], now: str) -> Row:
     return (file["path"], file["digest"], age)
 
 
-def _said(said: Mapping[str, Any], now: str) -> Row:
-    words = " ".join(f"{name}={value}" for name, value in said["fields"].items() if name != "hint")
-    times = f" ({said['count']} times)" if said["count"] > 1 else ""
-    style = Style.BAD if said["level"] == "error" else Style.NOTE
-    age = f"{_age(said['time'], now)} ago"
-    return (age, Styled(f"{said['message']}{': ' if words else ''}{words}{times}", style))
+def _logged(entry: Mapping[str, Any], now: str) -> Row:
+    words = " ".join(f"{name}={value}" for name, value in entry["fields"].items() if name != "hint")
+    times = f" ({entry['count']} times)" if entry["count"] > 1 else ""
+    style = Style.BAD if entry["level"] == "error" else Style.NOTE
+    age = f"{_age(entry['time'], now)} ago"
+    return (age, Styled(f"{entry['message']}{': ' if words else ''}{words}{times}", style))
 
 
 def _age(since: str | None, now: str) -> str:
-    """How long ago it was, in the largest unit that says enough."""
+    """How long ago, in the largest unit that is precise enough."""
     if since is None:
         return "-"
     seconds = _seconds(since, now)

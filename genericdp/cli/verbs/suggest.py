@@ -1,4 +1,4 @@
-"""`genericdp suggest DEVICE`: the rule for a device, ready to be saved."""
+"""`genericdp suggest DEVICE`: a rule for a device, ready to be saved."""
 
 import argparse
 import sys
@@ -78,7 +78,7 @@ def run(
 
 
 def show(text: str, output: Output) -> None:
-    """A rule file, its comments fainter than its rules."""
+    """A rule file, with its comments fainter than its rules."""
     for line in text.splitlines():
         output.line(Styled(line, Style.FAINT) if line.startswith("#") else line)
 

@@ -1,8 +1,8 @@
-"""Near misses: what a resource would take, if it were not for one thing or two.
+"""Near misses: device nodes that a resource would take but for a condition or two.
 
 The rules of this file:
 
-* Nothing is judged here: a near miss is an opinion, read for what keeps the resource from taking the node.
+* Nothing is judged here. A near miss is an opinion, read for what keeps the resource from taking the node.
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import Resource
 
-#: More near misses than this are no help.
+#: More near misses than this do not help.
 _MOST = 3
 
 
-#: A device of which nothing is known, and its parents: what a condition says of it, is what it wants.
+#: A device without any value, and its parents: the verdicts on it show what each condition wants.
 _NOTHING = reduce(
     lambda above, path: UdevDevice(path, parent=above),
     ("/sys/a/b", "/sys/a/b/c", "/sys/a/b/c/d"),
@@ -47,7 +47,7 @@ class NearMiss:
 
 
 def in_words(verdict: Verdict) -> str:
-    """What a condition wanted and what there is."""
+    """What a condition wanted, and the actual value."""
     actual = "is missing" if verdict.actual is None else f"is '{verdict.actual}'"
     return f"{verdict.key}: wanted {verdict.wanted}, {actual}"
 
@@ -61,9 +61,7 @@ def near_miss(opinion: Opinion) -> NearMiss | None:
 
 
 def near_misses(opinions: Iterable[Opinion]) -> tuple[NearMiss, ...]:
-    """Of one resource's opinions on several device nodes those that are nearest, all equally near;
-    () when none is near.
-    """
+    """The nearest of one resource's opinions on device nodes, all equally near; () if none is near."""
     found: dict[int, list[NearMiss]] = {}
     for each in opinions:
         if (miss := near_miss(each)) is not None:

@@ -19,7 +19,7 @@ from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.pattern import hex_id
 from genericdp.core.rules.resource import Resource
 
-#: What is known -> the sysfs attribute of a USB device, and the properties that udev makes of it.
+#: What is known -> the sysfs attribute of a USB device, and the properties that udev derives from it.
 _WRITTEN_AS = {
     "vendor": ("idVendor", ("ID_VENDOR_ID", "ID_USB_VENDOR_ID")),
     "product": ("idProduct", ("ID_MODEL_ID", "ID_USB_MODEL_ID")),
@@ -45,7 +45,7 @@ def usb_id(text: str) -> tuple[str, str | None] | None:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is known of a device; None for what is not. vendor and product are hex ids of USB."""
+    """What is known of a device, None for what is not. Vendor and product are USB ids in hex."""
 
     serial: str | None = None
     vendor: str | None = None

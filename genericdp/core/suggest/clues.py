@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* A clue is better the longer it lasts: what a unit is before where it is plugged in, that before
-  its place in the machine, and the kernel's name only where the kernel always gives the same.
-* Every condition is one that a rule file can write; who uses it finds out what it takes.
+* The longer a clue lasts, the better it is: what a unit is comes before where it is plugged in, and that
+  before its place in the machine. The kernel's name counts only where the kernel always gives the same one.
+* A rule file can write every condition. Which devices it takes is for the caller to find out.
 """
 
 import re
@@ -44,7 +44,7 @@ class Clue:
     conditions: Conditions
 
 
-#: A USB string has at most 126 characters: what is longer is no serial number.
+#: A USB string has at most 126 characters: anything longer is not a serial number.
 _LONGEST_SERIAL = 126
 
 #: Kernel names that are given in the order of arrival although the device is on no bus.
@@ -52,12 +52,12 @@ _BY_ARRIVAL = re.compile(r"(?:dm-|md|tap|input/|hidraw|vfio/)\d*.*")
 
 #: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
 _NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
-#: Buses: what is said here, is said of a unit and not of one of its nodes.
+#: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
 
 def kind_of(group: Siblings) -> Conditions:
-    """What the nodes are: their subsystems."""
+    """The kind of the nodes: their subsystems."""
     return {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
 
 
@@ -78,7 +78,7 @@ def serial_of(unit: UdevDevice) -> str | None:
 
 
 def has_a_fixed_name(node: UdevDevice) -> bool:
-    """Whether the kernel always gives this node this name: it is on no bus, and no matter of arrival."""
+    """Whether the kernel always gives this node this name: not on a bus, not numbered by arrival."""
     virtual = node.sys_path.startswith("/sys/devices/virtual/")
     return virtual and _BY_ARRIVAL.fullmatch(node.devname) is None
 

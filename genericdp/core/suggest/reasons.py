@@ -6,15 +6,15 @@ from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.clues import By, serial_of
 from genericdp.core.suggest.siblings import Siblings
 
-#: Serial numbers that makers give to every unit alike.
+#: Serial numbers that makers give to all their units.
 _SHARED = frozenset({"0123456789ABCDEF", "123456789ABCDEF", "1234567890", "123456789", "12345678"})
 
-#: More names than this say no more.
+#: More names than this do not help.
 _NAMES = 4
 
 
 def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
-    """A paragraph for each thing that an operator should know of the rule."""
+    """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
     usb = unit if unit.subsystem == "usb" else None
     serial = None if usb is None else serial_of(usb)
@@ -81,6 +81,6 @@ def _is_shared(serial: str) -> bool:
 
 
 def listed(names: Sequence[str], most: int = _NAMES) -> str:
-    """So many names, and how many there are beside them."""
+    """The first names, and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown

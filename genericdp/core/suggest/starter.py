@@ -1,10 +1,10 @@
-"""Rules for everything that no rule takes yet: what an operator begins with on a new machine.
+"""Rules for everything that no rule takes yet: a first draft for a new machine.
 
 The rules of this file:
 
-* Units of one model become one resource: whoever wants one of them by itself asks for that one.
-* What is left out is said with its reason. It is what every container has, what the machine needs
-  for itself, and what would hand out the host.
+* Units of one model become one resource. For a single unit, there is `genericdp suggest DEVICE`.
+* Everything left out is named with the reason: nodes that every container has, nodes that the machine needs
+  for itself, and nodes that would give away the host.
 """
 
 import re
@@ -27,7 +27,7 @@ _IN_EVERY_CONTAINER = frozenset({"null", "zero", "full", "random", "urandom", "t
 _CONSOLES = re.compile(r"tty\d+|vcs[au]?\d*")
 
 
-#: Where the file is to be saved, unless the operator knows better: behind the rules that are there.
+#: Where to save the file, unless the operator knows better: after the existing rules.
 FILE = f"{DIRECTORY}/90-found.toml"
 
 _DRAFT = (
@@ -37,7 +37,7 @@ _DRAFT = (
 )
 _NOTHING = "No device here needs a rule."
 
-#: More names of one kind than this say no more.
+#: More names of one kind than this do not help.
 _NAMES = 12
 
 
@@ -103,7 +103,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
 
 
 def _is_hub(usb: UdevDevice) -> bool:
-    # The kernel's word for the class of a USB device: class/subclass/protocol; hubs are class 9.
+    # TYPE is class/subclass/protocol of a USB device; hubs are class 9.
     return usb.properties.get("TYPE", "").startswith("9/") or usb.attributes.get("idVendor") == "1d6b"
 
 

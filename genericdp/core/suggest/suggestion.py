@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* What is printed is what was tried: every candidate is written as text and read by the parser, and
-  the first one that takes exactly these nodes is the suggestion.
-* Candidates go from what lasts to what does not, and from few conditions to more.
+* What is printed has been tried: each candidate is written as text and read by the parser, and the
+  first that takes exactly these nodes is the suggestion.
+* Candidates go from lasting clues to others, and from few conditions to more.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
 from genericdp.core.suggest.title import name_of, title_of
 from genericdp.errors import GenericdpError
 
-#: So many details of a node at the most: each more makes eight times as many candidates.
+#: At most this many details of a node: each more makes eight times as many candidates.
 _MOST_DETAILS = 3
 
-#: Where a suggestion is to be saved, unless the operator knows better.
+#: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
 
 
@@ -48,8 +48,8 @@ class Suggestion:
 
     name     the resource's, without its domain
     group    the device nodes that it takes
-    by       what it knows them by; ARRIVAL does not last
-    rivals   the device nodes of which nothing that is better than `by` tells it apart
+    by       the kind of clue that it knows them by; ARRIVAL does not last
+    rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
     """
 
@@ -98,13 +98,13 @@ class Present:
         self.domain = domain
 
     def taken_by(self, conditions: Conditions) -> frozenset[str]:
-        """The sys paths of the nodes that these conditions hold for; none when no rule can have them."""
+        """The sys paths of the nodes that these conditions hold for; none if no rule can have them."""
         return self.taken_by_rule(
             "\n".join(["[[resource]]", 'name = "x"', *rule_text.match_lines(conditions)])
         )
 
     def taken_by_rule(self, text: str) -> frozenset[str]:
-        """The sys paths of the nodes that the one resource of a rule file takes; none when it is wrong."""
+        """The sys paths of the nodes that the one resource of a file takes; none if the file is wrong."""
         resources, problems = parse_rules("", text, self.domain)
         if problems or len(resources) != 1:
             return frozenset()
@@ -117,8 +117,9 @@ def suggest(
 ) -> Suggestion:
     """The rule for the device that a device node belongs to, or, `by_itself`, for the node alone.
 
-    taken  names that the resource must not have. Raises GenericdpError for a node that udev has not
-    finished with, or that it knows under the name of another one.
+    taken  names that the resource must not have
+
+    Raises GenericdpError for a node that udev has not finished with, or that shares its name with another.
     """
     if not node.initialized:
         raise GenericdpError(
@@ -155,18 +156,18 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
 
 
 def _nearest(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
-    """The rivals that are hardest to be rid of: the fewest, the later the better."""
+    """The rivals that are hardest to exclude: the fewest, and of two equal sets the later."""
     return now if now and (not before or len(now) <= len(before)) else before
 
 
 def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Conditions]]:
-    """Conditions that hold for the group, from the best ones on; those that take nothing else are among
-    them if there are any. What comes first, is mostly right, so the rest is made only when it is asked for.
+    """Conditions that hold for the group, the best first; if any take nothing else, these are among them.
+    An early one is mostly right, so the later ones are made only when needed.
     """
     node = group.nodes[0]
     kind = kind_of(group)
     for clue in clues(node):
-        # Where the name says it all, it is all that is said.
+        # A name is enough by itself.
         base = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
         yield clue, base
         if len(group.nodes) == 1:
@@ -175,8 +176,8 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
 
 
 def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
-    """Details that tell a node from what else these conditions take, few before many; at last those that
-    leave the fewest others.
+    """Details that tell a node from everything else that these conditions take, few before many; last,
+    those that leave the fewest others.
     """
     taken = present.taken_by(base)
     known = [(detail, present.taken_by(detail)) for detail in details(node)]
@@ -196,7 +197,7 @@ def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[S
 def table_of(
     name: str, group: Siblings, conditions: Conditions, domain: str, by: By = By.MODEL
 ) -> tuple[str, ...]:
-    """The resource table, line by line; last, commented, what an operator may want beside it."""
+    """The resource table, line by line; last, commented out, what an operator may want to add."""
     lines = [
         "[[resource]]",
         *rule_text.key_lines("name", name, f"pods request {domain}/{name}"),

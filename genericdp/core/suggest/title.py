@@ -1,9 +1,8 @@
-"""What a device is called: in words for people, and as a resource name that the kubelet takes.
+"""What a device is called: a title for people, a resource name that the kubelet accepts.
 
 The rules of this file:
 
-* A name is made of what the device says about itself, reduced to `[a-z0-9-]`; when nothing is left
-  of that, of what it is.
+* A name is what the device calls itself, reduced to `[a-z0-9-]`, or else its kind.
 """
 
 import re
@@ -17,10 +16,10 @@ from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import has_a_fixed_name
 from genericdp.core.suggest.siblings import Siblings
 
-#: Ids begin with the name: longer ones would leave no room for the rest.
+#: Ids begin with the name: a longer one would leave no room for the rest.
 _NAME_LENGTH = 32
 
-#: More than this of what a device says about itself tells nobody more.
+#: A longer title does not help.
 _TITLE_LENGTH = 60
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
@@ -39,7 +38,7 @@ def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False) 
 
 
 def taken_by(resources: Iterable[Resource]) -> set[str]:
-    """The names that resources have, in every spelling that would make the same name of an env."""
+    """The names that resources have, in the spelling in which two that share an env are equal."""
     return {_NO_WORD.sub("-", resource.short_name.lower()) for resource in resources}
 
 
@@ -51,13 +50,13 @@ def _numbered(name: str, taken: Container[str]) -> str:
 
 
 def _word(text: str) -> str:
-    """A text as a part of a name; "" when nothing is left that could stand alone."""
+    """A text as a part of a name; "" when nothing is left that could be a name."""
     word = _NO_WORD.sub("-", text.lower()).strip("-")
     return word if re.search(r"[a-z]", word) else ""
 
 
 def _part(node: UdevDevice) -> str:
-    """What one node of several is: its interface, when nothing else but a serial port; else its kind."""
+    """Names one node of several: its interface if it is a serial port, else its kind."""
     interface = usb_value(node, "interface") if node.subsystem == "tty" else None
     if interface:
         return _word(f"if{interface}")

@@ -38,15 +38,15 @@ _genericdp() {
     local _genericdp_program=$words[1]
     local -a _genericdp_words=("${(@Q)words[2,CURRENT-1]}")
     local -a verbs=(
-        'run:the daemon: offer this machine'\''s devices to the kubelet'
-        'check:are the rule files right? all mistakes, with their places'
-        'list:the devices that the rules take, and the resource each goes to'
-        'explain:why a device matches, or not, and what a container would get'
-        'suggest:the rule for a device, ready to be saved; with --all, a beginning'
-        'monitor:what happens to devices, and what the kubelet is told, live'
-        'status:ask the daemon: what is registered, who holds what, what is wrong'
-        'simulate:the daemon at an embedded kubelet: try rules without a cluster'
-        'schema:what may stand in the files, for editors (JSON Schema)'
+        'run:run the daemon, which offers this machine'\''s devices to the kubelet'
+        'check:check the rule files; print every mistake with its place'
+        'list:list the devices that rules take, and the resource each goes to'
+        'explain:explain why a device matches or not, and what a container would get'
+        'suggest:write the rule for a device; with --all, a first draft for all'
+        'monitor:follow device events, and what the kubelet is told, live'
+        'status:ask the daemon what is registered, who holds what, what is wrong'
+        'simulate:try rules without a cluster: run the daemon at a simulated kubelet'
+        'schema:print the JSON Schema of rule files or settings, for editors'
         'help:all about a verb'
     )
     _arguments -C '(- *)--help[show help]' '(- *)--version[print the version]' \
@@ -59,18 +59,18 @@ _genericdp() {
         run)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
             ;;
         check)
             _arguments -S \
                 '(- *)--help[show help]' \
                 '--format=[for people, for programs, or as GitHub workflow commands (default\: human)]:format:(human json github)' \
                 '--json[the same as --format=json]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' \
                 '*:dir_or_file:_genericdp_rules' && ret=0
             ;;
         list)
@@ -78,9 +78,9 @@ _genericdp() {
                 '(- *)--help[show help]' \
                 '--all[also the device nodes that no rule takes]' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
             ;;
         explain)
             _arguments -S \
@@ -88,35 +88,35 @@ _genericdp() {
                 '--serial=[the device with this serial number]:serial:_genericdp_serials' \
                 '--usb=[USB devices of this model]:vendor\:product:_genericdp_usb' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' \
                 '1:device:_genericdp_subjects' && ret=0
             ;;
         suggest)
             _arguments -S \
                 '(- *)--help[show help]' \
                 '--all[rules for everything that no rule takes yet]' \
-                '--node[a rule for this device node alone, not for all that belongs to it]' \
+                '--node[a rule for this device node alone, not for the whole device]' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' \
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' \
                 '1:device:_genericdp_nodes' && ret=0
             ;;
         monitor)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '--touched[leave out uevents that touch no device of a resource]' \
+                '--touched[leave out uevents that affect no device of a resource]' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
             ;;
         status)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '--watch[show it again every 2 seconds, on a terminal]' \
+                '--watch[repeat every 2 seconds, on a terminal]' \
                 '--quiet[print only what is wrong]' \
                 '--json[print JSON, for programs]' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' && ret=0
@@ -124,13 +124,13 @@ _genericdp() {
         simulate)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '*--allocate=[start a container that asks for this, and show what it gets; may be given several times]:name=count:_genericdp_assignments' \
-                '--runtime=[the container runtime'\''s ways]:runtime:(containerd cri-o)' \
-                '--for=[end after so long instead of at Ctrl-C]:seconds: ' \
-                '--json[print JSON, for programs, and end when all has begun]' \
-                '*--rules=[read these rules instead of the system'\''s; may be given several times, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--allocate=[start a container that requests this, and show what it gets; may be repeated]:name=count:_genericdp_assignments' \
+                '--runtime=[the container runtime to simulate]:runtime:(containerd cri-o)' \
+                '--for=[stop after this many seconds instead of at Ctrl-C]:seconds: ' \
+                '--json[print JSON, for programs, and exit as soon as the node is ready]' \
+                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resources whose name has none, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
             ;;
         schema)
             _arguments -S \

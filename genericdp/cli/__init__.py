@@ -1,4 +1,14 @@
-"""What an operator can type: one verb, one file. `main` has the table of them.
+"""What an operator can type.
 
-Does not belong here: decisions. A verb reads the machine, asks `core`, prints what it says.
+Read `main` first: it has the table of verbs, and turns every mistake into an exit status. Each verb is a
+file in `verbs`; it reads the machine, asks the core and prints the answer. Verbs share:
+
+    options, usage, streams   how a command line is read; the state in which a shell leaves the streams
+    survey, find, access      one look at the machine; what a word names; who may open a node
+    output, text              tables, colours and JSON; the values of the core in these forms
+    service, dry_run          the daemon, for the kubelet or for a simulated one
+    observer                  what `monitor` sees without a daemon
+    failure                   how a mistake or a bug is printed
+
+Does not belong here: decisions. The core takes them.
 """

@@ -1,65 +1,26 @@
-"""Who may open a device node, on the host and so in a container."""
+"""The access to a device node, as it is on this machine now."""
 
 import grp
 import os
 import pwd
-import stat
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from genericdp.core.inventory.offer import Device
+from genericdp.core.explain.access import Access
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may open a device node. The container runtime copies it for the node in the container."""
-
-    mode: int
-    uid: int
-    owner: str
-    gid: int
-    group: str
-
-    def __str__(self) -> str:
-        return f"{stat.filemode(self.mode)}, owner {self.owner} ({self.uid}), group {self.group} ({self.gid})"
-
-    def group_for(self, permissions: str) -> int | None:
-        """The group that a process needs which is not root, to do this ("rw"); -1 when it needs none,
-        None when no group is enough.
-        """
-        bits = (4 if "r" in permissions else 0) | (2 if "w" in permissions else 0)
-        if self.mode & bits == bits:
-            return -1
-        return self.gid if self.gid and self.mode >> 3 & bits == bits else None
-
-    def as_json(self) -> dict[str, object]:
-        """For programs. Keys are only ever added."""
-        return {
-            "mode": f"{stat.S_IMODE(self.mode):04o}",
-            "uid": self.uid,
-            "owner": self.owner,
-            "gid": self.gid,
-            "group": self.group,
-        }
-
-    @classmethod
-    def of_node(cls, path: str) -> "Access | None":
-        """That of a device node as it is now; None when there is none."""
-        try:
-            status = os.stat(path)
-        except (OSError, ValueError):
-            return None
-        return cls(
-            status.st_mode,
-            status.st_uid,
-            _name(lambda: pwd.getpwuid(status.st_uid).pw_name),
-            status.st_gid,
-            _name(lambda: grp.getgrgid(status.st_gid).gr_name),
-        )
-
-
-#: How the access to a device node is found out.
-AccessOf = Callable[[str], Access | None]
+def access_of(path: str) -> Access | None:
+    """Who may open a device node; None when there is none at this path."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return Access(
+        status.st_mode,
+        status.st_uid,
+        _name(lambda: pwd.getpwuid(status.st_uid).pw_name),
+        status.st_gid,
+        _name(lambda: grp.getgrgid(status.st_gid).gr_name),
+    )
 
 
 def _name(look_up: Callable[[], str]) -> str:
@@ -67,38 +28,3 @@ def _name(look_up: Callable[[], str]) -> str:
         return look_up()
     except KeyError:
         return "without a name"
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What a process in a container needs that is not root.
-
-    groups   for `securityContext.supplementalGroups` of its pod
-    closed   the device nodes that only root can open
-    """
-
-    groups: tuple[int, ...] = ()
-    closed: tuple[str, ...] = ()
-
-    @property
-    def advice(self) -> str:
-        """The same in words, "" when it needs nothing."""
-        if self.closed:
-            return f"only root can open {', '.join(self.closed)}; a udev rule can give it a GROUP and a MODE"
-        if not self.groups:
-            return ""
-        groups = ", ".join(map(str, self.groups))
-        return f"a process that is not root needs supplementalGroups: [{groups}]"
-
-
-def needs_of(device: Device, access: Iterable[Access | None]) -> Needs:
-    """What is needed to open the nodes of a device, given the access to each."""
-    groups: set[int] = set()
-    closed: list[str] = []
-    for node, each in zip(device.nodes, access, strict=True):
-        group = -1 if each is None else each.group_for(node.table.permissions)
-        if group is None:
-            closed.append(node.path)
-        elif group >= 0:
-            groups.add(group)
-    return Needs(tuple(sorted(groups)), tuple(closed))

@@ -1,12 +1,12 @@
-"""Which udev device somebody means: by its device node, a link to it, its sys path or kernel name."""
+"""Finds the udev device that a word names: by device node, link, sys path or kernel name."""
 
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 
 from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.explain.explanation import nodes_below
 from genericdp.core.hostile import for_terminal
-from genericdp.core.inventory.identity import natural
 from genericdp.errors import GenericdpError
 
 
@@ -35,19 +35,19 @@ def _by_sys_path(word: str, devices: Mapping[str, UdevDevice]) -> UdevDevice:
     device = devices.get(path)
     if device is not None:
         return device
-    said = for_terminal(word)
+    name = for_terminal(word)
     if not os.path.exists(path):
-        raise GenericdpError(f"there is no '{said}'", hint="the device may be unplugged")
+        raise GenericdpError(f"'{name}' does not exist", hint="the device may be unplugged")
     below = nodes_below(path, devices.values())
     if below:
-        raise GenericdpError(f"'{said}' is no udev device", hint=f"below it are {', '.join(below)}")
+        raise GenericdpError(f"'{name}' is not a udev device", hint=f"below it are {', '.join(below)}")
     raise GenericdpError(
-        f"'{said}' has no device node, nor has anything below it", hint="only device nodes can be offered"
+        f"neither '{name}' nor anything below it has a device node", hint="only device nodes can be offered"
     )
 
 
 def _by_number(path: str, devices: Iterable[UdevDevice]) -> Sequence[UdevDevice]:
-    """The device that the node behind `path` stands for, whatever links lead there."""
+    """The device of the node behind `path`, through any links."""
     try:
         status = os.stat(path)
     except OSError:
@@ -60,28 +60,18 @@ def _by_number(path: str, devices: Iterable[UdevDevice]) -> Sequence[UdevDevice]
 
 
 def _not_found(word: str, path: str, link_dir: str) -> GenericdpError:
-    said = for_terminal(word)
+    name = for_terminal(word)
     if os.path.dirname(path) == link_dir and os.path.islink(path):
         return GenericdpError(
-            f"'{said}' is the stable link of a device that is not there",
-            hint="'genericdp list' shows what is known of it",
+            f"'{name}' is the stable link of a device that is not plugged in",
+            hint="'genericdp list' shows what is known about it",
         )
     if os.path.islink(path) and not os.path.exists(path):
-        return GenericdpError(f"'{said}' is a link to nothing", hint="the device may be unplugged")
+        return GenericdpError(f"'{name}' is a dangling link", hint="the device may be unplugged")
     if os.path.exists(path):
         return GenericdpError(
-            f"'{said}' is no device of this machine", hint="'genericdp list --all' shows the device nodes"
+            f"'{name}' is not a device of this machine", hint="'genericdp list --all' shows the device nodes"
         )
     return GenericdpError(
-        f"there is no '{said}'", hint="'genericdp list --all' shows the device nodes of this machine"
+        f"'{name}' does not exist", hint="'genericdp list --all' shows the device nodes of this machine"
     )
-
-
-def nodes_below(sys_path: str, devices: Iterable[UdevDevice]) -> list[str]:
-    """The device nodes of what hangs off a udev device."""
-    nodes = [
-        each.device_node
-        for each in devices
-        if each.device_node is not None and each.sys_path.startswith(f"{sys_path}/")
-    ]
-    return sorted(nodes, key=natural)

@@ -1,11 +1,11 @@
-"""What an operator can type: the table of verbs, and where every mistake becomes an exit status.
+"""The table of verbs. Here every mistake becomes an exit status.
 
 The rules of this file:
 
 * A verb is a module with `add_arguments(parser)` and `run(…) -> int`, whose keywords are the options.
-  Only the module of the verb that is asked for is imported.
+  Only the module of the requested verb is imported.
 * The exit status is one of STATUSES.
-* A usage error says what is wrong and names what was probably meant; it does not print the help.
+* A usage error says what is wrong and what was probably meant. It does not print the help.
 """
 
 import argparse
@@ -16,8 +16,9 @@ from typing import Protocol, cast
 
 from genericdp import VERSION
 from genericdp.cli import streams
-from genericdp.cli.usage import Parser, UsageError, did_you_mean
+from genericdp.cli.usage import Parser, UsageError
 from genericdp.core.hostile import for_terminal
+from genericdp.core.words import nearest
 from genericdp.errors import ConfigError, GenericdpError
 
 FINE = 0
@@ -25,52 +26,52 @@ NOT_FINE = 1
 USAGE = 2
 BUG = 3
 INTERRUPTED = 130
-#: What a shell reports of a program whose reader went away.
+#: What a shell reports for a program that writes to a closed pipe.
 BROKEN_PIPE = 141
 
-#: What each says; 141 is the shell's own word for it and needs none.
+#: What each means; 141 is the shell's own.
 STATUSES = {
     FINE: "all is well",
-    NOT_FINE: "what was asked about is not well: a mistake in a rule file, a device that is not offered",
-    USAGE: "the command line makes no sense",
-    BUG: "a bug of genericdp; what to report is printed",
+    NOT_FINE: "something is wrong: a mistake in a rule file, a device that is not offered",
+    USAGE: "the command line is wrong",
+    BUG: "a bug in genericdp; it prints what to report",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 
 #: The verbs in the order in which an operator meets them; the module has the verb's name.
 VERBS = {
-    "run": "the daemon: offer this machine's devices to the kubelet",
-    "check": "are the rule files right? all mistakes, with their places",
-    "list": "the devices that the rules take, and the resource each goes to",
-    "explain": "why a device matches, or not, and what a container would get",
-    "suggest": "the rule for a device, ready to be saved; with --all, a beginning",
-    "monitor": "what happens to devices, and what the kubelet is told, live",
-    "status": "ask the daemon: what is registered, who holds what, what is wrong",
-    "simulate": "the daemon at an embedded kubelet: try rules without a cluster",
-    "schema": "what may stand in the files, for editors (JSON Schema)",
+    "run": "run the daemon, which offers this machine's devices to the kubelet",
+    "check": "check the rule files; print every mistake with its place",
+    "list": "list the devices that rules take, and the resource each goes to",
+    "explain": "explain why a device matches or not, and what a container would get",
+    "suggest": "write the rule for a device; with --all, a first draft for all",
+    "monitor": "follow device events, and what the kubelet is told, live",
+    "status": "ask the daemon what is registered, who holds what, what is wrong",
+    "simulate": "try rules without a cluster: run the daemon at a simulated kubelet",
+    "schema": "print the JSON Schema of rule files or settings, for editors",
 }
 
-#: What is not for people to type.
+#: Verbs that shells call, not people.
 _FOR_SHELLS = ("complete",)
 
 _USAGE = """\
 usage: genericdp VERB [OPTION…]
        genericdp VERB --help
 
-Offers the devices that udev knows to Kubernetes, as rule files say.
+Offers the devices that udev knows to Kubernetes. Rule files say which.
 
 verbs:
 {verbs}
 
 options:
   --version   print the version
-  --help      print this, or after a verb, all about the verb
+  --help      print this help; after a verb, the help of the verb
 
 examples:
-  genericdp check                       all rule files, all mistakes
-  genericdp list                        who gets what, on this machine, now
+  genericdp check                       every mistake in every rule file
+  genericdp list                        which resource each device goes to
   genericdp explain /dev/ttyUSB0        why, condition by condition
-  genericdp simulate --rules my.toml    what kubelet and container would see
+  genericdp simulate --rules my.toml    what the kubelet and a container see
 
 rule files:   /etc/genericdp/rules.d/*.toml
 settings:     /etc/genericdp/genericdp.toml
@@ -94,8 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _complain(error, error.hint, USAGE)
     except ConfigError as error:
-        _print_problems(error)
-        return NOT_FINE
+        return _complain(error, "", NOT_FINE)
     except GenericdpError as error:
         return _complain(error, error.hint, NOT_FINE)
     except KeyboardInterrupt:
@@ -103,10 +103,10 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         streams.give_up()
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001  (the one place that turns our bugs into an exit status)
+    except Exception as error:  # noqa: BLE001  (the one place that turns bugs into an exit status)
         if isinstance(error, OSError) and streams.is_without_room(error):
             streams.give_up()
-            return _complain(f"the output cannot be written: {error.strerror}", "", NOT_FINE)
+            return _complain(f"cannot write the output: {error.strerror}", "", NOT_FINE)
         return _own_up(arguments)
     return status
 
@@ -130,13 +130,13 @@ def _dispatch(arguments: Sequence[str]) -> int:
 def _run(verb: str, arguments: Sequence[str]) -> int:
     if verb.startswith("-"):
         raise UsageError(
-            f"'{for_terminal(verb)}' stands where a verb is expected",
+            f"'{for_terminal(verb)}' is not a verb",
             hint="the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs",
         )
     if verb not in VERBS and verb not in _FOR_SHELLS:
         raise UsageError(
             f"there is no verb '{for_terminal(verb)}'",
-            hint=did_you_mean(verb, VERBS) or "'genericdp --help' lists the verbs",
+            hint=nearest(verb, VERBS) or "'genericdp --help' lists the verbs",
         )
     try:
         options = parser_of(verb).options(arguments)
@@ -146,7 +146,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
 
 
 def parser_of(verb: str) -> Parser:
-    """What the command line of a verb may hold; its manual and the shells' completion read it too."""
+    """The parser of a verb's command line; the manual and the completions are generated from it too."""
     parser = Parser(verb)
     _module(verb).add_arguments(parser)
     return parser
@@ -156,37 +156,15 @@ def _module(verb: str) -> Verb:
     return cast(Verb, importlib.import_module(f"genericdp.cli.verbs.{verb}"))
 
 
-def _print_problems(error: ConfigError) -> None:
-    from genericdp.cli.output import Output  # noqa: PLC0415  (the daemon prints nothing)
-
-    for problem in error.problems:
-        Output(sys.stderr).problem(problem)
-
-
 def _complain(error: Exception | str, hint: str, status: int) -> int:
-    said = [f"genericdp: error: {error}", *([f"  hint: {hint}"] if hint else [])]
-    if sys.stderr.isatty():
-        from genericdp.cli.output import Output  # noqa: PLC0415  (as above)
+    from genericdp.cli.failure import show_mistake  # noqa: PLC0415  (see the rules of that file)
 
-        for line in said:
-            Output(sys.stderr).paragraph(line)
-    else:
-        print("\n".join(said), file=sys.stderr)
+    show_mistake(error, hint)
     return status
 
 
 def _own_up(arguments: Sequence[str]) -> int:
-    import platform  # noqa: PLC0415  (both cost more than the rest of this file,
-    import traceback  # noqa: PLC0415  and are needed only here)
+    from genericdp.cli.failure import show_bug  # noqa: PLC0415  (as above)
 
-    traceback.print_exc()
-    said = for_terminal(" ".join(["genericdp", *arguments]))
-    print(
-        "\ngenericdp: this is a bug of genericdp, not a mistake of yours; please report it with\n"
-        "  - the lines above\n"
-        f"  - the command: {said}\n"
-        f"  - the versions: genericdp {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
-        "  - your rule files",
-        file=sys.stderr,
-    )
+    show_bug(arguments)
     return BUG

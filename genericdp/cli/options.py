@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they mean."""
+"""The options that several verbs share."""
 
 import argparse
 import contextlib
@@ -23,18 +23,18 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR_OR_FILE",
         action="append",
         default=[],
-        help="read these rules instead of the system's; may be given several times, later ones win",
+        help="read these rules instead of the system's; may be repeated, later ones win",
     )
     add_config_option(group)
     group.add_argument(
         "--domain",
         metavar="DOMAIN",
-        help="the domain of resources whose name has none, instead of the one in the settings",
+        help="the domain of resource names without one, instead of the one in the settings",
     )
 
 
 def add_config_option(parser: "argparse._ActionsContainer") -> None:
-    """`--config`: for every verb that needs to know where things are."""
+    """`--config`: for every verb that reads the settings."""
     parser.add_argument(
         "--config",
         metavar="FILE",
@@ -43,7 +43,7 @@ def add_config_option(parser: "argparse._ActionsContainer") -> None:
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
-    """`--json`: for programs; its form stays, and is in `docs/json.md`."""
+    """`--json`: for programs. Its form is stable; `docs/json.md` describes it."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
@@ -65,11 +65,11 @@ def _domain(word: str) -> str:
 
 
 def _check_place(place: str) -> None:
-    said, hint = for_terminal(place), "rules are a directory of *.toml files, or one such file"
+    name, hint = for_terminal(place), "give a directory of *.toml files, or one such file"
     if not os.path.exists(place):
-        raise GenericdpError(f"there is no '{said}'", hint=hint)
+        raise GenericdpError(f"'{name}' does not exist", hint=hint)
     if not os.path.isdir(place) and not place.endswith(".toml") and place != os.devnull:
-        raise GenericdpError(f"'{said}' is neither a directory nor a *.toml file", hint=hint)
+        raise GenericdpError(f"'{name}' is neither a directory nor a *.toml file", hint=hint)
 
 
 def seconds(text: str) -> float:
@@ -77,4 +77,4 @@ def seconds(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) < math.inf:
             return float(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+    raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")

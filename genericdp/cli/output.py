@@ -1,9 +1,9 @@
-"""What a verb prints: lines, tables that fit, JSON that stays the same.
+"""The output of a verb: lines, tables that fit the screen, JSON that stays the same.
 
 The rules of this file:
 
-* Nothing is cut off: what does not fit its column goes on below, in that column.
-* Colour only where a person looks: on a terminal, and not when NO_COLOR is set (no-color.org).
+* Nothing is cut off: a text that does not fit its column goes on below, in that column.
+* Colour only on a terminal, and not when NO_COLOR is set (no-color.org).
 * Every text passes through `hostile.for_terminal`: no device can speak to the terminal.
 """
 
@@ -19,7 +19,7 @@ from typing import TextIO
 from genericdp.core.hostile import for_terminal
 from genericdp.errors import Problem
 
-#: The width of a table where nobody knows the width of the screen.
+#: The width of a table when the width of the screen is unknown.
 UNKNOWN_WIDTH = 80
 _GAP = 2
 #: A column is not squeezed below this while others have more.
@@ -27,7 +27,7 @@ _NARROW = 8
 
 
 class Style(StrEnum):
-    """What a text is, and the SGR parameters it is shown with."""
+    """The meaning of a text, and the SGR parameters that show it."""
 
     PLAIN = ""
     GOOD = "32"
@@ -39,7 +39,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A text and what it is."""
+    """A text with its meaning."""
 
     text: str
     style: Style = Style.PLAIN
@@ -52,7 +52,7 @@ Row = Sequence[Cell] | Styled
 
 
 class Output:
-    """One stream, its width and whether it takes colour."""
+    """One stream, with its width and whether it takes colour."""
 
     def __init__(
         self, stream: TextIO, *, width: int | None = None, environment: Mapping[str, str] = os.environ
@@ -65,11 +65,11 @@ class Output:
         self.width = width or shutil.get_terminal_size((UNKNOWN_WIDTH, 24)).columns
 
     def line(self, *cells: Cell) -> None:
-        """One line; the cells stand side by side with nothing between them."""
+        """One line; the cells follow each other without a gap."""
         self._stream.write("".join(self._shown(cell) for cell in cells) + "\n")
 
     def table(self, headings: Sequence[str], rows: Sequence[Row], *, indent: int = 0) -> None:
-        """A table no wider than the screen, if any way it can be. Without headings, `()`."""
+        """A table no wider than the screen if possible. `()` for no headings."""
         texts = [row if isinstance(row, Styled) else [_styled(cell) for cell in row] for row in rows]
         if headings:
             texts.insert(0, [Styled(heading, Style.STRONG) for heading in headings])
@@ -83,7 +83,7 @@ class Output:
                 self._row(row, widths, " " * indent)
 
     def paragraph(self, *cells: Cell) -> None:
-        """A text over as many lines as it takes, each as far in as the first."""
+        """A text over as many lines as it takes, all indented like the first."""
         parts = [_styled(cell) for cell in cells]
         whole = "".join(part.text for part in parts)
         words = whole.lstrip(" ")
@@ -97,7 +97,7 @@ class Output:
     def problem(self, problem: Problem) -> None:
         """A mistake in a file as compilers print it; only tabs stay, or the caret would be off.
 
-        On a terminal, of a long line only what is around the mistake.
+        On a terminal, a long line is cut to what is around the mistake.
         """
         rendered = problem.render(self.width if self._terminal else None)
         for number, line in enumerate(rendered.split("\n")):
@@ -127,7 +127,7 @@ class Output:
         return self._painted(styled.text, styled.style)
 
     def _painted_between(self, parts: Sequence[Styled], start: int, end: int) -> str:
-        """What stands there of parts that follow each other."""
+        """The part of a text between two positions, each piece in its own style."""
         painted, at = "", 0
         for part in parts:
             piece = part.text[max(0, start - at) : max(0, end - at)]
@@ -157,10 +157,10 @@ def columns(text: str) -> int:
 
 
 def fit(natural: Sequence[int], room: int) -> list[int]:
-    """The widths of columns that would like to be `natural` wide and have `room` together.
+    """The widths of columns that would be `natural` wide if they had room, for the `room` that they have.
 
-    The widest give first, down to each other's width. The first column, which says what a row is
-    about, stays whole as long as the others have something to give.
+    The widest shrink first. The first column, which says what a row is about, stays whole as long as the
+    others can shrink.
     """
     widths = list(natural)
     for columns_that_give in (range(1, len(widths)), range(1)):

@@ -1,34 +1,27 @@
-"""How a command line is read, and how it is said that it makes no sense."""
+"""How a command line is read, and what is said about one that is wrong."""
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from genericdp.core.hostile import for_terminal
+from genericdp.core.words import nearest
 
 #: Help is laid out for this width: any terminal has it, and wider lines are hard to read.
 WIDTH = 80
 
 
 class UsageError(Exception):
-    """The command line makes no sense. `hint` names what was probably meant, or is ""."""
+    """The command line is wrong. `hint` names what was probably meant, or is ""."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
 
 
-def did_you_mean(word: str, words: Iterable[str]) -> str:
-    """`did you mean '…'?` with the closest of the words, or "" when none is close."""
-    import difflib  # noqa: PLC0415  (only for mistakes; the daemon is to stay small)
-
-    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return f"did you mean '{close[0]}'?" if close else ""
-
-
 class Parser(argparse.ArgumentParser):
-    """The options of one verb. Wrong ones raise UsageError in our words instead of printing a usage."""
+    """The options of one verb. A mistake raises UsageError; argparse would print the usage."""
 
     def __init__(self, verb: str) -> None:
         super().__init__(
@@ -38,10 +31,10 @@ class Parser(argparse.ArgumentParser):
         )
 
     def options(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The options given. An unknown one is named with the one that was probably meant."""
+        """The options given. The error for an unknown one names what was probably meant."""
         # The epilog is laid out by hand, so argparse lays out neither.
         if {"-h", "--help"} & {*arguments}:
-            import textwrap  # noqa: PLC0415  (as for difflib)
+            import textwrap  # noqa: PLC0415  (only for help; the daemon is to stay small)
 
             self.description = textwrap.fill(self.description or "", WIDTH)
         for word in arguments:
@@ -53,19 +46,19 @@ class Parser(argparse.ArgumentParser):
         word = unknown[0]
         name = word.partition("=")[0]
         if not name.startswith("-"):
-            raise UsageError(f"'{for_terminal(word)}' is one argument too many", hint=self._where_to_look)
+            raise UsageError(f"unexpected argument '{for_terminal(word)}'", hint=self._where_to_look)
         known = [option for action in self._actions for option in action.option_strings]
         raise UsageError(
             f"{self.prog} has no option '{for_terminal(name)}'",
-            hint=did_you_mean(name, known) or self._where_to_look,
+            hint=nearest(name, known) or self._where_to_look,
         )
 
     @property
     def _where_to_look(self) -> str:
-        return f"'{self.prog} --help' says what there is"
+        return f"see '{self.prog} --help'"
 
     def error(self, message: str) -> NoReturn:
-        """Raise UsageError; argparse's sentence is put into ours where it is one of the common three."""
+        """Raise UsageError, with the common sentences of argparse reworded."""
         for sentence, ours in _SENTENCES:
             found = sentence.fullmatch(message)
             if found:
@@ -74,6 +67,7 @@ class Parser(argparse.ArgumentParser):
 
 
 _SENTENCES = (
+    (re.compile(r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)"), r"\1: \2 is not one of \3"),
     (re.compile(r"argument (\S+): expected one argument"), r"\1 needs a value"),
     (re.compile(r"the following arguments are required: (.+)"), r"\1 is missing"),
     (re.compile(r"argument (?:\S+/)?(\S+): (.+)"), r"\1: \2"),

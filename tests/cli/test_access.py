@@ -1,73 +1,20 @@
-"""Who may open a device node, and what a pod needs for it."""
+"""The access to a device node of this machine."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from genericdp.cli.access import Access, Needs, needs_of
-from genericdp.core.inventory.offer import Device, Node
-from genericdp.core.rules.resource import NodeTable
-
-TTY = Access(0o20660, 0, "root", 20, "dialout")
-
-
-def a_node(path: str, permissions: str = "rw") -> Node:
-    return Node(path, None, "link", NodeTable(permissions=permissions), {}, (), "/sys/x")
-
-
-@pytest.mark.parametrize(
-    ("access", "permissions", "advice"),
-    [
-        (TTY, "rw", "a process that is not root needs supplementalGroups: [20]"),
-        (
-            replace(TTY, mode=0o20640),
-            "rw",
-            "only root can open /dev/a; a udev rule can give it a GROUP and a MODE",
-        ),
-        (replace(TTY, mode=0o20640), "r", "a process that is not root needs supplementalGroups: [20]"),
-        (
-            replace(TTY, gid=0, group="root"),
-            "rw",
-            "only root can open /dev/a; a udev rule can give it a GROUP and a MODE",
-        ),
-        (replace(TTY, mode=0o20666), "rw", ""),
-        (replace(TTY, mode=0o20664), "r", ""),
-        (None, "rw", ""),
-    ],
-)
-def test_who_is_not_root_is_told_how_to_open_the_device(
-    access: Access | None, permissions: str, advice: str
-) -> None:
-    device = Device("a", nodes=(a_node("/dev/a", permissions),))
-
-    assert needs_of(device, [access]).advice == advice
-
-
-def test_a_device_of_several_nodes_needs_the_groups_of_all() -> None:
-    device = Device("a", nodes=(a_node("/dev/a"), a_node("/dev/b"), a_node("/dev/c"), a_node("/dev/d")))
-    video = Access(0o20660, 0, "root", 44, "video")
-
-    assert needs_of(device, [video, TTY, TTY, None]) == Needs((20, 44))
-    assert needs_of(device, [video, TTY, TTY, None]).advice == (
-        "a process that is not root needs supplementalGroups: [20, 44]"
-    )
-    closed = replace(TTY, mode=0o20600)
-    assert needs_of(device, [closed, TTY, closed, None]).advice == (
-        "only root can open /dev/a, /dev/c; a udev rule can give it a GROUP and a MODE"
-    )
+from genericdp.cli.access import access_of
 
 
 def test_access_is_that_of_the_node_on_this_machine() -> None:
-    access = Access.of_node("/dev/null")
+    access = access_of("/dev/null")
 
     assert str(access) == "crw-rw-rw-, owner root (0), group root (0)"
     assert access is not None
     assert access.as_json() == {"mode": "0666", "uid": 0, "owner": "root", "gid": 0, "group": "root"}
-    assert Access.of_node("/dev/nothing") is None
-    assert Access.of_node("") is None
-    assert Access.of_node("/dev/\0") is None
+    assert access_of("/dev/nothing") is None
+    assert access_of("") is None
+    assert access_of("/dev/\0") is None
 
 
 def test_a_number_without_a_name_is_said_to_be_one(tmp_path: Path) -> None:
@@ -76,6 +23,6 @@ def test_a_number_without_a_name_is_said_to_be_one(tmp_path: Path) -> None:
     path.chmod(0o640)
     os.chown(path, 54321, 54322)
 
-    access = Access.of_node(str(path))
+    access = access_of(str(path))
 
     assert str(access) == "-rw-r-----, owner without a name (54321), group without a name (54322)"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.find import find, nodes_below
+from genericdp.cli.find import find
 from genericdp.errors import GenericdpError
-from tests.scenes.builders import a_device, a_modem, a_usb_serial, by_sys_path
+from tests.scenes.builders import a_device, a_usb_serial, by_sys_path
 
 DONGLE = a_usb_serial(0)
 NULL = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")
@@ -44,37 +44,26 @@ def told(word: str, link_dir: str = "/dev/genericdp") -> str:
 
 def test_what_is_not_there_is_said_with_where_to_look(tmp_path: Path) -> None:
     assert told("/dev/nothing\n") == (
-        r"there is no '/dev/nothing\n'; 'genericdp list --all' shows the device nodes of this machine"
+        r"'/dev/nothing\n' does not exist; 'genericdp list --all' shows the device nodes of this machine"
     )
-    assert told("/sys/nothing") == "there is no '/sys/nothing'; the device may be unplugged"
+    assert told("/sys/nothing") == "'/sys/nothing' does not exist; the device may be unplugged"
     assert told("/sys/devices/virtual/mem") == (
-        "'/sys/devices/virtual/mem' is no udev device; below it are /dev/null"
+        "'/sys/devices/virtual/mem' is not a udev device; below it are /dev/null"
     )
     assert told("/sys/kernel") == (
-        "'/sys/kernel' has no device node, nor has anything below it; only device nodes can be offered"
+        "neither '/sys/kernel' nor anything below it has a device node; only device nodes can be offered"
     )
     assert told(str(tmp_path)) == (
-        f"'{tmp_path}' is no device of this machine; 'genericdp list --all' shows the device nodes"
+        f"'{tmp_path}' is not a device of this machine; 'genericdp list --all' shows the device nodes"
     )
 
 
 def test_the_link_of_an_unplugged_device_is_known_as_such(tmp_path: Path) -> None:
     (tmp_path / "ftdi_A1").symlink_to("ftdi_A1")
     assert told(f"{tmp_path}/ftdi_A1", str(tmp_path)) == (
-        f"'{tmp_path}/ftdi_A1' is the stable link of a device that is not there; "
-        "'genericdp list' shows what is known of it"
+        f"'{tmp_path}/ftdi_A1' is the stable link of a device that is not plugged in; "
+        "'genericdp list' shows what is known about it"
     )
     assert (
-        told(f"{tmp_path}/ftdi_A1")
-        == f"'{tmp_path}/ftdi_A1' is a link to nothing; the device may be unplugged"
+        told(f"{tmp_path}/ftdi_A1") == f"'{tmp_path}/ftdi_A1' is a dangling link; the device may be unplugged"
     )
-
-
-def test_nodes_below_are_in_the_order_of_their_numbers() -> None:
-    modem = a_modem(first=9)
-    assert nodes_below(modem[0].sys_path, modem) == [
-        "/dev/cdc-wdm0",
-        "/dev/ttyUSB9",
-        "/dev/ttyUSB10",
-        "/dev/ttyUSB11",
-    ]

@@ -78,7 +78,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         (
             ["--json", "shout"],
             (
-                "'--json' stands where a verb is expected\n"
+                "'--json' is not a verb\n"
                 "  hint: the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs"
             ),
         ),
@@ -88,7 +88,7 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["shout", "/dev/null", "--zzz=1"],
-            "genericdp shout has no option '--zzz'\n  hint: 'genericdp shout --help' says what there is",
+            "genericdp shout has no option '--zzz'\n  hint: see 'genericdp shout --help'",
         ),
         (
             ["shout", "/dev/null", "--rul", "x"],
@@ -96,16 +96,16 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["shout", "a", "b\x1b"],
-            r"'b\x1b' is one argument too many" + "\n  hint: 'genericdp shout --help' says what there is",
+            r"unexpected argument 'b\x1b'" + "\n  hint: see 'genericdp shout --help'",
         ),
-        (["shout"], "DEVICE is missing\n  hint: 'genericdp shout --help' says what there is"),
+        (["shout"], "DEVICE is missing\n  hint: see 'genericdp shout --help'"),
         (
             ["shout", "a", "--config"],
-            "--config needs a value\n  hint: 'genericdp shout --help' says what there is",
+            "--config needs a value\n  hint: see 'genericdp shout --help'",
         ),
         (
             ["shout", "a", "--times", "x"],
-            "--times: invalid int value: 'x'\n  hint: 'genericdp shout --help' says what there is",
+            "--times: invalid int value: 'x'\n  hint: see 'genericdp shout --help'",
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_our_bug_keeps_its_traceback_and_says_what_to_report(
     assert (
         "RuntimeError: impossible\n"
         "\n"
-        "genericdp: this is a bug of genericdp, not a mistake of yours; please report it with\n"
+        "genericdp: this is a bug in genericdp, not your mistake; please report it with\n"
         "  - the lines above\n"
         "  - the command: genericdp shout x\n"
         f"  - the versions: genericdp {VERSION}, Python "

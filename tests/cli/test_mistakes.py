@@ -37,7 +37,7 @@ def typed(command: str, **environment: str) -> "subprocess.CompletedProcess[str]
 @pytest.mark.parametrize("words", ["--help", "check {rules}", "list --rules {rules}", "schema rules"])
 def test_a_full_disk_is_named(words: str, rules: str) -> None:
     done = typed(f"genericdp {words.format(rules=rules)} >/dev/full")
-    assert done.stderr == "genericdp: error: the output cannot be written: No space left on device\n"
+    assert done.stderr == "genericdp: error: cannot write the output: No space left on device\n"
     assert done.returncode == 1
 
 
@@ -59,12 +59,12 @@ def test_a_character_that_the_output_has_not_is_spelt_out() -> None:
             ["check", "README"],
             (
                 "'README' is neither a directory nor a *.toml file\n"
-                "  hint: rules are a directory of *.toml files, or one such file"
+                "  hint: give a directory of *.toml files, or one such file"
             ),
         ),
         (
             ["list", "--rules", "no\x1bwhere"],
-            "there is no 'no\\x1bwhere'\n  hint: rules are a directory of *.toml files, or one such file",
+            "'no\\x1bwhere' does not exist\n  hint: give a directory of *.toml files, or one such file",
         ),
     ],
 )
@@ -90,8 +90,8 @@ def test_a_domain_on_the_command_line_is_looked_at(rules: str, capsys: pytest.Ca
 def test_a_number_of_seconds_is_one(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", f"--for={word}"]) == 2
     assert capsys.readouterr().err == (
-        f"genericdp: error: --for: '{word}' is no number of seconds\n"
-        "  hint: 'genericdp simulate --help' says what there is\n"
+        f"genericdp: error: --for: '{word}' is not a number of seconds\n"
+        "  hint: see 'genericdp simulate --help'\n"
     )
 
 

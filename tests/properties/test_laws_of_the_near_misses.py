@@ -3,6 +3,7 @@
 from hypothesis import given
 
 from genericdp.core.explain.near_misses import near_misses
+from genericdp.core.explain.opinion import opinion
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import Boot, Unit, booted, boots, machines, rules
@@ -15,7 +16,7 @@ def test_a_near_miss_is_what_the_daemon_would_say(
     nodes = [device for device in booted(units, boot).values() if device.device_node is not None]
     claims = Claims(resources)
     for resource in resources:
-        for miss in near_misses(resource, nodes, claims):
+        for miss in near_misses(opinion(resource, node, claims) for node in nodes):
             takers = [claim.resource.name for claim in claims.on(miss.node)]
             assert resource.name not in takers[:1]
             assert miss.elsewhere == (takers[0] if takers else "")
@@ -34,4 +35,5 @@ def test_what_is_nearest_does_not_depend_on_the_order_of_devices(
     nodes = [device for device in booted(units, boot).values() if device.device_node is not None]
     claims = Claims(resources)
     for resource in resources:
-        assert near_misses(resource, nodes, claims) == near_misses(resource, nodes[::-1], claims)
+        opinions = [opinion(resource, node, claims) for node in nodes]
+        assert near_misses(opinions) == near_misses(opinions[::-1])

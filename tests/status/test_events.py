@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from genericdp.cli.onlooker import Onlooker
+from genericdp.cli.observer import Observer
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
@@ -143,8 +143,8 @@ async def test_without_a_daemon_the_same_is_seen(short_dir: Path, console: Conso
             await until(lists, changes, describe=lambda: f"told {told}")
             return lists()[0]
 
-        onlooker = Onlooker(settings_below(short_dir), resources_of(rules), Memory(), tell)
-        watching = asyncio.ensure_future(onlooker.watch())
+        observer = Observer(settings_below(short_dir), resources_of(rules), Memory(), tell)
+        watching = asyncio.ensure_future(observer.watch())
         await asyncio.sleep(0)
         with console.plugged():
             event = await a_list_with("Healthy")
@@ -186,21 +186,21 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
             while not said or text not in said[-1]:
                 said.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
 
-        read("no daemon is asked")
+        read("without the daemon")
         with console.plugged():
-            read("would hear")
+            read("would be told")
         read("0 of 1 Healthy")
         watching.send_signal(signal.SIGINT)
         _, error = watching.communicate(timeout=20)
     assert (watching.returncode, error) == (130, "")
     # Of the removal, the kernel tells first; one that is slow may read udev's message before.
-    said[4] = said[4].replace(f"{name} (the kernel's)", console.node)
+    said[4] = said[4].replace(f"{name} (from the kernel)", console.node)
     assert said == [
-        "begin    no daemon is asked: what the rules make of this machine; Ctrl-C ends it",
+        "begin    without the daemon: what the rules make of this machine; Ctrl-C to stop",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device appeared; nodes={console.node}",
-        f"kubelet  would hear genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
+        f"kubelet  would be told genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
         f"uevent   remove vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device is unhealthy; why=it is unplugged",
-        f"kubelet  would hear genericdp.io/screen: 0 of 1 Healthy; screen_{name} Unhealthy",
+        f"kubelet  would be told genericdp.io/screen: 0 of 1 Healthy; screen_{name} Unhealthy",
     ]

@@ -56,10 +56,10 @@ _UNSUPPORTED = 'requested API version "v1beta1" is not supported by kubelet. Sup
 
 #: What is another at every run, and what a page has for it.
 _PASSING = (
-    (re.compile(r"runs for .*? as process \d+"), "runs for 3 h as process 1234"),
-    (re.compile(r"(here|away|heard|registered) for [0-9]+ \w+"), r"\1 for 3 h"),
+    (re.compile(r"up for .*? as process \d+"), "up for 3 h as process 1234"),
+    (re.compile(r"(up|down|receiving events|registered) for [0-9]+ \w+"), r"\1 for 3 h"),
     (re.compile(r"^  [0-9]+ s ago", re.MULTILINE), "  5 s ago"),
-    (re.compile(r"the kubelet has only begun: .*"), "known from the kubelet"),
+    (re.compile(r"the kubelet has just started .*"), "known from the kubelet"),
     (re.compile(r"FOR +NODE"), "FOR  NODE"),
     (re.compile(r"(Healthy +|Unhealthy  )[0-9]+ s +"), r"\g<1>5 s  "),
     (re.compile(r"/run/gdp-\w+/"), "/tmp/gdp-x/"),

@@ -121,6 +121,8 @@ def test_every_command_that_a_page_shows_is_understood(path: Path) -> None:
 def typed(path: Path) -> list[str]:
     """What a page shows as typed: commands in blocks, and in the text between backticks."""
     text = path.read_text(encoding="utf-8")
+    if path.name == "CONTRIBUTING.md":
+        text = text.partition("## Recipes")[0]  # which add a verb that is not there yet
     lines = [
         line for block in blocks("console", text) for line in block.splitlines() if line[:2] in ("$ ", "# ")
     ]

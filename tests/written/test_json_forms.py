@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli import absent, explanation
-from genericdp.cli.access import Access
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
+from genericdp.cli.survey import survey_of
+from genericdp.cli.text import absent, explanation
 from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
-from genericdp.cli.verbs.explain import described
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.opinion import explain
-from genericdp.core.explain.query import Sought
+from genericdp.core.explain.absent import Absent
+from genericdp.core.explain.access import Access
+from genericdp.core.explain.explanation import explain
+from genericdp.core.explain.lookup import look_up
+from genericdp.core.explain.query import Query
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
@@ -96,8 +98,8 @@ def all_keys(*documents: object) -> set[str]:
     return {key for key in found if not any(other.startswith((f"{key}.", f"{key}[")) for other in found)}
 
 
-def a_machine(*devices: UdevDevice, memory: Memory | None = None) -> Machine:
-    return machine_of(Settings(domain="example.com"), resources_of(RULES), by_sys_path(*devices), memory)
+def a_machine(*devices: UdevDevice, memory: Memory | None = None) -> Survey:
+    return survey_of(Settings(domain="example.com"), resources_of(RULES), by_sys_path(*devices), memory)
 
 
 def same(number: int) -> UdevDevice:
@@ -131,8 +133,8 @@ def test_explain() -> None:
     nodes = [device for device in machine.devices.values() if device.device_node]
     documents = [
         explanation.as_json(
-            explain(node, machine.claims, machine.inventory),
-            machine,
+            explain(node, machine),
+            machine.settings.link_dir,
             lambda _: Access(0o20660, 0, "root", 20, "x"),
         )
         for node in nodes
@@ -145,12 +147,12 @@ def test_explain_of_what_is_absent() -> None:
     other = a_usb_serial(3, product="6015", serial="A50285BJ")
     before = a_machine(a_usb_serial(0), other)
     machine = a_machine(other, memory=before.memory)
-    found = described(Sought(serial="A50285BI"), machine)
-    assert isinstance(found, absent.Absent)
+    found = look_up(Query(serial="A50285BI"), machine)
+    assert isinstance(found, Absent)
     found = replace(found, refused=(Refusal("example.com/x", "/dev/x", "it is dangerous"),))
     printed = {
         key.removesuffix("[]") if key == "devices[]" else key
-        for key in all_keys(absent.as_json(found, machine))
+        for key in all_keys(absent.as_json(found, machine.settings.link_dir))
     }
     assert printed == documented("`genericdp explain --json` of what is absent")
 
@@ -159,7 +161,9 @@ def test_suggest() -> None:
     machine = a_machine(a_usb_serial(0))
     (node,) = [device for device in machine.devices.values() if device.device_node == "/dev/ttyUSB0"]
     suggestion = suggested(node, Present(machine.devices, "example.com"))
-    assert all_keys(suggest.as_json(suggestion, machine)) == documented("`genericdp suggest --json DEVICE`")
+    assert all_keys(suggest.as_json(suggestion, suggestion.remarks(machine.claims))) == documented(
+        "`genericdp suggest --json DEVICE`"
+    )
 
 
 def test_simulate(tmp_path: Path) -> None:

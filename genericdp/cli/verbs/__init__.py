@@ -1,5 +1,7 @@
 """The verbs: one file for each, named after it. `genericdp.cli.main` lists them.
 
-Does not belong here: decisions, and what several verbs share. A verb reads the machine, asks `core`
-and prints the answer.
+A verb imports no other verb. What several share is in `genericdp.cli`; CONTRIBUTING.md has a recipe for a
+new one.
+
+Does not belong here: decisions.
 """

@@ -16,8 +16,8 @@ from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Check rule files and settings, and print every mistake with its place and what to do "
-        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, while an image is "
-        "built. Status 1 when there is a mistake."
+        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, in an image build. "
+        "Exits with status 1 if there is a mistake."
     )
     parser.epilog = (
         "examples:\n"
@@ -73,7 +73,7 @@ def show(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> 
 
 
 def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
-    """What was checked, and how it came out, in one line."""
+    """What was checked, with the result, in one line."""
     errors = errors_in(problems)
     if errors:
         wrong = {problem.location.file for problem in errors}
@@ -128,7 +128,7 @@ def as_workflow_command(problem: Problem) -> str:
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """As the runner wants it; what stays is harmless to a terminal too."""
+    """Escaped as the runner expects; the result is harmless to a terminal too."""
     for char in "%\r\n" + more:
         text = text.replace(char, f"%{ord(char):02X}")
     return for_terminal(text)

@@ -1,10 +1,9 @@
-"""`genericdp complete`: what the shells' completion asks; for nobody to type, so no help names it.
+"""`genericdp complete`: the candidates for a shell's completion. People do not type it; no help names it.
 
 The rules of this file:
 
-* It is fast, and says nothing but candidates: a line each, with a tab and a few words about it.
-* What a device says of itself is a candidate only if it is a plain word: a shell is not the place to
-  find out what else it is.
+* It is fast, and prints nothing but candidates: one on a line, then a tab and a few words about it.
+* Text of a device is a candidate only if it is a plain word: it must not mean anything to a shell.
 """
 
 import argparse
@@ -30,13 +29,13 @@ _PLAIN = re.compile(r"[A-Za-z0-9._:/+-]+")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print candidates for the completion of a shell."
-    parser.add_argument("what", choices=tuple(KINDS), help="of which kind")
-    parser.add_argument("words", metavar="WORD", nargs=argparse.REMAINDER, help="what has been typed so far")
+    parser.add_argument("what", choices=tuple(KINDS), help="which kind")
+    parser.add_argument("words", metavar="WORD", nargs=argparse.REMAINDER, help="the words typed so far")
 
 
 def run(*, what: str, words: list[str]) -> int:
     """Print the candidates. Returns 0, also when there are none to find."""
-    # Whoever presses the tab key asks for no message.
+    # Pressing the tab key must not print a message.
     with contextlib.suppress(GenericdpError, UsageError):
         for word, about in sorted(dict(KINDS[what](words)).items()):
             if _PLAIN.fullmatch(word):
@@ -52,14 +51,14 @@ class _Words(argparse.ArgumentParser):
 
 
 def _resources(words: Sequence[str]) -> Iterator[Candidate]:
-    """Names of the resources of the rule files that the command line means, as short as they may be."""
+    """Names of the resources of the rule files that the command line means, as short as possible."""
     settings, files = _meant(words)
     for resource in files.resources:
         yield resource.name.removeprefix(f"{settings.domain}/"), resource.description
 
 
 def _subjects(words: Sequence[str]) -> Iterator[Candidate]:
-    """Those, and the ids of devices that have a link, whether they are there or not."""
+    """Those, and the ids of devices that have a link, plugged in or not."""
     yield from _resources(words)
     settings, _ = _meant(words)
     with contextlib.suppress(OSError):
@@ -71,20 +70,20 @@ def _subjects(words: Sequence[str]) -> Iterator[Candidate]:
 def _meant(words: Sequence[str]) -> tuple[Settings, RuleFiles]:
     parser = _Words(add_help=False, allow_abbrev=False)
     add_rule_options(parser)
-    given, _ = parser.parse_known_args(list(words))
-    home = os.path.expanduser  # a shell that is asked has not looked at the words yet
+    options, _ = parser.parse_known_args(list(words))
+    home = os.path.expanduser  # the shell has not expanded the words yet
     return open_rules(
-        [home(place) for place in given.rules], given.config and home(given.config), given.domain
+        [home(place) for place in options.rules], options.config and home(options.config), options.domain
     )
 
 
 def _serials(_: Sequence[str]) -> Iterator[Candidate]:
-    """Serial numbers of the USB devices that are there."""
+    """Serial numbers of the connected USB devices."""
     return ((serial, product) for serial, _, product in _usb_devices() if serial)
 
 
 def _usb_ids(_: Sequence[str]) -> Iterator[Candidate]:
-    """Vendor and product of the USB devices that are there, as lsusb prints them."""
+    """Vendor and product of the connected USB devices, as lsusb prints them."""
     return ((numbers, product) for _, numbers, product in _usb_devices())
 
 

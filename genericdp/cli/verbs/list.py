@@ -1,13 +1,15 @@
-"""`genericdp list`: every device that a rule takes, and what becomes of the rest."""
+"""`genericdp list`: every device that a rule takes, and why others are not offered."""
 
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from genericdp.cli.machine import Machine, look
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.cli.survey import look, show_reservations
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.model import identification
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.words import counted
@@ -32,44 +34,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
     """Print the list. Returns 0, or 1 when something is wrong with the rule files."""
-    machine = look(rules=rules, config=config, domain=domain)
+    survey = look(rules=rules, config=config, domain=domain)
     output = Output(sys.stdout)
     if json:
-        output.json(as_json(machine, everything=all))
+        output.json(as_json(survey, everything=all))
     else:
-        show(machine, output, everything=all)
-    return machine.say_reservations(Output(sys.stderr))
+        show(survey, output, everything=all)
+    return show_reservations(survey, Output(sys.stderr))
 
 
-def show(machine: Machine, output: Output, *, everything: bool = False) -> None:
+def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
     """The list for people."""
-    inventory = machine.inventory
+    inventory = survey.inventory
     rows = [row for offer in inventory.offers.values() for row in _offer(offer)]
     if rows:
         output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
     if any(offer.devices for offer in inventory.offers.values()):
         output.line()
-        output.paragraph(f"Stable links: {machine.settings.link_dir}/DEVICE, with what LINK says behind it.")
+        output.paragraph(
+            f"Stable links: {survey.settings.link_dir}/DEVICE, plus the suffix in the LINK column."
+        )
     if not rows:
-        output.line("no resources: no rule file names one; 'genericdp suggest' writes rules")
+        output.line("no resources: no rule file defines one; 'genericdp suggest' writes rules")
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps
     ]
     refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
-    unsure = [("only their order does; give the resource an 'identity'", id_) for id_ in inventory.unsure]
-    _show_section(output, "Taken by several rules, the first in file order has them:", overlaps)
+    unsure = [("give the resource an 'identity' that differs", id_) for id_ in inventory.unsure]
+    _show_section(output, "Taken by several rules; the first in file order gets them:", overlaps)
     _show_section(output, "Taken by a rule, but not offered:", refusals)
-    _show_section(output, "Nothing about these devices tells them apart:", unsure)
+    _show_section(output, "Told apart only by their order:", unsure)
     if everything:
         output.line()
         output.line(Styled("Taken by no rule:", Style.STRONG))
-        free = [(device.device_node or "", device.subsystem, model(device)) for device in unclaimed(machine)]
+        free = [
+            (device.device_node or "", device.subsystem, identification(device))
+            for device in unclaimed(survey)
+        ]
         output.table((), free, indent=2)
 
 
 def _show_section(output: Output, title: str, entries: Iterable[tuple[str, str]]) -> None:
-    """(what is said, of which node): what is the same of many nodes is said once."""
+    """Entries are (text, device node). A text that several nodes share is printed once."""
     by_text: dict[str, list[str]] = {}
     for text, name in entries:
         by_text.setdefault(text, []).append(name)
@@ -107,30 +114,15 @@ def _summary(offer: Offer) -> str:
     return text
 
 
-def unclaimed(machine: Machine) -> Sequence[UdevDevice]:
+def unclaimed(survey: Survey) -> Sequence[UdevDevice]:
     """The device nodes that no rule takes, in the order of their names."""
-    free = [
-        device
-        for device in machine.devices.values()
-        if device.device_node is not None and not machine.claims.on(device)
-    ]
+    free = [node for node in survey.nodes if not survey.claims.on(node)]
     return sorted(free, key=lambda device: natural(device.device_node or ""))
 
 
-def model(device: UdevDevice) -> str:
-    """What a device says it is, for somebody who is about to write a rule for it."""
-    usb = device.usb_device
-    said = device.property("ID_MODEL_FROM_DATABASE") or device.property("ID_MODEL") or ""
-    if usb is None:
-        return said or device.attributes.get("name", "").strip()
-    numbers = f"usb {usb.attributes.get('idVendor', '?')}:{usb.attributes.get('idProduct', '?')}"
-    serial = usb.attributes.get("serial")
-    return " ".join(part for part in (numbers, said, f"serial {serial}" if serial else "") if part)
-
-
-def as_json(machine: Machine, *, everything: bool = False) -> dict[str, object]:
+def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
     """The list for programs. Keys are only ever added."""
-    inventory = machine.inventory
+    inventory = survey.inventory
     document: dict[str, object] = {
         "resources": [
             {
@@ -139,7 +131,7 @@ def as_json(machine: Machine, *, everything: bool = False) -> dict[str, object]:
                 "replicas": offer.resource.replicas or 1,
                 "file": offer.resource.location.file,
                 "line": offer.resource.location.line,
-                "devices": [_device_json(device, machine.settings.link_dir) for device in offer.devices],
+                "devices": [_device_json(device, survey.settings.link_dir) for device in offer.devices],
             }
             for offer in inventory.offers.values()
         ],
@@ -156,7 +148,7 @@ def as_json(machine: Machine, *, everything: bool = False) -> dict[str, object]:
     if everything:
         document["notTaken"] = [
             {"node": device.device_node, "subsystem": device.subsystem, "sysPath": device.sys_path}
-            for device in unclaimed(machine)
+            for device in unclaimed(survey)
         ]
     return document
 

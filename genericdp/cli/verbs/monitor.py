@@ -1,10 +1,10 @@
-"""`genericdp monitor`: what happens to devices, as it happens, and what the kubelet is told.
+"""`genericdp monitor`: device events as they happen, and what the kubelet is told.
 
 The rules of this file:
 
-* The daemon tells what it saw and did. Where there is none, or it may not be asked, or other rules are
-  tried, the same is seen without it: what the rules make of each uevent, and what a kubelet would hear.
-* Which of the two it is, is said before the first event.
+* The daemon reports what it saw and did. If there is none, or it may not be asked, or other rules are
+  tried, an observer reports what the rules make of each uevent and what a kubelet would be told.
+* The first line says which of the two it is.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
 from genericdp.status import client
 
-#: What an event says is not folded into less than this.
+#: The text of an event is not folded into fewer columns than this.
 _NARROW = 20
 
 Event = Mapping[str, Any]
@@ -32,19 +32,19 @@ Event = Mapping[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Show each uevent with the devices that it touches, what changes, and what the kubelet is told, one "
-        "line each, until Ctrl-C. The running daemon is asked; without one, or with --rules, it is shown "
-        "what the rules make of this machine."
+        "Show each uevent with the devices that it affects, what changes, and what the kubelet is told, one "
+        "line each, until Ctrl-C. Asks the running daemon; without one, or with --rules, shows what the "
+        "rules make of this machine's uevents."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp monitor\n"
-        "  genericdp monitor --touched           without uevents that no rule cares for\n"
+        "  genericdp monitor --touched           only uevents that affect a resource\n"
         "  genericdp monitor --rules my.toml     with rules that are not installed yet\n"
         "  genericdp monitor --json | jq -c 'select(.event == \"list\")'"
     )
     parser.add_argument(
-        "--touched", action="store_true", help="leave out uevents that touch no device of a resource"
+        "--touched", action="store_true", help="leave out uevents that affect no device of a resource"
     )
     add_json_option(parser)
     add_rule_options(parser)
@@ -63,8 +63,8 @@ def run(*, touched: bool, json: bool, rules: list[str], config: str | None, doma
             print(f"genericdp: {error}; watching without it", file=sys.stderr)
         else:
             raise GenericdpError(
-                "the daemon has ended",
-                hint="'journalctl -u genericdp' says why; 'genericdp monitor' again follows the next one",
+                "the daemon has stopped",
+                hint="'journalctl -u genericdp' says why; run 'genericdp monitor' again once it is back",
             )
     return watch_alone(show.event, rules=rules, config=config, domain=domain)
 
@@ -73,7 +73,7 @@ class Show:
     """Events as they are shown.
 
     touched  uevents that touch nothing are left out
-    folded   what does not fit the screen goes on below; a file has one line for each event
+    folded   lines that do not fit the screen are folded; in a file, each event is one line
     """
 
     def __init__(self, output: Output, *, json: bool, touched: bool, folded: bool = False) -> None:
@@ -102,7 +102,7 @@ class Show:
 
 
 def words_of(event: Event) -> tuple[str, Styled]:
-    """An event for people: what it is, and what it says, which is "" for one that they need not see."""
+    """An event for people: its kind and its text, which is "" for one that they need not see."""
     make = WORDS.get(event["event"])
     kind, words = make(event) if make is not None else (event["event"], "")
     return kind, words if isinstance(words, Styled) else Styled(words)
@@ -110,16 +110,16 @@ def words_of(event: Event) -> tuple[str, Styled]:
 
 def _begin(event: Event) -> tuple[str, str]:
     if event["from"] == "rules":
-        return "begin", "no daemon is asked: what the rules make of this machine; Ctrl-C ends it"
+        return "begin", "without the daemon: what the rules make of this machine; Ctrl-C to stop"
     what = {"serving": "serves this node", "standing by": "stands by"}[event["state"]]
-    return "begin", f"genericdp {event['version']} {what}; Ctrl-C ends it"
+    return "begin", f"genericdp {event['version']} {what}; Ctrl-C to stop"
 
 
 def _uevent(event: Event) -> tuple[str, Styled]:
     name = event["node"] or event["sysPath"].rpartition("/")[2]
     text = f"{event['action']} {event['subsystem']} {name}"
     if event["source"] == "kernel":
-        text += " (the kernel's)"
+        text += " (from the kernel)"
     devices = event["touched"]
     if not devices:
         return "uevent", Styled(text, Style.FAINT)
@@ -139,7 +139,7 @@ def _change(event: Event) -> tuple[str, Styled]:
 
 
 def _list(event: Event) -> tuple[str, str]:
-    told = "" if event["sent"] else "would hear "
+    told = "" if event["sent"] else "would be told "
     changes = [f"{each['device']} {each['health'] or 'gone'}" for each in event["changes"]]
     if event["moreChanges"]:
         changes.append(f"{event['moreChanges']} more")
@@ -157,8 +157,8 @@ def _registration(event: Event) -> tuple[str, Styled]:
 
 def _kubelet(event: Event) -> tuple[str, Styled]:
     if event["there"]:
-        return "kubelet", Styled("it is here", Style.GOOD)
-    return "kubelet", Styled("it is away", Style.BAD)
+        return "kubelet", Styled("it is up", Style.GOOD)
+    return "kubelet", Styled("it is down", Style.BAD)
 
 
 def _allocation(event: Event) -> tuple[str, Styled]:
@@ -169,7 +169,7 @@ def _allocation(event: Event) -> tuple[str, Styled]:
 
 
 def _rules(event: Event) -> tuple[str, Styled]:
-    text = f"read again: {counted(event['files'], 'file')}"
+    text = f"reloaded: {counted(event['files'], 'file')}"
     if event["problems"]:
         return "rules", Styled(
             f"{text}, {counted(event['problems'], 'problem')}: see 'genericdp check'", Style.BAD
@@ -179,19 +179,19 @@ def _rules(event: Event) -> tuple[str, Styled]:
 
 def _udev(event: Event) -> tuple[str, Styled]:
     if event["heard"]:
-        return "udev", Styled("it is heard again", Style.GOOD)
-    return "udev", Styled(f"it cannot be heard: {event['reason']}", Style.BAD)
+        return "udev", Styled("events arrive again", Style.GOOD)
+    return "udev", Styled(f"no events: {event['reason']}", Style.BAD)
 
 
 def _resync(event: Event) -> tuple[str, Styled]:
-    return "udev", Styled(f"looking at every device: {event['reason']}", Style.FAINT)
+    return "udev", Styled(f"reading all devices again: {event['reason']}", Style.FAINT)
 
 
 def _lost(event: Event) -> tuple[str, Styled]:
-    return "lost", Styled(f"{event['count']} events came too fast to be shown", Style.BAD)
+    return "lost", Styled(f"{event['count']} events were dropped, they came too fast to show", Style.BAD)
 
 
-#: Kind of event -> what it says, for people.
+#: Kind of event -> its text, for people.
 WORDS: dict[str, Callable[[Event], tuple[str, str | Styled]]] = {
     "begin": _begin,
     "uevent": _uevent,
@@ -211,18 +211,16 @@ def watch_alone(
     show: Callable[[Event], None], *, rules: list[str], config: str | None, domain: str | None
 ) -> int:
     """Show what the rules make of this machine's uevents, until Ctrl-C. Returns 1 for bad rules."""
-    from genericdp.cli.machine import remembered  # noqa: PLC0415  (here and not above: --help and the
-    from genericdp.cli.onlooker import Onlooker  # noqa: PLC0415  daemon's events need no libudev)
-
     settings, files = open_rules(rules, config, domain)
     for problem in files.problems:
         Output(sys.stderr).problem(problem)
     if any(problem.severity == "error" for problem in files.problems):
         return 1
-    memory, _ = remembered(settings)
+    # Here and not above: neither the help nor the daemon's events need libudev.
+    from genericdp.cli.observer import observe  # noqa: PLC0415
 
     def tell(event: Event) -> None:
         show({"time": log.rfc3339(time.time()), **event})
 
-    Onlooker(settings, files.resources, memory, tell).run()
+    observe(settings, files.resources, tell)
     return 0

@@ -1,4 +1,4 @@
-"""`genericdp schema`: what may stand in rule files and settings, for editors."""
+"""`genericdp schema`: what rule files and settings can hold, for editors."""
 
 import argparse
 import sys
@@ -12,15 +12,15 @@ SCHEMAS = {"rules": rules_schema, "settings": settings_schema}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the JSON Schema of rule files or of the settings. An editor with a TOML language "
-        "server (taplo, tombi, Even Better TOML) completes and checks by it, if the file's first line "
-        "says where it is: \"#:schema PATH\". What it cannot see, 'genericdp check' does."
+        "server (taplo, tombi, Even Better TOML) completes and checks a file whose first line names "
+        "the schema: \"#:schema PATH\". 'genericdp check' also finds what a schema cannot."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp schema rules > rules.schema.json\n"
         "  sed -i '1i #:schema ./rules.schema.json' my.toml"
     )
-    parser.add_argument("file", choices=tuple(SCHEMAS), help="of which file")
+    parser.add_argument("file", choices=tuple(SCHEMAS), help="which file")
 
 
 def run(*, file: str) -> int:

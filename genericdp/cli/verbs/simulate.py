@@ -1,36 +1,27 @@
-"""`genericdp simulate`: the daemon itself, at a kubelet that is only simulated.
-
-The rules of this file:
-
-* The daemon and the kubelet are loaded when they run: who asks for the help or the manual of the verb
-  does not wait for gRPC.
-"""
+"""`genericdp simulate`: the daemon itself, at a simulated kubelet."""
 
 import argparse
 import io
-import shutil
 import sys
-import tempfile
-from dataclasses import replace
 
 from genericdp import log
 from genericdp.cli.options import add_rule_options, open_rules, seconds
 from genericdp.cli.output import Output
 from genericdp.cli.usage import UsageError
-from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.rules.settings import LogFormat
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run the daemon on this machine's devices against a simulated kubelet, and show what a node\n"
-        "would offer, as it changes: plug something in, pull it out, edit a rule file. Ctrl-C ends it.\n"
-        "Nothing of the machine is changed: sockets, links and memory are in a directory of their own."
+        "Run the daemon on this machine's devices at a simulated kubelet, and show what a node would "
+        "offer, as it changes: plug or unplug a device, edit a rule file. Ctrl-C ends it. Nothing on the "
+        "machine is changed: sockets, links and memory are in a temporary directory."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp simulate --rules my.toml\n"
         "  genericdp simulate --rules my.toml --allocate ftdi=2    and what a pod gets\n"
-        "  genericdp simulate --rules my.toml --for 5              end after five seconds\n"
+        "  genericdp simulate --rules my.toml --for 5              stop after 5 seconds\n"
         "  genericdp simulate --rules my.toml --allocate ftdi --json | jq .pods"
     )
     parser.add_argument(
@@ -38,23 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=COUNT",
         action="append",
         default=[],
-        help="start a container that asks for this, and show what it gets; may be given several times",
+        help="start a container that requests this, and show what it gets; may be repeated",
     )
     parser.add_argument(
         "--runtime",
         choices=("containerd", "cri-o"),
         default="containerd",
-        help="the container runtime's ways",
+        help="the container runtime to simulate",
     )
     parser.add_argument(
         "--for",
         dest="seconds",
         metavar="SECONDS",
         type=seconds,
-        help="end after so long instead of at Ctrl-C",
+        help="stop after this many seconds instead of at Ctrl-C",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print JSON, for programs, and end when all has begun"
+        "--json", action="store_true", help="print JSON, for programs, and exit as soon as the node is ready"
     )
     add_rule_options(parser)
 
@@ -70,45 +61,26 @@ def run(
     domain: str | None,
 ) -> int:
     """Simulate. Returns 0, or 1 when a container did not get what it asked for or a rule file is bad."""
-    import asyncio  # noqa: PLC0415  (see the rules of this file)
-
-    from genericdp.cli.simulation import Simulation, Wanted  # noqa: PLC0415
-
     if json and seconds is not None:
-        raise UsageError("--json ends by itself", hint="--for is for people")
+        raise UsageError("--json cannot be combined with --for", hint="it exits as soon as the node is ready")
     settings, rule_files = open_rules(rules, config, domain)
-    wanted = [Wanted(*_parse_allocate(text, settings.domain)) for text in allocate]
+    requests = [_parse_allocate(text, settings.domain) for text in allocate]
     reports = sys.stderr if json else sys.stdout
     log.configure(LogFormat.TEXT, "warning", stream=reports)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     for problem in rule_files.problems:
         Output(reports).problem(problem)
-    root = tempfile.mkdtemp(prefix="gdp-")
-    try:
-        simulation = Simulation(Output(sys.stdout), _below(settings, root), json=json)
-        fine = asyncio.run(simulation.run(rule_files, wanted, runtime, seconds))
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-    return 0 if fine and not rule_files.problems else 1
+    from genericdp.cli import dry_run  # noqa: PLC0415  (see the rules of that file)
+
+    output = Output(sys.stdout)
+    all_run = dry_run.run(settings, rule_files, requests, runtime, output, json=json, seconds=seconds)
+    return 0 if all_run and not rule_files.problems else 1
 
 
 def _parse_allocate(text: str, domain: str) -> tuple[str, int]:
     """Full name of a resource and how many devices of it."""
     name, separator, count = text.partition("=")
     if not name or (separator and not (count.isascii() and count.isdigit() and int(count) > 0)):
-        raise UsageError(f"'{text}' is no NAME=COUNT", hint="for example --allocate ftdi=2")
+        raise UsageError(f"'{text}' is not NAME=COUNT", hint="for example --allocate ftdi=2")
     return (name if "/" in name else f"{domain}/{name}"), int(count) if separator else 1
-
-
-def _below(settings: Settings, root: str) -> Settings:
-    """The settings with every directory below `root`."""
-    return replace(
-        settings,
-        kubelet_dir=f"{root}/device-plugins",
-        pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
-        link_dir=f"{root}/links",
-        state_dir=f"{root}/state",
-        run_dir=f"{root}/run",
-        metrics="",
-    )

@@ -1,4 +1,4 @@
-"""`genericdp status`: what the daemon of this node serves, to whom, and what is wrong."""
+"""`genericdp status`: what the daemon of this node serves, who holds it, what is wrong."""
 
 import argparse
 import io
@@ -18,7 +18,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
 from genericdp.status import client
 
-#: How often `--watch` asks, in seconds.
+#: How often `--watch` repeats, in seconds.
 WATCH_S = 2.0
 
 #: What a terminal is told (ECMA-48): go to the top; erase the rest of the line, the rest of the screen.
@@ -29,9 +29,9 @@ Report = Mapping[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Ask the daemon of this node how it is: which resources the kubelet knows and listens to, their "
-        "devices, who holds each, the rules in force, and what went wrong lately. The exit status is 0 "
-        "when all is well, and 1 when something is not or nobody answers."
+        "Ask the daemon of this node how it is doing: which resources are registered with the kubelet, "
+        "their devices, who holds each, the rules in force, and recent warnings and errors. Exits with "
+        "status 0 when all is well, and with 1 when something is wrong or no daemon answers."
     )
     parser.epilog = (
         "examples:\n"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp status --json | jq -r '.complaints[]'"
     )
     parser.add_argument(
-        "--watch", action="store_true", help=f"show it again every {WATCH_S:g} seconds, on a terminal"
+        "--watch", action="store_true", help=f"repeat every {WATCH_S:g} seconds, on a terminal"
     )
     parser.add_argument("--quiet", action="store_true", help="print only what is wrong")
     add_json_option(parser)
@@ -54,7 +54,8 @@ def run(*, watch: bool, quiet: bool, json: bool, config: str | None) -> int:
     if watch:
         if json or quiet or not sys.stdout.isatty():
             raise UsageError(
-                "--watch is for a terminal", hint="for programs, 'genericdp monitor --json' follows changes"
+                "--watch needs a terminal and cannot be combined with --json or --quiet",
+                hint="programs can follow changes with 'genericdp monitor --json'",
             )
         while True:
             try:
@@ -95,8 +96,8 @@ def _show_screen(text: str) -> None:
     if len(lines) > room:
         left = len(lines) - room + 1
         lines = [*lines[: room - 1], f"… and {left} more lines: 'genericdp status' shows all"]
-    end = f"Every {WATCH_S:g} s; Ctrl-C ends it."
-    # What is there is written over, so that nothing flickers and what was above can be scrolled to.
+    end = f"Updated every {WATCH_S:g} s; Ctrl-C to stop."
+    # Overwriting avoids flicker, and keeps what is above within reach of scrolling.
     shown = "".join(f"{line}{_END_LINE}\n" for line in (*lines, "", end))
     sys.stdout.write(_TOP + shown.removesuffix("\n") + _ERASE_BELOW)
     sys.stdout.flush()
@@ -109,13 +110,13 @@ def show(report: Report, output: Output) -> None:
     rows = [row for resource in resources for row in _resource(resource, report)]
     if rows:
         output.line()
-        more = ", with what LINK says behind it" if _show_devices(rows, output) else ""
+        more = ", plus the suffix in the LINK column" if _show_devices(rows, output) else ""
         if any(resource["devices"] for resource in resources):
             output.line()
             output.line(f"Stable links: {report['linkDirectory']}/DEVICE{more}.")
     elif report["state"] == "serving":
         output.line()
-        output.line("no resources: no rule file names one")
+        output.line("no resources: no rule file defines one")
     _show_files(report, output)
     if report["notOffered"]:
         output.line()
@@ -124,8 +125,8 @@ def show(report: Report, output: Output) -> None:
             output.paragraph(f"  {refusal['node']}: {refusal['resource']}: {refusal['reason']}")
     if report["said"]:
         output.line()
-        output.line(Styled("Warnings and errors, the latest first:", Style.STRONG))
-        output.table((), [_said(said, report["time"]) for said in report["said"]], indent=2)
+        output.line(Styled("Warnings and errors, latest first:", Style.STRONG))
+        output.table((), [_logged(entry, report["time"]) for entry in report["said"]], indent=2)
 
 
 def _show_state(report: Report, output: Output) -> None:
@@ -133,7 +134,7 @@ def _show_state(report: Report, output: Output) -> None:
     if report["standingByFor"]:
         what = f"stands by while {report['standingByFor']} serves this node"
     age = _age(report["since"], report["time"])
-    output.paragraph(f"genericdp {report['version']} {what}; it runs for {age} as process {report['pid']}")
+    output.paragraph(f"genericdp {report['version']} {what}; up for {age} as process {report['pid']}")
     if report["well"]:
         output.line(Styled("All is well.", Style.GOOD))
     for complaint in report["complaints"]:
@@ -148,24 +149,24 @@ def _surroundings(report: Report) -> Iterator[Row]:
     kubelet, udev, pods = report["kubelet"], report["udev"], report["podResources"]
     age = _age(kubelet["since"], now)
     if kubelet["there"]:
-        yield ("kubelet", Styled(f"here for {age}", Style.GOOD))
+        yield ("kubelet", Styled(f"up for {age}", Style.GOOD))
     else:
-        yield ("kubelet", Styled(f"away for {age}, waiting for it in {kubelet['directory']}", Style.BAD))
+        yield ("kubelet", Styled(f"down for {age}; waiting for it in {kubelet['directory']}", Style.BAD))
     age = _age(udev["since"], now)
     if udev["heard"]:
-        yield ("udev", Styled(f"heard for {age}", Style.GOOD))
+        yield ("udev", Styled(f"receiving events for {age}", Style.GOOD))
     else:
-        yield ("udev", Styled(f"not heard for {age}: {udev['reason']}", Style.BAD))
+        yield ("udev", Styled(f"not receiving events for {age}: {udev['reason']}", Style.BAD))
     if pods["answers"] and kubelet["there"] and not pods.get("complete", True):
-        yield ("pods", Styled("the kubelet has only begun: it may not know all of them yet", Style.NOTE))
+        yield ("pods", Styled("the kubelet has just started and may not know all of them yet", Style.NOTE))
     elif pods["answers"]:
         yield ("pods", Styled("known from the kubelet", Style.GOOD))
     else:
-        yield ("pods", Styled(f"not known: nobody answers on {pods['socket']}", Style.NOTE))
+        yield ("pods", Styled(f"unknown: no answer on {pods['socket']}", Style.NOTE))
 
 
 def _show_devices(rows: Sequence[Row], output: Output) -> bool:
-    """The table; whether it has a column of links: not where the device says it all."""
+    """Show the table. Returns whether it has a column of links, which is left out if all are empty."""
     headings = ["DEVICE", "HEALTH", "FOR", "NODE", "LINK", "HELD BY"]
     at = headings.index("LINK")
     with_links = any(row[at] for row in rows if not isinstance(row, Styled))
@@ -235,23 +236,23 @@ def _show_files(report: Report, output: Output) -> None:
 
 def _file(file: Mapping[str, Any], now: str) -> Row:
     if not file["digest"]:
-        return (file["path"], Styled("none", Style.BAD), "it has a mistake")
+        return (file["path"], Styled("none", Style.BAD), "has a mistake")
     age = f"for {_age(file['since'], now)}"
     if file["outdated"]:
-        return (file["path"], file["digest"], Styled(f"{age}, before a mistake", Style.BAD))
+        return (file["path"], file["digest"], Styled(f"{age}; now has a mistake", Style.BAD))
     return (file["path"], file["digest"], age)
 
 
-def _said(said: Mapping[str, Any], now: str) -> Row:
-    words = " ".join(f"{name}={value}" for name, value in said["fields"].items() if name != "hint")
-    times = f" ({said['count']} times)" if said["count"] > 1 else ""
-    style = Style.BAD if said["level"] == "error" else Style.NOTE
-    age = f"{_age(said['time'], now)} ago"
-    return (age, Styled(f"{said['message']}{': ' if words else ''}{words}{times}", style))
+def _logged(entry: Mapping[str, Any], now: str) -> Row:
+    words = " ".join(f"{name}={value}" for name, value in entry["fields"].items() if name != "hint")
+    times = f" ({entry['count']} times)" if entry["count"] > 1 else ""
+    style = Style.BAD if entry["level"] == "error" else Style.NOTE
+    age = f"{_age(entry['time'], now)} ago"
+    return (age, Styled(f"{entry['message']}{': ' if words else ''}{words}{times}", style))
 
 
 def _age(since: str | None, now: str) -> str:
-    """How long ago it was, in the largest unit that says enough."""
+    """How long ago, in the largest unit that is precise enough."""
     if since is None:
         return "-"
     seconds = _seconds(since, now)

@@ -1,1 +1,15 @@
-"""Why a udev device is offered or not, and what a container gets."""
+"""Why a udev device is offered or not, and what a container gets.
+
+Read `survey` first: one look at a machine, which most functions here take. Then `explanation`, which
+answers for a device that is there, and `absent` for one that is not:
+
+    lookup, query         which device an operator means, by a word or by what is known of it
+    explanation           where a device goes, from the opinion of each resource
+    opinion, near_misses  what one resource makes of a device; how near it comes to being taken
+    absent                what is known of a device that is not plugged in
+    container, access     what a container gets with a device, and who may open it there
+    model                 what a device calls itself
+
+Does not belong here: the verdicts themselves (`rules.match` judges, for the daemon too), tables and JSON
+(`genericdp.cli.text`), and reading the machine (`genericdp.cli.survey`).
+"""

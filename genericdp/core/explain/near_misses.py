@@ -1,10 +1,8 @@
-"""Near misses: what a resource would take, if it were not for one thing or two.
+"""Near misses: device nodes that a resource would take but for a condition or two.
 
 The rules of this file:
 
-* The verdicts are those of the rule's own conditions, as for `explain`.
-* What is merely of the same kind is not near: a condition that looks for something that a device does
-  not have at all counts twice, and more must hold than fails.
+* Nothing is judged here. A near miss is an opinion, read for what keeps the resource from taking the node.
 """
 
 from collections.abc import Iterable
@@ -12,17 +10,16 @@ from dataclasses import dataclass
 from functools import reduce
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.opinion import Judged, Opinion, opinion
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.explain.opinion import Opinion
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import Resource
 
-#: More near misses than this are no help.
+#: More near misses than this do not help.
 _MOST = 3
 
 
-#: A device of which nothing is known, and its parents: what a condition says of it, is what it wants.
+#: A device without any value, and its parents: the verdicts on it show what each condition wants.
 _NOTHING = reduce(
     lambda above, path: UdevDevice(path, parent=above),
     ("/sys/a/b", "/sys/a/b/c", "/sys/a/b/c/d"),
@@ -50,26 +47,25 @@ class NearMiss:
 
 
 def in_words(verdict: Verdict) -> str:
-    """What a condition wanted and what there is."""
-    actual = "is not there" if verdict.actual is None else f"is '{verdict.actual}'"
+    """What a condition wanted, and the actual value."""
+    actual = "is missing" if verdict.actual is None else f"is '{verdict.actual}'"
     return f"{verdict.key}: wanted {verdict.wanted}, {actual}"
 
 
-def near_misses(resource: Resource, nodes: Iterable[UdevDevice], claims: Claims) -> tuple[NearMiss, ...]:
-    """The device nodes that come nearest to what a resource takes and that it does not have, all
-    equally near; () when none is near.
-    """
+def near_miss(opinion: Opinion) -> NearMiss | None:
+    """A resource's opinion as a near miss; None when the device is not near, or is its own."""
+    if opinion.nearness.is_far or opinion.owner == opinion.resource:
+        return None
+    owner = "" if opinion.owner is None else opinion.owner.name
+    return NearMiss(opinion.subject, opinion.failed, owner)
+
+
+def near_misses(opinions: Iterable[Opinion]) -> tuple[NearMiss, ...]:
+    """The nearest of one resource's opinions on device nodes, all equally near; () if none is near."""
     found: dict[int, list[NearMiss]] = {}
-    for node in nodes:
-        takers = [claim.resource for claim in claims.on(node)]
-        if takers[:1] == [resource]:
-            continue
-        verdicts = _verdicts(opinion(resource, node, takes=False))
-        failed = tuple(verdict for verdict in verdicts if not verdict.holds)
-        distance = _distance(verdicts)
-        if distance <= len(verdicts) - len(failed):
-            miss = NearMiss(node, failed, takers[0].name if takers else "")
-            found.setdefault(distance, []).append(miss)
+    for each in opinions:
+        if (miss := near_miss(each)) is not None:
+            found.setdefault(each.nearness.distance, []).append(miss)
     nearest = found[min(found)] if found else []
     return tuple(sorted(nearest, key=lambda miss: natural(miss.node.device_node or ""))[:_MOST])
 
@@ -80,18 +76,3 @@ def wants(resource: Resource) -> tuple[str, ...]:
         ", ".join(f"{verdict.key} {verdict.wanted}" for verdict in verdicts)
         for verdicts in resource.match.judge(_NOTHING)
     )
-
-
-def _verdicts(judged: Opinion) -> tuple[Verdict, ...]:
-    """Those of the alternative that comes nearest, and of the node table that does."""
-    tables = [_nearest(each) for _, each in judged.tables]
-    return (*_nearest(judged.match), *min(tables, key=_distance, default=()))
-
-
-def _nearest(judged: Judged) -> tuple[Verdict, ...]:
-    """The verdicts of the alternative that comes nearest."""
-    return min(judged, key=_distance, default=())
-
-
-def _distance(verdicts: Iterable[Verdict]) -> int:
-    return sum(1 if verdict.actual is not None else 2 for verdict in verdicts if not verdict.holds)

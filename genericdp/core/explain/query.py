@@ -1,12 +1,13 @@
-"""A device that somebody looks for by what it is, whether it is there or not.
+"""A device described by what is known of it: its serial number, its USB ids.
 
 The rules of this file:
 
-* What is not known of it is not guessed: a rule asks for it when every condition on what is known
-  holds, and there is one.
+* What is not known is not guessed: a rule wants the device when at least one of its conditions is on
+  what is known, and all of these hold.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -18,8 +19,8 @@ from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.pattern import hex_id
 from genericdp.core.rules.resource import Resource
 
-#: What is known -> the sysfs attribute of a USB device, and the properties that udev makes of it.
-_SAID_AS = {
+#: What is known -> the sysfs attribute of a USB device, and the properties that udev derives from it.
+_WRITTEN_AS = {
     "vendor": ("idVendor", ("ID_VENDOR_ID", "ID_USB_VENDOR_ID")),
     "product": ("idProduct", ("ID_MODEL_ID", "ID_USB_MODEL_ID")),
     "serial": ("serial", ("ID_SERIAL_SHORT", "ID_USB_SERIAL_SHORT")),
@@ -28,9 +29,23 @@ _SAID_AS = {
 _NOWHERE = Port("", "")
 
 
+_USB_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{1,4})(?::(?:(?:0x)?([0-9A-Fa-f]{1,4})|\*)?)?")
+
+
+def usb_id(text: str) -> tuple[str, str | None] | None:
+    """Vendor and product as `lsusb` prints them (`0403:6001`, `0403`, `0403:*`), as a query takes them;
+    None for anything else.
+    """
+    found = _USB_ID.fullmatch(text)
+    if found is None:
+        return None
+    vendor, product = found.groups()
+    return hex_id(vendor, 4), product and hex_id(product, 4)
+
+
 @dataclass(frozen=True, slots=True)
-class Sought:
-    """What is known of a device; None for what is not. vendor and product are hex ids of USB."""
+class Query:
+    """What is known of a device, None for what is not. Vendor and product are USB ids in hex."""
 
     serial: str | None = None
     vendor: str | None = None
@@ -51,12 +66,11 @@ class Sought:
         return {word: value for word, value in facts.items() if value is not None}
 
     def among(self, nodes: Iterable[UdevDevice]) -> list[UdevDevice]:
-        """The device nodes of what is looked for."""
+        """The device nodes that all of it is true of."""
         return [node for node in nodes if all(_has(node, word, value) for word, value in self.known.items())]
 
     def similar(self, nodes: Iterable[UdevDevice]) -> list[tuple[UdevDevice, str]]:
-        """Device nodes of what is nearly it, and what they have instead."""
-        nodes = list(nodes)
+        """Device nodes of nearly the same device, with what they have instead."""
         by_serial: dict[str, list[UdevDevice]] = {}
         found = []
         for node in nodes:
@@ -69,7 +83,7 @@ class Sought:
             found += [(node, f"serial {locate(node).serial}") for word in close for node in by_serial[word]]
         return found
 
-    def is_asked_for_by(self, resource: Resource) -> bool:
+    def is_wanted_by(self, resource: Resource) -> bool:
         """Whether a rule wants what is known of it."""
         subject, keys = self._as_device(), self._keys()
         for verdicts in resource.match.judge(subject):
@@ -93,19 +107,19 @@ class Sought:
         )
 
     def _as_device(self) -> UdevDevice:
-        attributes = {_SAID_AS[word][0]: value for word, value in self.known.items()}
-        properties = {name: value for word, value in self.known.items() for name in _SAID_AS[word][1]}
+        attributes = {_WRITTEN_AS[word][0]: value for word, value in self.known.items()}
+        properties = {name: value for word, value in self.known.items() for name in _WRITTEN_AS[word][1]}
         usb = UdevDevice(
-            "/sys/sought", subsystem="usb", devtype="usb_device", attributes=attributes, properties=properties
+            "/sys/query", subsystem="usb", devtype="usb_device", attributes=attributes, properties=properties
         )
-        return UdevDevice("/sys/sought/node", properties=properties, parent=usb)
+        return UdevDevice("/sys/query/node", properties=properties, parent=usb)
 
     def _keys(self) -> frozenset[str]:
         return frozenset(key for word in self.known for key in _keys_of(word))
 
 
 def _keys_of(word: str) -> Iterator[str]:
-    attribute, properties = _SAID_AS[word]
+    attribute, properties = _WRITTEN_AS[word]
     yield f"usb.{word}"
     yield f"ATTR{{{attribute}}}"
     yield from properties

@@ -14,6 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.usb_port import UsbPort
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio"})
@@ -33,7 +34,7 @@ _SOUND_CARD = re.compile(r"C\d+")
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 
 #: Platform devices that drivers create are numbered in the order of arrival: `xhci-hcd.1.auto`.
-_AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
+AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def port_of(unit: UdevDevice) -> Port:
     if unit.subsystem == "usb":
         return _usb_port(unit)
     if unit.subsystem in _ADDRESSED:
-        path = _AUTO_NUMBER.sub(".auto", unit.sys_path)
+        path = AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
     return Port(unit.sys_path, unit.sys_name)
 
@@ -131,12 +132,8 @@ def sys_path_prefix(port: str) -> str:
 
 
 def _usb_port(unit: UdevDevice) -> Port:
-    """Controller, USB generation of the root hub, chain of ports.
-
-    The same as ID_PATH but without bus numbers, which follow the order in which controllers are found.
-    """
     found = _USB_PATH.fullmatch(unit.sys_path)
-    controller = _AUTO_NUMBER.sub(".auto", found.group(1)) if found else unit.sys_path.rpartition("/")[0]
+    controller = AUTO_NUMBER.sub(".auto", found.group(1)) if found else unit.sys_path.rpartition("/")[0]
     root = unit
     for hub in unit.ancestors():
         if hub.subsystem == "usb":
@@ -144,11 +141,8 @@ def _usb_port(unit: UdevDevice) -> Port:
     # Only the major version: kernels disagree about the minor version of the same root hub.
     generation = root.attributes.get("version", "").strip().partition(".")[0]
     chain = unit.sys_name.partition("-")[2] or "0"
-    return Port(
-        exact=f"{controller} usb{generation} {chain}",
-        readable=f"port-{chain}",
-        hub=f"{controller} usb{generation} {chain.rpartition('.')[0]}",
-    )
+    port = UsbPort(controller, generation, chain)
+    return Port(port.exact, f"port-{chain}", port.hub)
 
 
 def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:

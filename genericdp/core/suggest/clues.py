@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* A clue is better the longer it lasts: what a unit is before where it is plugged in, that before
-  its place in the machine, and the kernel's name only where the kernel always gives the same.
-* Every condition is one that a rule file can write; who uses it finds out what it takes.
+* The longer a clue lasts, the better it is: what a unit is comes before where it is plugged in, and that
+  before its place in the machine. The kernel's name counts only where the kernel always gives the same one.
+* A rule file can write every condition. Which devices it takes is for the caller to find out.
 """
 
 import re
@@ -14,10 +14,10 @@ from enum import StrEnum
 from functools import reduce
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Together
+from genericdp.core.suggest.siblings import Siblings
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
@@ -44,7 +44,7 @@ class Clue:
     conditions: Conditions
 
 
-#: A USB string has at most 126 characters: what is longer is no serial number.
+#: A USB string has at most 126 characters: anything longer is not a serial number.
 _LONGEST_SERIAL = 126
 
 #: Kernel names that are given in the order of arrival although the device is on no bus.
@@ -52,14 +52,12 @@ _BY_ARRIVAL = re.compile(r"(?:dm-|md|tap|input/|hidraw|vfio/)\d*.*")
 
 #: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
 _NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
-#: Buses: what is said here, is said of a unit and not of one of its nodes.
+#: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
-_AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
-
-def kind_of(group: Together) -> Conditions:
-    """What the nodes are: their subsystems."""
+def kind_of(group: Siblings) -> Conditions:
+    """The kind of the nodes: their subsystems."""
     return {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
 
 
@@ -80,7 +78,7 @@ def serial_of(unit: UdevDevice) -> str | None:
 
 
 def has_a_fixed_name(node: UdevDevice) -> bool:
-    """Whether the kernel always gives this node this name: it is on no bus, and no matter of arrival."""
+    """Whether the kernel always gives this node this name: not on a bus, not numbered by arrival."""
     virtual = node.sys_path.startswith("/sys/devices/virtual/")
     return virtual and _BY_ARRIVAL.fullmatch(node.devname) is None
 
@@ -139,7 +137,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
 
 def _lasting(path: str) -> str:
     """A glob of a path of sysfs without the numbers that drivers give in the order of arrival."""
-    return _AUTO_NUMBER.sub(".*.auto", exactly(path))
+    return AUTO_NUMBER.sub(".*.auto", exactly(path))
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:

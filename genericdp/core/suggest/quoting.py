@@ -1,10 +1,10 @@
-"""What a device says about itself, written into a rule file: as a TOML string, as a glob.
+"""How text of a device is quoted in a rule file: as a TOML string, as a glob.
 
 The rules of this file:
 
-* What is written is read back as the very same value, whatever a device calls itself: no quote, no
-  `*`, no line feed of a serial number means anything.
-* A byte that is no UTF-8 cannot be written in TOML. It becomes a `?`, which takes any character.
+* What is written reads back as the same value, whatever a device calls itself: a quote, a `*` or a line
+  feed in a serial number has no meaning.
+* TOML cannot hold a byte that is not UTF-8. It becomes a `?`, which takes any character.
 """
 
 import re
@@ -17,7 +17,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def toml(text: str) -> str:
-    """The text as a TOML string. What is not printable is written as its number."""
+    """The text as a TOML string. Characters that are not printable become numbers."""
     return f'"{"".join(_written(char) for char in text)}"'
 
 
@@ -30,5 +30,5 @@ def _written(char: str) -> str:
 
 
 def exactly(value: str) -> str:
-    """The glob that holds for this value alone (for a byte that is no UTF-8: for any in its place)."""
+    """The glob that holds for this value alone (a byte that is not UTF-8 stands for any)."""
     return _SURROGATE.sub("?", _SPECIAL.sub(lambda found: f"\\{found.group(0)}", value))

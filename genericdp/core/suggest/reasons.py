@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.clues import By, serial_of
-from genericdp.core.suggest.siblings import Together
+from genericdp.core.suggest.siblings import Siblings
 
-#: Serial numbers that makers give to every unit alike.
+#: Serial numbers that makers give to all their units.
 _SHARED = frozenset({"0123456789ABCDEF", "123456789ABCDEF", "1234567890", "123456789", "12345678"})
 
-#: More names than this say no more.
+#: More names than this do not help.
 _NAMES = 4
 
 
-def reasons(group: Together, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
-    """A paragraph for each thing that an operator should know of the rule."""
+def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
+    """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
     usb = unit if unit.subsystem == "usb" else None
     serial = None if usb is None else serial_of(usb)
@@ -23,53 +23,54 @@ def reasons(group: Together, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
             yield f"By serial number: the rule finds this unit wherever it is{' plugged in' if usb else ''}."
             if serial is not None and _is_shared(serial):
                 yield (
-                    f"Many makers give every unit the serial number '{serial}'. A second one of this "
-                    "model would be taken too; ids tell the two apart by their ports."
+                    f"Many makers give every unit the serial number '{serial}'. A second unit of this "
+                    "model would be taken too; their ids then differ by port."
                 )
         case By.MODEL if usb is not None:
             yield (
-                "By model: it has no serial number, and no other unit of the model is here. A second "
-                f'one would be taken too; to keep it out, add port = "{unit.sys_name.partition("-")[2]}" '
-                "to 'usb'."
+                "By model: it has no serial number, and no other unit of the model is plugged in. A "
+                "second one would be taken too; to exclude it, add "
+                f"port = \"{unit.sys_name.partition('-')[2]}\" to 'usb'."
             )
         case By.MODEL:
-            yield "By model: there is no other one of it in this machine."
+            yield "By model: this machine has only one."
         case By.PORT | By.PLACE if usb is not None:
             told_by = "port" if by is By.PORT else "controller and port"
+            tell = "tells" if by is By.PORT else "tell"
             twin = f"its twin ({listed(rivals)})" if rivals else "others"
             if serial is None:
-                why = f"it has no serial number, so only the {told_by} tells it from {twin}"
+                why = f"it has no serial number, so only the {told_by} {tell} it from {twin}"
             else:
-                why = f"{twin} has the same serial number, so only the {told_by} tells the two apart"
+                why = f"{twin} has the same serial number, so only the {told_by} {tell} the two apart"
             yield (
-                f"By {told_by}: {why}. Whatever of this model is plugged in there is taken for it, and "
-                "at another port it is not found."
+                f"By {told_by}: {why}. Any unit of this model that is plugged in there is taken for it, "
+                "and it is not found at another port."
             )
         case By.PORT | By.PLACE:
-            yield "By its place in the machine: whatever is there is taken."
+            yield "By its place in the machine: whatever device is there is taken."
         case By.KIND:
-            yield "By what it is: nothing else here is the same."
+            yield "By its kind: this machine has only one."
         case By.INTERFACE:
             yield "By the name of its network interface."
         case By.NAME:
-            yield "By name: the kernel always gives it this one."
+            yield "By name: the kernel always gives it the same one."
         case _:
             yield (
-                f"CAUTION: nothing that lasts tells it from {listed(rivals)}. It is known by the name "
-                "that the kernel gave it today, which may be the other one's after the next re-plug or "
-                "reboot."
+                f"CAUTION: nothing permanent tells it from {listed(rivals)}. The rule goes by the name "
+                "that the kernel gave it today; after the next re-plug or reboot another device may have "
+                "that name."
             )
     if len(group.nodes) > 1:
         yield from _of_groups(group)
 
 
-def _of_groups(group: Together) -> Iterator[str]:
+def _of_groups(group: Siblings) -> Iterator[str]:
     usb = group.nodes[0].usb_device
-    text = f"Its {len(group.nodes)} nodes are given to a container together."
+    text = f"A container gets its {len(group.nodes)} nodes together."
     if usb is not None and usb.device_node is not None:
         text += (
-            f" The raw USB node {usb.device_node} is not among them; programs that use libusb need "
-            f"that one alone: 'genericdp suggest {usb.device_node}'."
+            f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "
+            f"that one: 'genericdp suggest {usb.device_node}'."
         )
     yield text
 
@@ -80,6 +81,6 @@ def _is_shared(serial: str) -> bool:
 
 
 def listed(names: Sequence[str], most: int = _NAMES) -> str:
-    """So many names, and how many there are beside them."""
+    """The first names, and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -7,14 +7,14 @@ from genericdp.core.hostile import for_terminal
 from genericdp.core.suggest.clues import Conditions
 from genericdp.core.suggest.quoting import toml
 
-#: Comments are laid out for this width; a line of TOML is as long as it has to be.
+#: The width of comments; a line of TOML is as long as it has to be.
 WIDTH = 80
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 def match_lines(conditions: Conditions) -> Iterator[str]:
-    """`match = {…}` on one line, or on a line for each condition when that would be too wide."""
+    """`match = {…}` on one line, or one line for each condition if that is too wide."""
     line = f"match = {_written(conditions)}"
     if len(line) <= WIDTH:
         yield line
@@ -36,13 +36,13 @@ def _key(key: str) -> str:
 
 
 def comment(text: str) -> Iterator[str]:
-    """A paragraph as comment lines, harmless whatever it quotes."""
+    """A paragraph as comment lines, harmless whatever the paragraph quotes."""
     for line in textwrap.wrap(for_terminal(text), WIDTH - 2, break_long_words=False, break_on_hyphens=False):
         yield f"# {line}"
 
 
 def comments(paragraphs: Iterable[str]) -> Iterator[str]:
-    """Paragraphs as comment lines, an empty one between them."""
+    """Paragraphs as comment lines, separated by empty ones."""
     for number, paragraph in enumerate(paragraphs):
         if number:
             yield "#"
@@ -50,7 +50,7 @@ def comments(paragraphs: Iterable[str]) -> Iterator[str]:
 
 
 def key_lines(name: str, value: str, remark: str) -> Iterator[str]:
-    """`name = "value"  # remark`; the remark above it where that would be too wide."""
+    """`name = "value"  # remark`; or with the remark above it if that is too wide."""
     yield from remarked(f"{name} = {toml(value)}", remark)
 
 
@@ -64,6 +64,6 @@ def remarked(line: str, remark: str) -> Iterator[str]:
 
 
 def option(line: str, remark: str) -> str:
-    """A line of TOML that is a comment until somebody wants it; its remark only where there is room."""
+    """A line of TOML that is commented out, with its remark if there is room."""
     remarked_line = f"# {line}  # {remark}"
     return remarked_line if len(remarked_line) <= WIDTH else f"# {line}"

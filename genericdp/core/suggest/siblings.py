@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* Nodes of one USB device travel together. Its raw USB node does not: whoever may open that one can
-  take the others away from their drivers, so it is there for programs that ask for it.
-* Nodes that hand out the whole host are never added to others.
+* The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
+  take the others away from their drivers, so only programs that need it should get it.
+* A node that gives its holder the whole host is never added to others.
 """
 
 from collections.abc import Iterable
@@ -14,16 +14,16 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.identity import natural
 
-#: Nodes of these subsystems are of use only with their siblings, whatever the bus: a sound card's
-#: control and playback nodes, a graphics card's two, what one keyboard or tuner brings.
+#: Nodes of these subsystems are useful only with their siblings, on any bus: the control and playback
+#: nodes of a sound card, the two of a graphics card, those of a keyboard or a tuner.
 _WITH_SIBLINGS = frozenset({"sound", "drm", "input", "dvb"})
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Siblings:
     """Device nodes that make one device.
 
-    group_by   how a rule says so; "node" for a single one
+    group_by   how a rule says so; "node" for a single node
     nodes      in the order of their names
     """
 
@@ -40,13 +40,13 @@ class Together:
         return tuple(node.device_node or "" for node in self.nodes)
 
 
-def alone(node: UdevDevice) -> Together:
-    """A device node by itself."""
-    return Together("node", (node,))
+def alone(node: UdevDevice) -> Siblings:
+    """A device node without siblings."""
+    return Siblings("node", (node,))
 
 
-def together(node: UdevDevice, devices: Iterable[UdevDevice]) -> Together:
-    """The device nodes that belong to one device with this one."""
+def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
+    """The device nodes that make one device with this one."""
     usb = node.usb_device
     above = usb if usb is not None else node.parent if node.subsystem in _WITH_SIBLINGS else None
     if above is None or above is node:
@@ -60,11 +60,11 @@ def together(node: UdevDevice, devices: Iterable[UdevDevice]) -> Together:
     if len(siblings) < 2:
         return alone(node)
     group_by = "usb_device" if usb is not None else "parent"
-    return Together(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
+    return Siblings(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
 
 
 def _are_one(node: UdevDevice, other: UdevDevice) -> bool:
-    """Whether a node below the same USB device or parent belongs to it, and not to something in between."""
+    """Whether a node below the same USB device or parent belongs to it, not to something in between."""
     if is_dangerous(node) is not is_dangerous(other):
         return False
     if node.usb_device is not None:

@@ -1,10 +1,10 @@
-"""Rules for everything that no rule takes yet: what an operator begins with on a new machine.
+"""Rules for everything that no rule takes yet: a first draft for a new machine.
 
 The rules of this file:
 
-* Units of one model become one resource: whoever wants one of them by itself asks for that one.
-* What is left out is said with its reason. It is what every container has, what the machine needs
-  for itself, and what would hand out the host.
+* Units of one model become one resource. For a single unit, there is `genericdp suggest DEVICE`.
+* Everything left out is named with the reason: nodes that every container has, nodes that the machine needs
+  for itself, and nodes that would give away the host.
 """
 
 import re
@@ -18,7 +18,7 @@ from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.clues import By, joined, kind_of, model_of
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Together, together
+from genericdp.core.suggest.siblings import Siblings, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 
@@ -27,17 +27,17 @@ _IN_EVERY_CONTAINER = frozenset({"null", "zero", "full", "random", "urandom", "t
 _CONSOLES = re.compile(r"tty\d+|vcs[au]?\d*")
 
 
-#: Where the file is to be saved, unless the operator knows better: behind the rules that are there.
+#: Where to save the file, unless the operator knows better: after the existing rules.
 FILE = f"{DIRECTORY}/90-found.toml"
 
-_BEGINNING = (
-    "A beginning: what this machine has and no rule took, a resource for each kind of it. Give them "
-    "the names that you want, and delete what no pod needs. For one unit by itself: 'genericdp "
-    "suggest DEVICE'."
+_DRAFT = (
+    "A first draft: what this machine has and no rule takes yet, one resource for each kind of device. "
+    "Rename the resources as you like, and delete those that no pod needs. For a single unit: "
+    "'genericdp suggest DEVICE'."
 )
-_NOTHING = "There is nothing here that a rule should be written for."
+_NOTHING = "No device here needs a rule."
 
-#: More names of one kind than this say no more.
+#: More names of one kind than this do not help.
 _NAMES = 12
 
 
@@ -55,23 +55,23 @@ class Starter:
     @property
     def text(self) -> str:
         """The rule file, with comments."""
-        lines = list(rule_text.comments((FILE, _BEGINNING) if self.chapters else (_NOTHING,)))
+        lines = list(rule_text.comments((FILE, _DRAFT) if self.chapters else (_NOTHING,)))
         for chapter in self.chapters:
             lines += ["", *chapter]
         if self.left_out:
-            said = (f"{why}: {listed(paths, _NAMES)}" for why, paths in self.left_out)
-            lines += ["", *rule_text.comments(("Left out:", *said))]
+            reasons = (f"{why}: {listed(paths, _NAMES)}" for why, paths in self.left_out)
+            lines += ["", *rule_text.comments(("Left out:", *reasons))]
         return "".join(f"{line}\n" for line in lines)
 
 
 def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> Starter:
     """The starter file for the device nodes that these rules leave."""
     left: dict[str, list[str]] = {}
-    groups: dict[frozenset[str], Together] = {}
+    groups: dict[frozenset[str], Siblings] = {}
     for node in sorted(present.nodes, key=lambda each: natural(each.device_node or "")):
         if claims.on(node) or not node.initialized:
             continue
-        group = together(node, present.nodes)
+        group = siblings_of(node, present.nodes)
         why = _why_not(group, node, present, claims)
         if why:
             left.setdefault(why, []).append(node.device_node or "")
@@ -82,32 +82,32 @@ def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> 
     return Starter(chapters, tuple((why, tuple(paths)) for why, paths in left.items()))
 
 
-def _why_not(group: Together, node: UdevDevice, present: Present, claims: Claims) -> str:
+def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims) -> str:
     """Why no rule is written for a device node; "" when one is."""
     if is_dangerous(node):
-        return "Whoever is given one of these has the host"
+        return "Each of these gives its holder the whole host"
     if node.devname in _IN_EVERY_CONTAINER:
-        return "Every container has these"
+        return "Every container has these anyway"
     if node.sys_path.startswith("/sys/devices/virtual/") and _CONSOLES.fullmatch(node.devname):
         return "Consoles of the machine"
     if any(claims.on(each) for each in group.nodes):
-        return "Parts of devices of which rules take other parts"
+        return "Parts of devices that rules take other parts of"
     if node.usb_device is node:
         below = f"{node.sys_path}/"
         inside = [each for each in present.nodes if each.sys_path.startswith(below)]
         if _is_hub(node) or any(each.usb_device is each for each in inside):
             return "USB hubs"
         if inside:
-            return "Raw USB nodes of devices that have others"
+            return "Raw USB nodes of devices that have other nodes"
     return ""
 
 
 def _is_hub(usb: UdevDevice) -> bool:
-    # The kernel's word for the class of a USB device: class/subclass/protocol; hubs are class 9.
+    # TYPE is class/subclass/protocol of a USB device; hubs are class 9.
     return usb.properties.get("TYPE", "").startswith("9/") or usb.attributes.get("idVendor") == "1d6b"
 
 
-def _chapters(groups: tuple[Together, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
+def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
     """A chapter for each kind of group."""
     for alike in _alike(groups):
         chapter = _for_model(alike, present, names) if alike[0].nodes[0].usb_device is not None else ()
@@ -116,13 +116,13 @@ def _chapters(groups: tuple[Together, ...], present: Present, names: set[str]) -
             continue
         for group in alike:
             suggestion = suggest_for(group, present, _new_name(group, names))
-            said = () if suggestion.by is By.NAME else suggestion.reasons
-            yield (*rule_text.comments((_heading((group,)), *said)), *suggestion.table)
+            why = () if suggestion.by is By.NAME else suggestion.reasons
+            yield (*rule_text.comments((_heading((group,)), *why)), *suggestion.table)
 
 
-def _alike(groups: tuple[Together, ...]) -> list[list[Together]]:
+def _alike(groups: tuple[Siblings, ...]) -> list[list[Siblings]]:
     """The groups of units of one model together, in the order of the first ones."""
-    found: dict[object, list[Together]] = {}
+    found: dict[object, list[Siblings]] = {}
     for group in groups:
         usb = group.nodes[0].usb_device
         key: object = group.sys_paths
@@ -132,7 +132,7 @@ def _alike(groups: tuple[Together, ...]) -> list[list[Together]]:
     return list(found.values())
 
 
-def _for_model(alike: list[Together], present: Present, names: set[str]) -> tuple[str, ...]:
+def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tuple[str, ...]:
     """The one resource for all units of a USB model; () when a rule for it would take more."""
     first = alike[0]
     usb = first.nodes[0].usb_device
@@ -146,13 +146,13 @@ def _for_model(alike: list[Together], present: Present, names: set[str]) -> tupl
     return (*rule_text.comment(_heading(tuple(alike))), *table)
 
 
-def _new_name(group: Together, names: set[str]) -> str:
+def _new_name(group: Siblings, names: set[str]) -> str:
     name = name_of(group, names)
     names.add(name)
     return name
 
 
-def _heading(groups: tuple[Together, ...]) -> str:
+def _heading(groups: tuple[Siblings, ...]) -> str:
     title = title_of(groups[0].nodes[0])
     if len(groups) > 1:
         title = f"{title}, {len(groups)} units"

@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* What is printed is what was tried: every candidate is written as text and read by the parser, and
-  the first one that takes exactly these nodes is the suggestion.
-* Candidates go from what lasts to what does not, and from few conditions to more.
+* What is printed has been tried: each candidate is written as text and read by the parser, and the
+  first that takes exactly these nodes is the suggestion.
+* Candidates go from lasting clues to others, and from few conditions to more.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
@@ -31,14 +31,14 @@ from genericdp.core.suggest.clues import (
 )
 from genericdp.core.suggest.quoting import toml
 from genericdp.core.suggest.reasons import reasons
-from genericdp.core.suggest.siblings import Together, alone, together
+from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
 from genericdp.core.suggest.title import name_of, title_of
 from genericdp.errors import GenericdpError
 
-#: So many details of a node at the most: each more makes eight times as many candidates.
+#: At most this many details of a node: each more makes eight times as many candidates.
 _MOST_DETAILS = 3
 
-#: Where a suggestion is to be saved, unless the operator knows better.
+#: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
 
 
@@ -48,13 +48,13 @@ class Suggestion:
 
     name     the resource's, without its domain
     group    the device nodes that it takes
-    by       what it knows them by; ARRIVAL does not last
-    rivals   the device nodes of which nothing that is better than `by` tells it apart
+    by       the kind of clue that it knows them by; ARRIVAL does not last
+    rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
     """
 
     name: str
-    group: Together
+    group: Siblings
     by: By
     rivals: tuple[str, ...]
     table: tuple[str, ...]
@@ -69,6 +69,18 @@ class Suggestion:
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
         return tuple(reasons(self.group, self.by, self.rivals))
+
+    def remarks(self, claims: Claims) -> tuple[str, ...]:
+        """What existing rules have to do with the device, a sentence each."""
+        takers: dict[str, list[str]] = {}
+        for node in self.group.nodes:
+            for claim in claims.on(node)[:1]:
+                takers.setdefault(claim.resource.name, []).append(node.device_node or "")
+        return tuple(
+            f"{name} already takes {', '.join(paths)}; if two rules take a node, the first in file order "
+            "gets it"
+            for name, paths in takers.items()
+        )
 
     @property
     def text(self) -> str:
@@ -86,13 +98,13 @@ class Present:
         self.domain = domain
 
     def taken_by(self, conditions: Conditions) -> frozenset[str]:
-        """The sys paths of the nodes that these conditions hold for; none when no rule can have them."""
+        """The sys paths of the nodes that these conditions hold for; none if no rule can have them."""
         return self.taken_by_rule(
             "\n".join(["[[resource]]", 'name = "x"', *rule_text.match_lines(conditions)])
         )
 
     def taken_by_rule(self, text: str) -> frozenset[str]:
-        """The sys paths of the nodes that the one resource of a rule file takes; none when it is wrong."""
+        """The sys paths of the nodes that the one resource of a file takes; none if the file is wrong."""
         resources, problems = parse_rules("", text, self.domain)
         if problems or len(resources) != 1:
             return frozenset()
@@ -105,14 +117,15 @@ def suggest(
 ) -> Suggestion:
     """The rule for the device that a device node belongs to, or, `by_itself`, for the node alone.
 
-    taken  names that the resource must not have. Raises GenericdpError for a node that udev has not
-    finished with, or that it knows under the name of another one.
+    taken  names that the resource must not have
+
+    Raises GenericdpError for a node that udev has not finished with, or that shares its name with another.
     """
     if not node.initialized:
         raise GenericdpError(
-            f"udev has not finished with '{node.device_node}' yet", hint="ask again in a moment"
+            f"udev has not finished with '{node.device_node}' yet", hint="try again in a moment"
         )
-    whole = together(node, present.nodes)
+    whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
     part = group != whole or _brings_more(node, present)
     return suggest_for(group, present, name_of(group, taken, part=part))
@@ -126,7 +139,7 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
     )
 
 
-def suggest_for(group: Together, present: Present, name: str) -> Suggestion:
+def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
     rivals: frozenset[str] = frozenset()
@@ -143,18 +156,18 @@ def suggest_for(group: Together, present: Present, name: str) -> Suggestion:
 
 
 def _nearest(before: frozenset[str], now: frozenset[str]) -> frozenset[str]:
-    """The rivals that are hardest to be rid of: the fewest, the later the better."""
+    """The rivals that are hardest to exclude: the fewest, and of two equal sets the later."""
     return now if now and (not before or len(now) <= len(before)) else before
 
 
-def _candidates(group: Together, present: Present) -> Iterator[tuple[Clue, Conditions]]:
-    """Conditions that hold for the group, from the best ones on; those that take nothing else are among
-    them if there are any. What comes first, is mostly right, so the rest is made only when it is asked for.
+def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Conditions]]:
+    """Conditions that hold for the group, the best first; if any take nothing else, these are among them.
+    An early one is mostly right, so the later ones are made only when needed.
     """
     node = group.nodes[0]
     kind = kind_of(group)
     for clue in clues(node):
-        # Where the name says it all, it is all that is said.
+        # A name is enough by itself.
         base = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
         yield clue, base
         if len(group.nodes) == 1:
@@ -163,8 +176,8 @@ def _candidates(group: Together, present: Present) -> Iterator[tuple[Clue, Condi
 
 
 def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
-    """Details that tell a node from what else these conditions take, few before many; at last those that
-    leave the fewest others.
+    """Details that tell a node from everything else that these conditions take, few before many; last,
+    those that leave the fewest others.
     """
     taken = present.taken_by(base)
     known = [(detail, present.taken_by(detail)) for detail in details(node)]
@@ -182,25 +195,25 @@ def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[S
 
 
 def table_of(
-    name: str, group: Together, conditions: Conditions, domain: str, by: By = By.MODEL
+    name: str, group: Siblings, conditions: Conditions, domain: str, by: By = By.MODEL
 ) -> tuple[str, ...]:
-    """The resource table, line by line; last, commented, what an operator may want beside it."""
+    """The resource table, line by line; last, commented out, what an operator may want to add."""
     lines = [
         "[[resource]]",
         *rule_text.key_lines("name", name, f"pods request {domain}/{name}"),
         *rule_text.match_lines(conditions),
     ]
     if group.group_by != "node":
-        lines += rule_text.key_lines("group_by", group.group_by, "nodes of one unit make one device")
+        lines += rule_text.key_lines("group_by", group.group_by, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
-        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there is this device")
+        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there counts as it")
     if any(is_dangerous(node) for node in group.nodes):
-        lines += rule_text.remarked("allow_dangerous = true", "whoever is given it has the whole host")
+        lines += rule_text.remarked("allow_dangerous = true", "it gives its holder the whole host")
     if by is By.NAME:
-        lines.append(rule_text.option("replicas = 10", "so many containers may have it at a time"))
+        lines.append(rule_text.option("replicas = 10", "how many containers may share it"))
     elif group.group_by == "node":
         path = f"container_path = {toml(f'/dev/{name}')}"
-        lines.append(rule_text.option(path, "whatever the kernel calls it"))
+        lines.append(rule_text.option(path, "a fixed name in the container"))
     return tuple(lines)
 
 

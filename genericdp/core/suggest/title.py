@@ -1,32 +1,32 @@
-"""What a device is called: in words for people, and as a resource name that the kubelet takes.
+"""What a device is called: a title for people, a resource name that the kubelet accepts.
 
 The rules of this file:
 
-* A name is made of what the device says about itself, reduced to `[a-z0-9-]`; when nothing is left
-  of that, of what it is.
+* A name is what the device calls itself, reduced to `[a-z0-9-]`, or else its kind.
 """
 
 import re
 from collections.abc import Container, Iterable, Iterator
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import has_a_fixed_name
-from genericdp.core.suggest.siblings import Together
+from genericdp.core.suggest.siblings import Siblings
 
-#: Ids begin with the name: longer ones would leave no room for the rest.
+#: Ids begin with the name: a longer one would leave no room for the rest.
 _NAME_LENGTH = 32
 
-#: More than this of what a device says about itself tells nobody more.
+#: A longer title does not help.
 _TITLE_LENGTH = 60
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _LAST_NUMBER = re.compile(r"\d+$")
 
 
-def name_of(group: Together, taken: Container[str] = (), *, part: bool = False) -> str:
+def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False) -> str:
     """The short name of a resource for these nodes, other than those taken.
 
     part  they are not all that their unit brings, so the name says which they are
@@ -38,7 +38,7 @@ def name_of(group: Together, taken: Container[str] = (), *, part: bool = False) 
 
 
 def taken_by(resources: Iterable[Resource]) -> set[str]:
-    """The names that resources have, in every spelling that would make the same name of an env."""
+    """The names that resources have, in the spelling in which two that share an env are equal."""
     return {_NO_WORD.sub("-", resource.short_name.lower()) for resource in resources}
 
 
@@ -50,20 +50,20 @@ def _numbered(name: str, taken: Container[str]) -> str:
 
 
 def _word(text: str) -> str:
-    """A text as a part of a name; "" when nothing is left that could stand alone."""
+    """A text as a part of a name; "" when nothing is left that could be a name."""
     word = _NO_WORD.sub("-", text.lower()).strip("-")
     return word if re.search(r"[a-z]", word) else ""
 
 
 def _part(node: UdevDevice) -> str:
-    """What one node of several is: its interface, when nothing else but a serial port; else its kind."""
+    """Names one node of several: its interface if it is a serial port, else its kind."""
     interface = usb_value(node, "interface") if node.subsystem == "tty" else None
     if interface:
         return _word(f"if{interface}")
     return _word(_LAST_NUMBER.sub("", node.sys_name)) if node.devtype != "usb_device" else "usb"
 
 
-def _names(group: Together) -> Iterator[str]:
+def _names(group: Siblings) -> Iterator[str]:
     node = group.nodes[0]
     unit = unit_of(node)
     usb = unit if unit.subsystem == "usb" else None
@@ -72,13 +72,12 @@ def _names(group: Together) -> Iterator[str]:
     for above in node.ancestors():
         if above.subsystem == "net":
             yield f"{node.subsystem}-{above.sys_name}"
-    said = _model(node)
+    name = model_name(node)
     if usb is not None:
         numbers = [usb.attributes.get(name, "") for name in ("idVendor", "idProduct")]
-        # udev says the number again where the device has no name for its model.
-        yield said if said not in numbers else ""
+        yield name
         yield f"usb-{'-'.join(filter(None, numbers))}"
-    yield said
+    yield name
     if group.group_by == "node":
         yield _devname(node)
     yield node.subsystem
@@ -91,26 +90,11 @@ def _devname(node: UdevDevice) -> str:
     return node.devname if re.search(r"\d", folder) else name
 
 
-def _model(node: UdevDevice) -> str:
-    """What the device, or the nearest of its parents that says it, calls itself."""
-    usb = node.usb_device
-    for device in node.self_and_ancestors():
-        for name in ("ID_MODEL_FROM_DATABASE", "ID_MODEL") if usb is None else ("ID_MODEL",):
-            if device.properties.get(name):
-                return device.properties[name]
-        if usb is None and device.subsystem == "input" and device.attributes.get("name", "").strip():
-            return device.attributes["name"].strip()
-        if device is usb:
-            return device.attributes.get("product", "")
-    return ""
-
-
 def title_of(node: UdevDevice) -> str:
     """What the unit of a device node is, for people."""
     usb = node.usb_device
     maker = node.properties.get("ID_VENDOR", "")
-    words = " ".join(filter(None, (maker, _model(node)))).replace("_", " ")[:_TITLE_LENGTH].strip()
+    words = " ".join(filter(None, (maker, model_name(node)))).replace("_", " ")[:_TITLE_LENGTH].strip()
     if usb is None:
         return words or f"{node.subsystem} device"
-    numbers = f"{usb.attributes.get('idVendor', '?')}:{usb.attributes.get('idProduct', '?')}"
-    return f"{words or 'USB device'} ({numbers})"
+    return f"{words or 'USB device'} ({usb_ids(usb)})"

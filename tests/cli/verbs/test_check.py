@@ -69,7 +69,7 @@ def test_no_rule_files_are_no_mistake(rules: Path, capsys: pytest.CaptureFixture
 
 def test_a_place_that_is_not_there_is_an_error(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"{rules}/nothing"]) == 1
-    assert capsys.readouterr().err.startswith(f"genericdp: error: there is no '{rules}/nothing'\n")
+    assert capsys.readouterr().err.startswith(f"genericdp: error: '{rules}/nothing' does not exist\n")
 
 
 def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.absent import Absent
-from genericdp.cli.access import Access
-from genericdp.cli.explanation import as_json, show
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
-from genericdp.cli.verbs.explain import named, show_all
+from genericdp.cli.survey import survey_of
+from genericdp.cli.text.explanation import as_json, show, show_all
+from genericdp.cli.verbs.explain import named
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.opinion import explain
+from genericdp.core.explain.absent import Absent
+from genericdp.core.explain.access import Access
+from genericdp.core.explain.explanation import explain
+from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
     a_device,
@@ -47,14 +48,14 @@ match = [{ SUBSYSTEM = "tty" }, { SUBSYSTEM = "usbmisc", parent = { DRIVER = "qm
 RULES = MODEM_RULE + OTHER_RULES
 
 
-def a_machine(*devices: UdevDevice, rules: str = RULES) -> Machine:
-    return machine_of(Settings(domain="example.com"), resources_of(rules), by_sys_path(*devices))
+def a_machine(*devices: UdevDevice, rules: str = RULES) -> Survey:
+    return survey_of(Settings(domain="example.com"), resources_of(rules), by_sys_path(*devices))
 
 
-def explained(subject: UdevDevice, machine: Machine, access: Access | None = None) -> str:
+def explained(subject: UdevDevice, machine: Survey, access: Access | None = None) -> str:
     stream = io.StringIO()
-    explanation = explain(subject, machine.claims, machine.inventory)
-    show(explanation, machine, Output(stream, width=80), lambda _: access)
+    explanation = explain(subject, machine)
+    show(explanation, machine.settings.link_dir, Output(stream, width=80), lambda _: access)
     return stream.getvalue()
 
 
@@ -73,7 +74,7 @@ Healthy
   model        usb 0403:6001 serial A50285BI
   devlink      /dev/serial/by-id/usb-0403_A50285BI-if00-port0
 
-A container that is given serial_A50285BI.0 gets
+A container that is allocated serial_A50285BI.0 gets
   device      /dev/serial0 (rw) from /dev/genericdp/serial_A50285BI, now
               /dev/ttyUSB0
   device      /dev/serial/by-id/usb-0403_A50285BI-if00-port0 (rw) from
@@ -83,9 +84,9 @@ A container that is given serial_A50285BI.0 gets
   env         GENERICDP_EXAMPLE_COM_SERIAL_IDS=serial_A50285BI.0
   env         SERIAL=A50285BI
   annotation  example.com/port=pci-0000:00:14.0-usb-0:2:1.0
-  access      a process that is not root needs supplementalGroups: [20]
+  access      a non-root process needs supplementalGroups: [20]
   caution     in a pod with hostUsers: false, runc looks for /dev/serial0 on the
-              host; container_path = "{link}" is right in every pod
+              host; container_path = "{link}" works in every pod
 
 example.com/serial takes it
   50-test.toml:14
@@ -97,8 +98,8 @@ example.com/any-tty would take it, but example.com/serial comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'      wanted: 'usbmisc'
-  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
+  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
 example.com/modem does not take it
   50-test.toml:3
@@ -120,7 +121,7 @@ Healthy
   subsystem    tty
   model        usb 2c7c:0125 serial EC25-17
 
-A container that is given modem_EC25-17 gets
+A container that is allocated modem_EC25-17 gets
   device   /dev/modem-at (rw) from /dev/genericdp/modem_EC25-17@if02, now
            /dev/ttyUSB3
   device   /dev/modem-qmi (rw) from /dev/genericdp/modem_EC25-17@if04-cdc-wdm,
@@ -128,8 +129,8 @@ A container that is given modem_EC25-17 gets
   env      GENERICDP_EXAMPLE_COM_MODEM=/dev/modem-at,/dev/modem-qmi
   env      GENERICDP_EXAMPLE_COM_MODEM_IDS=modem_EC25-17
   caution  in a pod with hostUsers: false, runc looks for /dev/modem-at,
-           /dev/modem-qmi on the host; container_path = "{link}" is right in
-           every pod
+           /dev/modem-qmi on the host; container_path = "{link}" works in every
+           pod
 
 example.com/modem takes it
   50-test.toml:3
@@ -145,8 +146,8 @@ example.com/any-tty would take it, but example.com/modem comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'      wanted: 'usbmisc'
-  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
+  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
 example.com/serial does not take it
   50-test.toml:14
@@ -174,8 +175,8 @@ example.com/modem does not take it
   50-test.toml:3
   yes  usb.vendor  is '2c7c'  wanted: '2c7c'
   [[resource.node]] 1, /dev/modem-at:
-    no  SUBSYSTEM      is 'usb'      wanted: 'tty'
-    no  usb.interface  is not there  wanted: '02'
+    no  SUBSYSTEM      is 'usb'    wanted: 'tty'
+    no  usb.interface  is missing  wanted: '02'
   [[resource.node]] 2, /dev/modem-qmi:
     no  SUBSYSTEM  is 'usb'  wanted: 'usbmisc'
 
@@ -184,15 +185,15 @@ example.com/any-tty does not take it
   either
   no  SUBSYSTEM  is 'usb'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'usb'      wanted: 'usbmisc'
-  no  parent.DRIVER  is not there  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'usb'    wanted: 'usbmisc'
+  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
 example.com/serial does not take it
   50-test.toml:14
   no  SUBSYSTEM   is 'usb'   wanted: 'tty'
   no  usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
 
-A rule for it: genericdp suggest /dev/bus/usb/001/009
+To write a rule for it: genericdp suggest /dev/bus/usb/001/009
 """
     )
 
@@ -244,12 +245,62 @@ def test_what_udev_has_not_finished_with_is_not_offered_yet() -> None:
     ("rules", "reason"),
     [
         ('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\n', "no resource takes it"),
-        ("", "no rule file names a resource"),
+        ("", "no rule file defines a resource"),
     ],
 )
 def test_what_no_resource_takes_goes_nowhere(rules: str, reason: str) -> None:
     machine = a_machine(a_fuse(), rules=rules)
     assert beginning(explained(a_fuse(), machine)) == f"/dev/fuse is not offered\n{reason}"
+
+
+def test_a_typing_error_in_a_short_rule_is_named_even_beside_a_long_rule_that_misses_more() -> None:
+    dongle = a_usb_serial(0)
+    rules = """
+[[resource]]
+name = "many"
+match.usb = { vendor = "0403", product = "6001", serial = "B", port = "9" }
+match.SUBSYSTEM = "tty"
+match.DEVNAME = "/dev/tty*"
+match.ID_BUS = "usb"
+match."ATTR{speed}" = "9600"
+[[resource]]
+name = "one"
+match = { usb = { vendor = "0403", product = "6010" } }
+"""
+    assert beginning(explained(dongle, a_machine(dongle, rules=rules))) == (
+        "/dev/ttyUSB0 is not offered\n"
+        "no resource takes it; for example.com/one it matches all but usb.product: wanted\n"
+        "'6010', is '6001'"
+    )
+
+
+def test_the_hint_of_the_verb_names_the_condition_with_the_typing_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "50-null.toml"
+    rules.write_text("""
+[[resource]]
+name = "many"
+match.SUBSYSTEM = "mem"
+match.DEVNAME = "/dev/null"
+match.DEVPATH = "*/null"
+match.MAJOR = "1"
+match.MINOR = "3"
+match.ID_A = "a"
+match.ID_B = "b"
+match.ID_C = "c"
+[[resource]]
+name = "one"
+match = { SUBSYSTEM = "mem", DEVNAME = "/dev/nul" }
+""")
+    rules.chmod(0o644)
+
+    assert main(["explain", "--rules", str(rules), "/dev/null"]) == 1
+    assert beginning(capsys.readouterr().out) == (
+        "/dev/null is not offered\n"
+        "no resource takes it; for genericdp.io/one it matches all but DEVNAME: wanted\n"
+        "'/dev/nul', is '/dev/null'"
+    )
 
 
 def test_a_table_without_conditions_and_a_cdi_device_are_shown_as_what_they_are() -> None:
@@ -278,8 +329,8 @@ optional = true
 def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     dongle = a_usb_serial(0)
     machine = a_machine(dongle)
-    explanation = explain(dongle, machine.claims, machine.inventory)
-    document = json.loads(json.dumps(as_json(explanation, machine, lambda _: DIALOUT)))
+    explanation = explain(dongle, machine)
+    document = json.loads(json.dumps(as_json(explanation, machine.settings.link_dir, lambda _: DIALOUT)))
     opinions = document.pop("opinions")
     assert document == {
         "sysPath": dongle.sys_path,
@@ -346,9 +397,9 @@ def test_a_device_that_no_rule_of_this_machine_takes_has_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", "--json", "--rules", str(tmp_path), "/dev/null"]) == 1
-    assert json.loads(capsys.readouterr().out)["reason"] == "no rule file names a resource"
+    assert json.loads(capsys.readouterr().out)["reason"] == "no rule file defines a resource"
     assert main(["explain", "--rules", str(tmp_path), "/dev/null"]) == 1
-    assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file names a resource"
+    assert beginning(capsys.readouterr().out) == "/dev/null is not offered\nno rule file defines a resource"
 
 
 def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
@@ -358,9 +409,10 @@ def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
     assert not isinstance(found, UdevDevice | Absent)
     stream = io.StringIO()
     show_all(
-        [explain(each, machine.claims, machine.inventory) for each in found],
-        machine,
+        [explain(each, machine) for each in found],
+        machine.settings.link_dir,
         Output(stream, width=80),
+        lambda _: None,
     )
 
     assert stream.getvalue().startswith("""\

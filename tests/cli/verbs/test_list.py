@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
+from genericdp.cli.survey import survey_of
 from genericdp.cli.verbs.list import as_json, show
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.settings import Settings
@@ -51,12 +52,12 @@ match = { SUBSYSTEM = "block" }
 """
 
 
-def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = RULES) -> Machine:
+def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = RULES) -> Survey:
     settings = Settings(domain="example.com")
-    return machine_of(settings, resources_of(rules), by_sys_path(*devices), memory)
+    return survey_of(settings, resources_of(rules), by_sys_path(*devices), memory)
 
 
-def listed(machine: Machine, *, width: int = 80, everything: bool = False) -> str:
+def listed(machine: Survey, *, width: int = 80, everything: bool = False) -> str:
     stream = io.StringIO()
     show(machine, Output(stream, width=width), everything=everything)
     return stream.getvalue()
@@ -91,9 +92,9 @@ example.com/lte-modem: 1 device
 example.com/tty: no device
 example.com/disk: no device
 
-Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.
+Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
 
-Taken by several rules, the first in file order has them:
+Taken by several rules; the first in file order gets them:
   example.com/ftdi, not example.com/tty
     /dev/ttyUSB0, /dev/ttyUSB7
   example.com/lte-modem, not example.com/tty
@@ -149,7 +150,7 @@ def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
 
 def test_without_resources_there_is_one_line() -> None:
     assert listed(a_machine(a_fuse(), rules="")) == (
-        "no resources: no rule file names one; 'genericdp suggest' writes rules\n"
+        "no resources: no rule file defines one; 'genericdp suggest' writes rules\n"
     )
 
 
@@ -214,7 +215,7 @@ def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
         "genericdp.io/null: 1 device\n"
         "  null_null  Healthy  /dev/null\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
+        "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
     )
     assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
 

@@ -71,17 +71,17 @@ def lines(*events: Mapping[str, Any]) -> bytes:
 @pytest.mark.parametrize(
     ("event", "text"),
     [
-        (BEGIN, "begin    genericdp 1.2.3 serves this node; Ctrl-C ends it"),
-        ({**BEGIN, "state": "standing by"}, "begin    genericdp 1.2.3 stands by; Ctrl-C ends it"),
+        (BEGIN, "begin    genericdp 1.2.3 serves this node; Ctrl-C to stop"),
+        ({**BEGIN, "state": "standing by"}, "begin    genericdp 1.2.3 stands by; Ctrl-C to stop"),
         (
             {**BEGIN, "from": "rules"},
-            "begin    no daemon is asked: what the rules make of this machine; Ctrl-C ends it",
+            "begin    without the daemon: what the rules make of this machine; Ctrl-C to stop",
         ),
         (UEVENT, "uevent   add tty /dev/ttyUSB0 -> x/ftdi ftdi_A"),
         ({**UEVENT, "touched": []}, "uevent   add tty /dev/ttyUSB0"),
         (
             {**UEVENT, "node": "", "source": "kernel", "touched": []},
-            "uevent   add tty ttyUSB0 (the kernel's)",
+            "uevent   add tty ttyUSB0 (from the kernel)",
         ),
         (
             {**UEVENT, "touched": [*TOUCHED, {"resource": "x/modem", "device": "m"}]},
@@ -95,22 +95,22 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         (LIST, "kubelet  x/ftdi: 2 of 3 Healthy; ftdi_A Unhealthy, ftdi_B gone"),
         (
             {**LIST, "sent": False, "moreChanges": 7, "changes": []},
-            "kubelet  would hear x/ftdi: 2 of 3 Healthy; 7 more",
+            "kubelet  would be told x/ftdi: 2 of 3 Healthy; 7 more",
         ),
         ({**LIST, "changes": []}, "kubelet  x/ftdi: 2 of 3 Healthy"),
         (REGISTRATION, "kubelet  x/ftdi: registering"),
         ({**REGISTRATION, "error": "no"}, "kubelet  x/ftdi: registering: no"),
         ({**REGISTRATION, "registered": True}, "kubelet  x/ftdi: registered"),
-        ({"event": "kubelet", "there": True}, "kubelet  it is here"),
-        ({"event": "kubelet", "there": False}, "kubelet  it is away"),
+        ({"event": "kubelet", "there": True}, "kubelet  it is up"),
+        ({"event": "kubelet", "there": False}, "kubelet  it is down"),
         (ALLOCATION, "allocate x/ftdi a, b"),
         ({**ALLOCATION, "error": "no"}, "allocate x/ftdi a, b: no"),
-        (RULES, "rules    read again: 2 files"),
-        ({**RULES, "problems": 1}, "rules    read again: 2 files, 1 problem: see 'genericdp check'"),
-        ({"event": "udev", "heard": True, "reason": ""}, "udev     it is heard again"),
-        ({"event": "udev", "heard": False, "reason": "no udev"}, "udev     it cannot be heard: no udev"),
-        ({"event": "resync", "reason": "rescan"}, "udev     looking at every device: rescan"),
-        ({"event": "lost", "count": 3}, "lost     3 events came too fast to be shown"),
+        (RULES, "rules    reloaded: 2 files"),
+        ({**RULES, "problems": 1}, "rules    reloaded: 2 files, 1 problem: see 'genericdp check'"),
+        ({"event": "udev", "heard": True, "reason": ""}, "udev     events arrive again"),
+        ({"event": "udev", "heard": False, "reason": "no udev"}, "udev     no events: no udev"),
+        ({"event": "resync", "reason": "rescan"}, "udev     reading all devices again: rescan"),
+        ({"event": "lost", "count": 3}, "lost     3 events were dropped, they came too fast to show"),
         ({"event": "of a newer daemon"}, ""),
     ],
 )
@@ -128,13 +128,13 @@ def test_events_of_the_daemon_are_shown_with_their_time(
     assert asked == [b'{"ask": "events"}\n']
     assert capsys.readouterr() == (
         (
-            "12:00:00.123 begin    genericdp 1.2.3 serves this node; Ctrl-C ends it\n"
+            "12:00:00.123 begin    genericdp 1.2.3 serves this node; Ctrl-C to stop\n"
             "12:00:00.123 uevent   add tty /dev/ttyUSB0 -> x/ftdi ftdi_A\n"
             "12:00:00.123 uevent   add tty /dev/ttyUSB0\n"
         ),
         (
-            "genericdp: error: the daemon has ended\n"
-            "  hint: 'journalctl -u genericdp' says why; 'genericdp monitor' again follows the next one\n"
+            "genericdp: error: the daemon has stopped\n"
+            "  hint: 'journalctl -u genericdp' says why; run 'genericdp monitor' again once it is back\n"
         ),
     )
 
@@ -164,7 +164,7 @@ def test_uevents_that_touch_nothing_can_be_left_out(
         assert main(["monitor", "--touched", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().out == (
         "12:00:00.123 uevent   add tty /dev/ttyUSB0 -> x/ftdi ftdi_A\n"
-        "12:00:00.123 rules    read again: 2 files\n"
+        "12:00:00.123 rules    reloaded: 2 files\n"
     )
 
 

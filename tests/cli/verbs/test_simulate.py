@@ -60,7 +60,7 @@ def test_it_shows_the_node_and_what_a_container_gets(rules: Path) -> None:
         "  RESOURCE           CAPACITY  ALLOCATABLE\n"
         "  genericdp.io/null  2         2\n"
         "\n"
-        "pod-1 asks for genericdp.io/null=1: Running\n"
+        "pod-1 requests genericdp.io/null=1: Running\n"
         "\n"
         "  device  /dev/null  c 1:3 rw\n"
         "    from  ROOT/links/null_null -> /dev/null\n"
@@ -68,14 +68,14 @@ def test_it_shows_the_node_and_what_a_container_gets(rules: Path) -> None:
         "  env     GENERICDP_GENERICDP_IO_NULL_IDS=null_null.0\n"
         "  env     SAYS=hello null_null.0\n"
         "\n"
-        "Plug something in, pull it out, edit a rule. It ends after 0.2 s."
+        "Plug or unplug a device, or edit a rule file. Stops after 0.2 s."
     )
     assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) -> None:
     result = simulate(rules, "--allocate", "null=3")
-    assert "pod-1 asks for genericdp.io/null=3: Failed" in shown(result)
+    assert "pod-1 requests genericdp.io/null=3: Failed" in shown(result)
     assert result.returncode == 1
 
 
@@ -85,7 +85,7 @@ def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) 
 def test_what_the_node_does_not_offer_keeps_a_pod_pending(rules: Path, name: str, hint: str) -> None:
     result = simulate(rules, "--allocate", name)
     full = name if "/" in name else f"genericdp.io/{name}"
-    assert f"pod-1 asks for {full}=1: Pending, the node does not offer it{hint}\n\nPlug" in shown(result)
+    assert f"pod-1 requests {full}=1: Pending, the node does not offer it{hint}\n\nPlug" in shown(result)
     assert result.returncode == 1
 
 
@@ -93,7 +93,7 @@ def test_a_bad_rule_file_is_shown_and_is_status_1(rules: Path) -> None:
     rules.write_text(RULES.replace("match", "mach"))
     result = simulate(rules)
     assert "unknown key 'mach' in [[resource]]" in result.stdout
-    assert "nothing: no rule file names a resource" in result.stdout
+    assert "nothing: no rule file defines a resource" in result.stdout
     assert result.returncode == 1
 
 
@@ -117,7 +117,7 @@ def test_what_is_no_count_is_a_usage_error(rules: Path, text: str) -> None:
             config=None,
             domain=None,
         )
-    assert str(caught.value) == f"'{text}' is no NAME=COUNT"
+    assert str(caught.value) == f"'{text}' is not NAME=COUNT"
     assert caught.value.hint == "for example --allocate ftdi=2"
 
 
@@ -183,5 +183,5 @@ def test_a_document_is_for_programs_a_time_for_people(rules: Path) -> None:
             config=None,
             domain=None,
         )
-    assert str(caught.value) == "--json ends by itself"
-    assert caught.value.hint == "--for is for people"
+    assert str(caught.value) == "--json cannot be combined with --for"
+    assert caught.value.hint == "it exits as soon as the node is ready"

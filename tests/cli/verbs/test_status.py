@@ -156,11 +156,11 @@ def shown(report: Mapping[str, Any], width: int = 80) -> str:
 
 def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
     assert shown(WELL) == (
-        "genericdp 1.2.3 serves this node; it runs for 3 h as process 1234\n"
+        "genericdp 1.2.3 serves this node; up for 3 h as process 1234\n"
         "All is well.\n"
         "\n"
-        "  kubelet  here for 2 h\n"
-        "  udev     heard for 3 h\n"
+        "  kubelet  up for 2 h\n"
+        "  udev     receiving events for 3 h\n"
         "  pods     known from the kubelet\n"
         "\n"
         "  DEVICE         HEALTH   FOR    NODE          HELD BY\n"
@@ -176,14 +176,13 @@ def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
 
 def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
     assert shown(UNWELL) == (
-        "genericdp 1.2.3 serves this node; it runs for 3 h as process 1234\n"
+        "genericdp 1.2.3 serves this node; up for 3 h as process 1234\n"
         "- genericdp.io/modem is not registered: no such resource\n"
         "- udev cannot be heard: it is away\n"
         "\n"
-        "  kubelet  away for 2 h, waiting for it in /var/lib/kubelet/x\n"
-        "  udev     not heard for 30 s: it is away\n"
-        "  pods     not known: nobody answers on\n"
-        "           /var/lib/kubelet/pod-resources/kubelet.sock\n"
+        "  kubelet  down for 2 h; waiting for it in /var/lib/kubelet/x\n"
+        "  udev     not receiving events for 30 s: it is away\n"
+        "  pods     unknown: no answer on /var/lib/kubelet/pod-resources/kubelet.sock\n"
         "\n"
         "  DEVICE   HEALTH     FOR  NODE              LINK   HELD BY\n"
         "genericdp.io/modem: waiting for the kubelet: no such resource; 1 device, 1\n"
@@ -193,16 +192,16 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "    it is unplugged\n"
         "genericdp.io/none: registered for 2 h; no device\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE, with what LINK says behind it.\n"
+        "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
         "\n"
         "Rule files, and the version of each that is in force:\n"
-        "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h, before a mistake\n"
-        "  /etc/genericdp/rules.d/70-new.toml   none          it has a mistake\n"
+        "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h; now has a mistake\n"
+        "  /etc/genericdp/rules.d/70-new.toml   none          has a mistake\n"
         "\n"
         "Taken by a rule, but not offered:\n"
         "  /dev/x: genericdp.io/x: it has no property Y\n"
         "\n"
-        "Warnings and errors, the latest first:\n"
+        "Warnings and errors, latest first:\n"
         "  10 min ago  resource is not registered: resource=genericdp.io/modem (7 times)\n"
     )
     assert max(len(line) for line in shown(UNWELL).splitlines()) <= 80
@@ -212,20 +211,20 @@ def test_one_that_stands_by_says_for_whom() -> None:
     report = {**WELL, "state": "standing by", "standingByFor": "process 1 on a", "resources": []}
     report["rules"] = {**WELL["rules"], "files": []}
     assert shown(report) == (
-        "genericdp 1.2.3 stands by while process 1 on a serves this node; it runs for 3 h\n"
-        "as process 1234\n"
+        "genericdp 1.2.3 stands by while process 1 on a serves this node; up for 3 h as\n"
+        "process 1234\n"
         "All is well.\n"
     )
 
 
 def test_a_kubelet_that_has_only_begun_is_not_believed_that_nobody_holds_anything() -> None:
     report = {**WELL, "podResources": {**WELL["podResources"], "complete": False}}
-    assert "\n  pods     the kubelet has only begun: it may not know all of them yet\n" in shown(report)
+    assert "\n  pods     the kubelet has just started and may not know all of them yet\n" in shown(report)
 
 
 def test_without_rules_that_is_said() -> None:
     report = {**WELL, "resources": []}
-    assert "\nno resources: no rule file names one\n" in shown(report)
+    assert "\nno resources: no rule file defines one\n" in shown(report)
 
 
 @pytest.mark.parametrize(("report", "status"), [(WELL, 0), (UNWELL, 1)], ids=["well", "unwell"])
@@ -247,8 +246,8 @@ def test_quiet_prints_only_what_is_wrong(short_dir: Path, capsys: pytest.Capture
 def test_watching_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--watch"]) == 2
     assert capsys.readouterr().err == (
-        "genericdp: error: --watch is for a terminal\n"
-        "  hint: for programs, 'genericdp monitor --json' follows changes\n"
+        "genericdp: error: --watch needs a terminal and cannot be combined with --json or --quiet\n"
+        "  hint: programs can follow changes with 'genericdp monitor --json'\n"
     )
 
 
@@ -329,7 +328,8 @@ def test_a_screen_is_filled_from_its_top_and_no_further(
     verb._show_screen("".join(f"{n}\n" for n in range(10)))
     shown = capsys.readouterr().out
     assert shown.replace("\x1b[K", "") == (
-        "\x1b[H0\n1\n2\n… and 7 more lines: 'genericdp status' shows all\n\nEvery 2 s; Ctrl-C ends it.\x1b[J"
+        "\x1b[H0\n1\n2\n… and 7 more lines: 'genericdp status' shows all\n\n"
+        "Updated every 2 s; Ctrl-C to stop.\x1b[J"
     )
     assert shown.count("\n") + 1 == shown.count("\x1b[K") == 6
 
@@ -349,7 +349,7 @@ def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(sh
     os.close(theirs)
     try:
         with os.fdopen(ours, "rb", buffering=0) as terminal:
-            assert "no genericdp runs on this node" in read_until(terminal, "Ctrl-C ends it.")
+            assert "no genericdp runs on this node" in read_until(terminal, "Ctrl-C to stop.")
             with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
                 shown = read_until(terminal, "0123456789ab")
             assert "All is well." in shown

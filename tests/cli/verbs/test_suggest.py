@@ -6,23 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli.machine import Machine, look, machine_of
+from genericdp.cli.find import find
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
-from genericdp.cli.verbs.suggest import as_json, remarks, show, subject
+from genericdp.cli.survey import look, survey_of
+from genericdp.cli.verbs.suggest import as_json, show
+from genericdp.core.device import UdevDevice
+from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
+from genericdp.core.suggest.subject import subject_of
 from genericdp.core.suggest.suggestion import Present, suggest
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.suggestions import assert_takes_exactly
 
 
-def a_machine(rules: str = "") -> Machine:
+def subject(word: str, machine: Survey) -> UdevDevice:
+    return subject_of(find(word, machine.devices, "/dev/genericdp"), word, machine.nodes)
+
+
+def a_machine(rules: str = "") -> Survey:
     dongle = a_usb_serial(0)
     usb = dongle.usb_device
     assert usb is not None
     devices = by_sys_path(a_fuse(), dongle, usb, *a_modem(), a_usb_device("7", serial="alone", devnum=20))
-    return machine_of(Settings(domain="example.com"), resources_of(rules) if rules else (), devices)
+    return survey_of(Settings(domain="example.com"), resources_of(rules) if rules else (), devices)
 
 
 @pytest.mark.parametrize(
@@ -55,19 +63,19 @@ def test_a_rule_that_takes_it_already_is_named() -> None:
     machine = a_machine('[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = ["tty", "usbmisc"] }')
     present = Present(machine.devices, "example.com")
 
-    assert list(remarks(suggest(subject("1-4", machine), present), machine)) == [
+    assert suggest(subject("1-4", machine), present).remarks(machine.claims) == (
         (
-            "/dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3 goes to example.com/any already; "
-            "where two rules take a node, the first in file order has it"
-        )
-    ]
+            "example.com/any already takes /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3; if two "
+            "rules take a node, the first in file order gets it"
+        ),
+    )
 
 
 def test_the_form_for_programs() -> None:
     machine = a_machine()
     suggestion = suggest(subject("/dev/fuse", machine), Present(machine.devices, "example.com"))
 
-    assert as_json(suggestion, machine) == {
+    assert as_json(suggestion, suggestion.remarks(machine.claims)) == {
         "resource": "example.com/fuse",
         "file": "/etc/genericdp/rules.d/50-fuse.toml",
         "text": suggestion.text,
@@ -75,7 +83,7 @@ def test_the_form_for_programs() -> None:
         "groupBy": "node",
         "knownBy": "name",
         "rivals": [],
-        "reasons": ["By name: the kernel always gives it this one."],
+        "reasons": ["By name: the kernel always gives it the same one."],
         "remarks": [],
     }
 
@@ -133,7 +141,7 @@ def test_the_starter_file_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["check", str(rules)]) == 0
     capsys.readouterr()
     assert main(["suggest", "--all", "--rules", str(rules)]) == 0
-    assert capsys.readouterr().out.startswith("# There is nothing here that a rule should be written for.\n")
+    assert capsys.readouterr().out.startswith("# No device here needs a rule.\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "/dev/null"], ["--all", "--node"]])
@@ -148,6 +156,6 @@ def test_one_device_or_all(arguments: list[str], capsys: pytest.CaptureFixture[s
 def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suggest", "/dev/ttyUSB99"]) == 1
     assert capsys.readouterr().err == (
-        "genericdp: error: there is no '/dev/ttyUSB99'\n"
+        "genericdp: error: '/dev/ttyUSB99' does not exist\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
     )

@@ -2,6 +2,7 @@
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_misses, wants
+from genericdp.core.explain.opinion import opinion
 from genericdp.core.inventory.claims import Claims
 from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_serial, resources_of
 
@@ -9,7 +10,8 @@ from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_s
 def near(rules: str, *nodes: UdevDevice) -> list[str]:
     """The near misses of the first resource."""
     resources = resources_of(rules)
-    misses = near_misses(resources[0], nodes, Claims(resources))
+    claims = Claims(resources)
+    misses = near_misses(opinion(resources[0], node, claims) for node in nodes)
     return [f"{miss.node.device_node} {miss}" for miss in misses]
 
 
@@ -43,7 +45,7 @@ def test_a_unit_without_what_is_wanted_is_nearer_than_what_has_nothing_else_of_i
 
     assert near(METER, console) == []
     assert near(METER, console, a_usb_serial(0, serial=None)) == [
-        "/dev/ttyUSB0 matches all but usb.serial: wanted 'A', is not there"
+        "/dev/ttyUSB0 matches all but usb.serial: wanted 'A', is missing"
     ]
 
 
@@ -97,10 +99,10 @@ match = { SUBSYSTEM = "tty" }
 """
     first, last = resources_of(rules)
     both = Claims((first, last))
-    assert [str(each) for each in near_misses(last, [a_usb_serial(9)], both)] == [
+    assert [str(each) for each in near_misses([opinion(last, a_usb_serial(9), both)])] == [
         "matches, but goes to example.com/first"
     ]
-    assert near_misses(first, [a_usb_serial(9)], both) == ()
+    assert near_misses([opinion(first, a_usb_serial(9), both)]) == ()
 
 
 def test_what_udev_has_not_finished_with_matches_and_goes_nowhere_yet() -> None:

@@ -40,9 +40,9 @@ def test_what_no_rule_takes_gets_one_and_what_is_left_out_is_said() -> None:
         == """\
 # /etc/genericdp/rules.d/90-found.toml
 #
-# A beginning: what this machine has and no rule took, a resource for each kind
-# of it. Give them the names that you want, and delete what no pod needs. For
-# one unit by itself: 'genericdp suggest DEVICE'.
+# A first draft: what this machine has and no rule takes yet, one resource for
+# each kind of device. Rename the resources as you like, and delete those that
+# no pod needs. For a single unit: 'genericdp suggest DEVICE'.
 
 # USB device (2c7c:0125): /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2,
 # /dev/ttyUSB3
@@ -50,28 +50,28 @@ def test_what_no_rule_takes_gets_one_and_what_is_left_out_is_said() -> None:
 name = "usb-2c7c-0125"  # pods request example.com/usb-2c7c-0125
 match.SUBSYSTEM = ["tty", "usbmisc"]
 match.usb = { vendor = "2c7c", product = "0125" }
-group_by = "usb_device"  # nodes of one unit make one device
+group_by = "usb_device"  # all nodes of a unit make one device
 
 # misc device: /dev/fuse
 [[resource]]
 name = "fuse"  # pods request example.com/fuse
 match = { DEVNAME = "/dev/fuse" }
-# replicas = 10  # so many containers may have it at a time
+# replicas = 10  # how many containers may share it
 
 # USB device (0403:6001), 2 units: /dev/ttyUSB1, /dev/ttyUSB2
 [[resource]]
 name = "usb-0403-6001"  # pods request example.com/usb-0403-6001
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
-# container_path = "/dev/usb-0403-6001"  # whatever the kernel calls it
+# container_path = "/dev/usb-0403-6001"  # a fixed name in the container
 
 # Left out:
 #
-# Raw USB nodes of devices that have others: /dev/bus/usb/001/001,
+# Raw USB nodes of devices that have other nodes: /dev/bus/usb/001/001,
 # /dev/bus/usb/001/002, /dev/bus/usb/001/009
 #
-# Whoever is given one of these has the host: /dev/mem
+# Each of these gives its holder the whole host: /dev/mem
 #
-# Every container has these: /dev/null
+# Every container has these anyway: /dev/null
 #
 # Consoles of the machine: /dev/vcs0, /dev/vcs1, /dev/vcs2, /dev/vcs3,
 # /dev/vcs4, /dev/vcs5, /dev/vcs6, /dev/vcs7, /dev/vcs8, /dev/vcs9, /dev/vcs10,
@@ -83,7 +83,7 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
 def test_a_machine_of_which_rules_take_everything_needs_no_more() -> None:
     rules = '[[resource]]\nname = "all"\nmatch = { DEVNAME = "*" }'
 
-    assert started(a_fuse(), rules=rules) == "# There is nothing here that a rule should be written for.\n"
+    assert started(a_fuse(), rules=rules) == "# No device here needs a rule.\n"
 
 
 def test_what_udev_has_not_finished_with_is_not_spoken_of() -> None:
@@ -105,7 +105,7 @@ def test_a_device_of_which_a_rule_takes_a_part_is_left_to_it() -> None:
     rules = '[[resource]]\nname = "at"\nmatch = { usb = { interface = "02" } }'
 
     assert (
-        "# Parts of devices of which rules take other parts: /dev/cdc-wdm0, /dev/ttyUSB1,\n# /dev/ttyUSB2"
+        "# Parts of devices that rules take other parts of: /dev/cdc-wdm0, /dev/ttyUSB1,\n# /dev/ttyUSB2"
         in started(*a_modem(), rules=rules)
     )
 

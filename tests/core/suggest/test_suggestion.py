@@ -61,7 +61,7 @@ def test_a_unit_with_a_serial_number_is_known_by_it() -> None:
 name = "ft232r-usb-uart"  # pods request example.com/ft232r-usb-uart
 match.SUBSYSTEM = "tty"
 match.usb = { vendor = "0403", product = "6001", serial = "A50285BI" }
-# container_path = "/dev/ft232r-usb-uart"  # whatever the kernel calls it
+# container_path = "/dev/ft232r-usb-uart"  # a fixed name in the container
 """
     )
 
@@ -74,13 +74,13 @@ def test_a_unit_without_a_serial_number_is_known_by_its_model_while_it_is_the_on
 #
 # USB device (0403:6001): /dev/ttyUSB0
 #
-# By model: it has no serial number, and no other unit of the model is here. A
-# second one would be taken too; to keep it out, add port = "2" to 'usb'.
+# By model: it has no serial number, and no other unit of the model is plugged
+# in. A second one would be taken too; to exclude it, add port = "2" to 'usb'.
 
 [[resource]]
 name = "usb-0403-6001"  # pods request example.com/usb-0403-6001
 match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
-# container_path = "/dev/usb-0403-6001"  # whatever the kernel calls it
+# container_path = "/dev/usb-0403-6001"  # a fixed name in the container
 """
     )
 
@@ -93,8 +93,8 @@ def test_twins_without_serial_numbers_are_told_apart_by_their_ports() -> None:
     assert suggestion.reasons == (
         (
             "By port: it has no serial number, so only the port tells it from its twin (/dev/ttyUSB1). "
-            "Whatever of this model is plugged in there is taken for it, and at another port it is not "
-            "found."
+            "Any unit of this model that is plugged in there is taken for it, and it is not found at "
+            "another port."
         ),
     )
     assert suggestion.table[2:4] == (
@@ -111,11 +111,11 @@ def test_twins_with_the_same_serial_number_are_told_apart_by_their_ports() -> No
     assert suggestion.reasons == (
         (
             "By port: its twin (/dev/ttyUSB2, /dev/ttyUSB3, /dev/ttyUSB4, /dev/ttyUSB5 and 2 more) has the "
-            "same serial number, so only the port tells the two apart. Whatever of this model is plugged "
-            "in there is taken for it, and at another port it is not found."
+            "same serial number, so only the port tells the two apart. Any unit of this model that is "
+            "plugged in there is taken for it, and it is not found at another port."
         ),
     )
-    assert 'identity = "port"  # whatever is plugged in there is this device' in suggestion.table
+    assert 'identity = "port"  # whatever is plugged in there counts as it' in suggestion.table
 
 
 def test_twins_at_the_same_port_of_two_controllers_are_told_apart_by_these() -> None:
@@ -126,7 +126,7 @@ def test_twins_at_the_same_port_of_two_controllers_are_told_apart_by_these() -> 
 
     assert suggestion.by is By.PLACE
     assert suggestion.reasons[0].startswith(
-        "By controller and port: it has no serial number, so only the controller and port tells it from "
+        "By controller and port: it has no serial number, so only the controller and port tell it from "
         "its twin (/dev/ttyUSB1). "
     )
     assert 'match.DEVPATH = "/devices/pci0000:00/0000:00:14.0/*"' in suggestion.table
@@ -145,8 +145,8 @@ def test_a_serial_number_that_many_units_share_is_said_to_be_one() -> None:
     assert suggested(a_usb_serial(0, serial="00000001")).reasons == (
         "By serial number: the rule finds this unit wherever it is plugged in.",
         (
-            "Many makers give every unit the serial number '00000001'. A second one of this model would be "
-            "taken too; ids tell the two apart by their ports."
+            "Many makers give every unit the serial number '00000001'. A second unit of this model would "
+            "be taken too; their ids then differ by port."
         ),
     )
 
@@ -167,14 +167,14 @@ def test_what_nothing_lasting_tells_apart_is_known_by_its_name_of_today() -> Non
 #
 # USB device (0403:6001): /dev/hidraw0
 #
-# CAUTION: nothing that lasts tells it from /dev/hidraw1. It is known by the
-# name that the kernel gave it today, which may be the other one's after the
-# next re-plug or reboot.
+# CAUTION: nothing permanent tells it from /dev/hidraw1. The rule goes by the
+# name that the kernel gave it today; after the next re-plug or reboot another
+# device may have that name.
 
 [[resource]]
 name = "usb-0403-6001-hidraw"  # pods request example.com/usb-0403-6001-hidraw
 match = { DEVNAME = "/dev/hidraw0" }
-# container_path = "/dev/usb-0403-6001-hidraw"  # whatever the kernel calls it
+# container_path = "/dev/usb-0403-6001-hidraw"  # a fixed name in the container
 """
     )
 
@@ -187,12 +187,12 @@ def test_a_device_of_no_bus_is_known_by_its_name() -> None:
 #
 # misc device: /dev/fuse
 #
-# By name: the kernel always gives it this one.
+# By name: the kernel always gives it the same one.
 
 [[resource]]
 name = "fuse"  # pods request example.com/fuse
 match = { DEVNAME = "/dev/fuse" }
-# replicas = 10  # so many containers may have it at a time
+# replicas = 10  # how many containers may share it
 """
     )
 
@@ -225,14 +225,14 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 #
 # drm device: /dev/dri/card0, /dev/dri/renderD128
 #
-# By model: there is no other one of it in this machine.
+# By model: this machine has only one.
 #
-# Its 2 nodes are given to a container together.
+# A container gets its 2 nodes together.
 
 [[resource]]
 name = "drm"  # pods request example.com/drm
 match = { SUBSYSTEM = "drm", parent = { PCI_ID = "8086:9A49" } }
-group_by = "parent"  # nodes of one unit make one device
+group_by = "parent"  # all nodes of a unit make one device
 """
     )
 
@@ -241,7 +241,7 @@ def test_of_two_cards_of_a_model_each_is_known_by_its_slot() -> None:
     suggestion = suggested(*a_graphics_card("0000:00:02.0", 0), *a_graphics_card("0000:00:03.0", 1))
 
     assert suggestion.by is By.PLACE
-    assert suggestion.reasons[0] == "By its place in the machine: whatever is there is taken."
+    assert suggestion.reasons[0] == "By its place in the machine: whatever device is there is taken."
     assert 'match = { SUBSYSTEM = "drm", parent = { PCI_SLOT_NAME = "0000:00:02.0" } }' in suggestion.table
 
 
@@ -310,8 +310,8 @@ def test_a_rule_for_a_disk_says_what_that_means() -> None:
         "[[resource]]",
         'name = "vda"  # pods request example.com/vda',
         'match = { SUBSYSTEM = "block", ID_SERIAL = "root\\\\*disk", DEVTYPE = "disk" }',
-        "allow_dangerous = true  # whoever is given it has the whole host",
-        '# container_path = "/dev/vda"  # whatever the kernel calls it',
+        "allow_dangerous = true  # it gives its holder the whole host",
+        '# container_path = "/dev/vda"  # a fixed name in the container',
     )
 
 
@@ -339,15 +339,15 @@ def test_all_nodes_of_a_composite_device_make_one_but_the_raw_usb_node() -> None
 #
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
-# Its 4 nodes are given to a container together. The raw USB node
-# /dev/bus/usb/001/009 is not among them; programs that use libusb need that one
-# alone: 'genericdp suggest /dev/bus/usb/001/009'.
+# A container gets its 4 nodes together. The raw USB node /dev/bus/usb/001/009
+# is not among them; programs that use libusb need only that one: 'genericdp
+# suggest /dev/bus/usb/001/009'.
 
 [[resource]]
 name = "usb-2c7c-0125"  # pods request example.com/usb-2c7c-0125
 match.SUBSYSTEM = ["tty", "usbmisc"]
 match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17" }
-group_by = "usb_device"  # nodes of one unit make one device
+group_by = "usb_device"  # all nodes of a unit make one device
 """
     )
 
@@ -475,7 +475,7 @@ def test_a_bluetooth_device_is_known_by_its_address() -> None:
     assert suggestion.reasons[0] == "By serial number: the rule finds this unit wherever it is."
     assert suggestion.table[2:4] == (
         'match = { SUBSYSTEM = "input", parent = { HID_UNIQ = "aa:bb" } }',
-        'group_by = "parent"  # nodes of one unit make one device',
+        'group_by = "parent"  # all nodes of a unit make one device',
     )
 
 
@@ -495,7 +495,7 @@ def test_a_device_on_no_bus_and_without_an_address_is_known_by_what_it_calls_its
     )
     suggestion = suggested(node, *a_pad(1))
 
-    assert suggestion.reasons == ("By what it is: nothing else here is the same.",)
+    assert suggestion.reasons == ("By its kind: this machine has only one.",)
     assert suggestion.table[2] == (
         'match = { SUBSYSTEM = "input", parent = { SUBSYSTEM = "input", "ATTR{name}" = "Tablet" } }'
     ) or suggestion.table[2:4] == (
@@ -649,7 +649,7 @@ def test_what_udev_has_not_finished_with_has_no_rule_yet() -> None:
         suggest(node, Present(by_sys_path(node), DOMAIN))
 
     assert str(raised.value) == "udev has not finished with '/dev/ttyUSB0' yet"
-    assert raised.value.hint == "ask again in a moment"
+    assert raised.value.hint == "try again in a moment"
 
 
 def test_a_node_that_udev_knows_under_the_name_of_another_one_has_no_rule() -> None:

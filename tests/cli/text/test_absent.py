@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.cli import absent
-from genericdp.cli.absent import Absent
-from genericdp.cli.machine import Machine, machine_of
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
-from genericdp.cli.verbs.explain import described, device_of, named
+from genericdp.cli.survey import survey_of
+from genericdp.cli.text import absent
+from genericdp.cli.verbs.explain import named
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.query import Sought
+from genericdp.core.explain.absent import Absent
+from genericdp.core.explain.lookup import look_up, with_id
+from genericdp.core.explain.query import Query
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
@@ -32,21 +34,21 @@ group_by = "usb_device"
 """
 
 
-def a_machine(*devices: UdevDevice, rules: str = RULES, memory: Memory | None = None) -> Machine:
+def a_machine(*devices: UdevDevice, rules: str = RULES, memory: Memory | None = None) -> Survey:
     resources = resources_of(rules) if rules else ()
-    return machine_of(Settings(domain="example.com"), resources, by_sys_path(*devices), memory)
+    return survey_of(Settings(domain="example.com"), resources, by_sys_path(*devices), memory)
 
 
-def after_unplugging(device: UdevDevice, *left: UdevDevice, rules: str = RULES) -> Machine:
+def after_unplugging(device: UdevDevice, *left: UdevDevice, rules: str = RULES) -> Survey:
     """The machine that had this device too, and remembers it."""
     return a_machine(*left, rules=rules, memory=a_machine(device, *left).memory)
 
 
-def told(found: object, machine: Machine) -> str:
+def told(found: object, machine: Survey) -> str:
     assert isinstance(found, Absent)
     stream = io.StringIO()
-    absent.show(found, machine, Output(stream, width=80))
-    json.dumps(absent.as_json(found, machine))
+    absent.show(found, machine.settings.link_dir, Output(stream, width=80))
+    json.dumps(absent.as_json(found, machine.settings.link_dir))
     return stream.getvalue()
 
 
@@ -55,21 +57,22 @@ def test_near_misses_come_first_then_what_is_remembered() -> None:
     machine = after_unplugging(a_usb_serial(0), other)
 
     assert (
-        told(described(Sought(serial="A50285BI"), machine), machine)
+        told(look_up(Query(serial="A50285BI"), machine), machine)
         == """\
 no device with the serial number 'A50285BI' is plugged in
   /dev/ttyUSB3, /dev/bus/usb/001/004: serial A50285BJ
 
-example.com/meter wants this; what comes nearest:
+example.com/meter expects this device; close matches:
   50-test.toml:3
   /dev/ttyUSB3 matches all but usb.product: wanted '6001', is '6015'; and
   usb.serial: wanted 'A50285BI', is 'A50285BJ'
 
-example.com/meter remembers it as meter_A50285BI
+The daemon remembers meter_A50285BI of example.com/meter
   health     Unhealthy: it is unplugged
   last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
-  there now  /dev/ttyUSB3, /dev/bus/usb/001/004 (usb 0403:6015 serial A50285BJ)
-  link       /dev/genericdp/meter_A50285BI, dead until it is back
+  now there  /dev/ttyUSB3, /dev/bus/usb/001/004 (usb 0403:6015 serial A50285BJ)
+  link       /dev/genericdp/meter_A50285BI, broken on purpose until the device
+             returns
 """
     )
 
@@ -81,18 +84,19 @@ def test_an_unplugged_device_goes_by_its_id_and_its_link(word: str) -> None:
     assert (
         told(named(word, machine), machine)
         == """\
-meter_A50285BI is not there: it is unplugged
+meter_A50285BI is absent: it is unplugged
 
-example.com/meter wants this; nothing that is there comes near
+example.com/meter expects this device; no connected device is a close match
   50-test.toml:3
-  it wants SUBSYSTEM 'tty', usb.vendor '0403', usb.product '6001', usb.serial
+  wanted: SUBSYSTEM 'tty', usb.vendor '0403', usb.product '6001', usb.serial
   'A50285BI'
 
-example.com/meter remembers it as meter_A50285BI
+The daemon remembers meter_A50285BI of example.com/meter
   health     Unhealthy: it is unplugged
   last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
-  there now  nothing
-  link       /dev/genericdp/meter_A50285BI, dead until it is back
+  now there  nothing
+  link       /dev/genericdp/meter_A50285BI, broken on purpose until the device
+             returns
 """
     )
 
@@ -101,15 +105,16 @@ def test_a_device_of_a_resource_that_is_gone_is_remembered() -> None:
     machine = after_unplugging(a_usb_serial(0), rules="")
 
     assert told(named("meter_A50285BI", machine), machine).startswith(
-        "meter_A50285BI is not there: it is unplugged\n\nexample.com/meter remembers it"
+        "meter_A50285BI is absent: it is unplugged\n\n"
+        "The daemon remembers meter_A50285BI of example.com/meter\n"
     )
 
 
 def test_what_nothing_is_known_of_is_said_to_be_unknown() -> None:
     machine = a_machine(a_fuse())
 
-    assert told(described(Sought(vendor="1a86", product="7523"), machine), machine) == (
-        "no USB device 1a86:7523 is plugged in\nno rule asks for it, and nothing like it is remembered\n"
+    assert told(look_up(Query(vendor="1a86", product="7523"), machine), machine) == (
+        "no USB device 1a86:7523 is plugged in\nno rule matches it, and the daemon remembers no such device\n"
     )
 
 
@@ -120,8 +125,8 @@ def test_what_is_there_is_found_by_what_it_is_what_is_offered_first() -> None:
         usb, *nodes, dongle, rules='[[resource]]\nname="x"\nmatch={ usb = { interface = "02" } }'
     )
 
-    assert described(Sought(vendor="2c7c"), machine) == [nodes[2], nodes[0], nodes[1], nodes[3], usb]
-    assert described(Sought(serial="A50285BI"), machine) == [dongle, dongle.usb_device]
+    assert look_up(Query(vendor="2c7c"), machine) == [nodes[2], nodes[0], nodes[1], nodes[3], usb]
+    assert look_up(Query(serial="A50285BI"), machine) == [dongle, dongle.usb_device]
 
 
 def test_a_device_that_is_there_goes_by_its_id_too() -> None:
@@ -131,7 +136,7 @@ def test_a_device_that_is_there_goes_by_its_id_too() -> None:
 
     for word in ("meter_A50285BI", "meter_A50285BI.1", "/dev/genericdp/meter_A50285BI"):
         assert named(word, machine) is dongle
-    assert device_of("meter_A50285BI.2", machine) is None
+    assert with_id("meter_A50285BI.2", machine) is None
 
 
 def test_a_usb_device_means_all_its_nodes_what_is_offered_first() -> None:
@@ -153,7 +158,7 @@ def test_a_resource_goes_by_its_name_and_shows_what_it_nearly_takes(word: str) -
         == """\
 example.com/meter offers no device
 
-example.com/meter wants this; what comes nearest:
+Close matches:
   50-test.toml:3
   /dev/ttyUSB0 matches all but usb.product: wanted '6001', is '6015'
 """
@@ -169,7 +174,7 @@ def test_a_resource_with_devices_names_them_and_those_that_are_absent() -> None:
 
     text = told(found, machine)
     assert text.startswith("example.com/modem offers modem_one\n")
-    assert "example.com/modem remembers it as modem_two\n" in text
+    assert "The daemon remembers modem_two of example.com/modem\n" in text
     assert isinstance(found, Absent)
     assert found.is_offered
 
@@ -183,16 +188,17 @@ def test_what_a_resource_takes_and_cannot_offer_is_said_with_the_reason() -> Non
         told(found, machine)
         == """\
 example.com/x offers no device
-/dev/fuse is taken, but not offered: it has no property ID_MODEL, which a
-template names without a default
+taken, but not offered: it has no property ID_MODEL, which a template names
+without a default
+  /dev/fuse
 
-example.com/x wants this; nothing that is there comes near
+No connected device is a close match
   50-test.toml:2
-  it wants SUBSYSTEM 'misc'
+  wanted: SUBSYSTEM 'misc'
 """
     )
     assert isinstance(found, Absent)
-    assert absent.as_json(found, machine)["refused"] == [
+    assert absent.as_json(found, machine.settings.link_dir)["refused"] == [
         {
             "node": "/dev/fuse",
             "reason": "it has no property ID_MODEL, which a template names without a default",
@@ -203,15 +209,15 @@ example.com/x wants this; nothing that is there comes near
 def test_a_word_that_means_nothing_is_an_error() -> None:
     with pytest.raises(GenericdpError) as raised:
         named("ttyUSB7", a_machine(a_fuse()))
-    assert str(raised.value) == "there is no 'ttyUSB7'"
+    assert str(raised.value) == "'ttyUSB7' does not exist"
 
 
 def test_the_form_for_programs() -> None:
     machine = after_unplugging(a_usb_serial(0), a_usb_serial(3, product="6015", serial="A50285BJ"))
-    found = described(Sought(serial="A50285BI"), machine)
+    found = look_up(Query(serial="A50285BI"), machine)
     assert isinstance(found, Absent)
 
-    assert absent.as_json(found, machine) == {
+    assert absent.as_json(found, machine.settings.link_dir) == {
         "devices": [],
         "reason": "no device with the serial number 'A50285BI' is plugged in",
         "similar": [
@@ -277,7 +283,12 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
     remembered = [each["id"] for each in said["remembered"]]
     assert remembered == ([] if "--usb" in asked else ["meter_A50285BI"])
     assert main(["explain", *asked, *options]) == 1
-    assert "example.com/meter wants this; nothing that is there comes near\n" in capsys.readouterr().out
+    heading = (
+        "No connected device is a close match\n"
+        if asked == ["meter"]
+        else "example.com/meter expects this device; no connected device is a close match\n"
+    )
+    assert f"\n\n{heading}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [[], ["/dev/null", "--serial", "A"]])
@@ -293,5 +304,5 @@ def test_one_way_to_say_what_is_meant(arguments: list[str], capsys: pytest.Captu
 def test_what_is_no_usb_id(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--usb", word]) == 2
     assert capsys.readouterr().err == (
-        f"genericdp: error: '{word}' is no USB id\n  hint: write it as 'lsusb' does: 0403:6001\n"
+        f"genericdp: error: '{word}' is not a USB id\n  hint: write it as 'lsusb' does: 0403:6001\n"
     )

@@ -1,4 +1,4 @@
-"""What this machine has and what the rules make of it: read once, without a daemon and without root.
+"""Surveys this machine: its devices and what the rules make of them, without a daemon and without root.
 
 The rules of this file:
 
@@ -8,66 +8,34 @@ The rules of this file:
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import GenericdpError, Problem
+from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """One look at the machine.
-
-    devices    every udev device by its sys path
-    resources  the rules, in file order
-    claims     which of them takes which device
-    inventory  what the daemon would offer; unplugged devices that it remembers included
-    memory     what it remembers, those of resources that are gone from the rules included
-    problems   what is wrong with the rule files
-    remarks    what the reader should know about how far this can be trusted
-    """
-
-    settings: Settings
-    devices: Mapping[str, UdevDevice]
-    resources: tuple[Resource, ...]
-    claims: Claims
-    inventory: Inventory
-    memory: Memory = field(default_factory=Memory)
-    problems: tuple[Problem, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def say_reservations(self, output: Output) -> int:
-        """Print problems and remarks; the exit status that goes with them, 0 or 1."""
-        for problem in self.problems:
-            output.problem(problem)
-        for remark in self.remarks:
-            output.paragraph(f"note: {remark}")
-        return 1 if any(problem.severity == "error" for problem in self.problems) else 0
-
-
-def machine_of(
+def survey_of(
     settings: Settings,
     resources: tuple[Resource, ...],
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
-) -> Machine:
+) -> Survey:
     """What these rules make of these devices, with what the daemon remembers."""
     builder = Builder(resources, settings.domain)
     inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
-    return Machine(settings, devices, resources, builder.claims, inventory, after)
+    return Survey(settings, resources, devices, builder.claims, inventory, after)
 
 
-def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine:
+def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:
     """Read rule files, udev and the daemon's memory. Raises ConfigError, GenericdpError.
 
     Problems in rule files are in `problems`; the good files are looked at all the same.
@@ -79,8 +47,8 @@ def look(*, rules: list[str], config: str | None, domain: str | None) -> Machine
     devices = UdevDevices(attributes_of(files.resources))
     devices.resync()
     memory, remarks = remembered(settings)
-    machine = machine_of(settings, files.resources, devices.devices, memory)
-    return replace(machine, problems=files.problems, remarks=remarks)
+    survey = survey_of(settings, files.resources, devices.devices, memory)
+    return replace(survey, problems=files.problems, remarks=remarks)
 
 
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
@@ -89,3 +57,12 @@ def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
         return StateFile(settings.state_dir).load(), ()
     except GenericdpError as error:
         return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)
+
+
+def show_reservations(survey: Survey, output: Output) -> int:
+    """Print problems and remarks; the exit status that goes with them, 0 or 1."""
+    for problem in survey.problems:
+        output.problem(problem)
+    for remark in survey.remarks:
+        output.paragraph(f"note: {remark}")
+    return 1 if any(problem.severity == "error" for problem in survey.problems) else 0

@@ -1,4 +1,4 @@
-"""What the rules make of this machine's uevents, seen without a daemon: nothing is told to anybody.
+"""Observes uevents without a daemon: what the rules make of them, and what a kubelet would be told.
 
 The rules of this file:
 
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
+from genericdp.cli.survey import remembered
 from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
@@ -23,8 +24,14 @@ from genericdp.core.status.news import news
 from genericdp.udev import Monitor, Pending, SeenUevents, UdevDevices
 
 
-class Onlooker:
-    """Watches this machine with these rules, and tells of each event."""
+def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
+    """Report each event on this machine to `tell` until Ctrl-C."""
+    memory, _ = remembered(settings)
+    asyncio.run(Observer(settings, resources, memory, tell).watch())
+
+
+class Observer:
+    """Watches this machine with these rules, and reports each event."""
 
     def __init__(
         self,
@@ -41,20 +48,16 @@ class Onlooker:
         self._inventory = Inventory()
         self._pending = Pending()
         self._heard: list[Uevent] = []
-        self._said: list[events.Event] = []
+        self._notices: list[events.Event] = []
         self._seen = SeenUevents()
         self._awake = asyncio.Event()
 
-    def run(self) -> None:
-        """Tell until Ctrl-C."""
-        asyncio.run(self.watch())
-
     async def watch(self) -> None:
-        """Tell, until cancelled."""
+        """Report events until cancelled."""
         with Monitor(self._hear, rescan_s=self._settings.rescan_s):
             self._devices.resync()
             self._inventory = self._look()
-            # From here on nothing is missed; what was said meanwhile comes after it.
+            # From here on nothing is missed; notices that came in meanwhile follow.
             self._tell(events.of_begin(VERSION, "watching", "rules"))
             while True:
                 await self._awake.wait()
@@ -68,9 +71,9 @@ class Onlooker:
                 if self._seen.is_new(hint):
                     self._heard.append(hint)
             case Resync():
-                self._said.append(events.of_resync(hint))
+                self._notices.append(events.of_resync(hint))
             case Deafness():
-                self._said.append(events.of_deafness(hint))
+                self._notices.append(events.of_deafness(hint))
         self._pending.add(hint)
         self._awake.set()
 
@@ -81,8 +84,8 @@ class Onlooker:
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:
-        said, self._said = self._said, []
-        yield from said
+        notices, self._notices = self._notices, []
+        yield from notices
         for hint in self._pending.take():
             self._devices.apply(hint)
         before, self._inventory = self._inventory, self._look()

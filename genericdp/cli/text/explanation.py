@@ -1,42 +1,55 @@
 """One explained device: for people, and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from genericdp.cli.access import Access, AccessOf
-from genericdp.cli.find import nodes_below
-from genericdp.cli.given import given_as_json, given_of, show_given
-from genericdp.cli.machine import Machine
 from genericdp.cli.output import Output, Row, Style, Styled
-from genericdp.cli.verbs.list import model
+from genericdp.cli.text import container as container_text
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.near_misses import near_misses
-from genericdp.core.explain.opinion import Explanation, Judged, Opinion, holds
+from genericdp.core.explain.access import AccessOf
+from genericdp.core.explain.container import Container, container_of
+from genericdp.core.explain.explanation import Explanation
+from genericdp.core.explain.model import identification
+from genericdp.core.explain.opinion import Judged, Opinion, holds
 from genericdp.core.rules.match import Verdict
 
 
-def show(
-    explanation: Explanation, machine: Machine, output: Output, access_of: AccessOf = Access.of_node
-) -> None:
-    """The explanation for people: the answer, the facts, the consequences, the reasons."""
-    _show_answer(explanation, machine, output)
+def show_all(explanations: Sequence[Explanation], link_dir: str, output: Output, access_of: AccessOf) -> None:
+    """Each of several in a line; then everything about the first."""
+    if len(explanations) > 1:
+        for each in explanations:
+            output.paragraph(where_to(each))
+        output.line()
+    show(explanations[0], link_dir, output, access_of)
+
+
+def show(explanation: Explanation, link_dir: str, output: Output, access_of: AccessOf) -> None:
+    """The answer, the facts, the consequences, the reasons."""
+    _show_answer(explanation, output)
     output.line()
     output.table((), list(_facts(explanation.subject, access_of)), indent=2)
-    if explanation.offer is not None and explanation.device is not None:
+    container = _container(explanation, link_dir, access_of)
+    if container is not None:
         output.line()
-        given = given_of(explanation.offer, explanation.device, machine.settings.link_dir, access_of)
-        show_given(given, output)
+        container_text.show(container, output)
     for opinion in explanation.opinions:
         output.line()
-        _show_opinion(opinion, explanation, output)
+        _show_opinion(opinion, output)
     if explanation.subject.device_node is not None and not explanation.taken_by:
         output.line()
-        output.paragraph(f"A rule for it: genericdp suggest {explanation.subject.device_node}")
+        output.paragraph(f"To write a rule for it: genericdp suggest {explanation.subject.device_node}")
 
 
-def where_to(explanation: Explanation, machine: Machine) -> str:
+def where_to(explanation: Explanation) -> str:
     """The answer in one sentence."""
     answer = _answer(explanation)
-    return answer if explanation.device is not None else f"{answer}: {_why_not(explanation, machine)}"
+    return answer if explanation.device is not None else f"{answer}: {explanation.why_not_offered}"
+
+
+def _container(explanation: Explanation, link_dir: str, access_of: AccessOf) -> Container | None:
+    if explanation.offer is None or explanation.device is None:
+        return None
+    access = [access_of(node.path) for node in explanation.device.nodes]
+    return container_of(explanation.offer, explanation.device, link_dir, access)
 
 
 def _answer(explanation: Explanation) -> str:
@@ -47,31 +60,14 @@ def _answer(explanation: Explanation) -> str:
     return f"{name} goes to {explanation.offer.resource.name} as {part} {explanation.device.id}"
 
 
-def _show_answer(explanation: Explanation, machine: Machine, output: Output) -> None:
+def _show_answer(explanation: Explanation, output: Output) -> None:
     device = explanation.device
     output.paragraph(Styled(_answer(explanation), Style.STRONG))
     if device is None:
-        output.paragraph(Styled(_why_not(explanation, machine), Style.BAD))
+        output.paragraph(Styled(explanation.why_not_offered, Style.BAD))
         return
     style = Style.GOOD if device.healthy else Style.BAD
     output.paragraph(Styled(str(device.health), style), f": {device.reason}" if device.reason else "")
-
-
-def _why_not(explanation: Explanation, machine: Machine) -> str:
-    subject = explanation.subject
-    if subject.device_node is None:
-        below = nodes_below(subject.sys_path, machine.devices.values())
-        text = "it has no device node, and only device nodes can be offered"
-        return f"{text}; below it are {', '.join(below)}" if below else text
-    if not subject.initialized:
-        return "udev has not finished with it yet"
-    if explanation.taken_by:
-        return f"{explanation.taken_by[0].name} takes it, but {explanation.refusal}"
-    if not explanation.opinions:
-        return "no rule file names a resource"
-    nearest = explanation.opinions[0].resource
-    misses = near_misses(nearest, [subject], machine.claims)
-    return "; ".join(["no resource takes it", *(f"for {nearest.name} it {miss}" for miss in misses)])
 
 
 def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
@@ -82,22 +78,20 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
         yield ("access", str(access))
     yield ("sys path", device.sys_path)
     yield ("subsystem", device.subsystem or "-")
-    said = model(device)
-    if said:
-        yield ("model", said)
+    if model := identification(device):
+        yield ("model", model)
     for devlink in sorted(device.devlinks):
         yield ("devlink", devlink)
 
 
-def _show_opinion(opinion: Opinion, explanation: Explanation, output: Output) -> None:
+def _show_opinion(opinion: Opinion, output: Output) -> None:
     name, location = opinion.resource.name, opinion.resource.location
-    first = explanation.taken_by[:1]
-    if not opinion.takes:
+    if not opinion.takes or opinion.owner is None:
         text = f"{name} does not take it"
-    elif first == (opinion.resource,):
+    elif opinion.owner == opinion.resource:
         text = f"{name} takes it"
     else:
-        text = f"{name} would take it, but {first[0].name} comes first"
+        text = f"{name} would take it, but {opinion.owner.name} comes first"
     output.paragraph(Styled(text, Style.STRONG))
     output.paragraph(Styled(f"  {location.file}:{location.line}", Style.FAINT))
     _show_match(opinion.match, output, indent=2)
@@ -117,40 +111,28 @@ def _show_match(judged: Judged, output: Output, *, indent: int) -> None:
 
 def _verdict(verdict: Verdict) -> Row:
     holds_ = Styled("yes", Style.GOOD) if verdict.holds else Styled("no", Style.BAD)
-    actual = "is not there" if verdict.actual is None else f"is '{verdict.actual}'"
+    actual = "is missing" if verdict.actual is None else f"is '{verdict.actual}'"
     return (holds_, verdict.key, actual, f"wanted: {verdict.wanted}")
 
 
-def as_json(
-    explanation: Explanation, machine: Machine, access_of: AccessOf = Access.of_node
-) -> dict[str, object]:
-    """The explanation for programs. Keys are only ever added."""
-    subject = explanation.subject
+def as_json(explanation: Explanation, link_dir: str, access_of: AccessOf) -> dict[str, object]:
+    """For programs. Keys are only ever added."""
+    subject, offer, device = explanation.subject, explanation.offer, explanation.device
     access = access_of(subject.device_node or "")
-    document: dict[str, object] = {
+    container = _container(explanation, link_dir, access_of)
+    return {
         "sysPath": subject.sys_path,
         "node": subject.device_node,
         "number": None if subject.number is None else str(subject.number),
         "subsystem": subject.subsystem,
         "access": None if access is None else access.as_json(),
         "devlinks": sorted(subject.devlinks),
-        "resource": None,
-        "id": None,
-        "health": None,
-        "reason": "",
-        "container": None,
+        "resource": None if offer is None else offer.resource.name,
+        "id": None if device is None else device.id,
+        "health": None if device is None else str(device.health),
+        "reason": explanation.why_not_offered if device is None else device.reason,
+        "container": None if container is None else container_text.as_json(container),
         "opinions": [_opinion_json(opinion) for opinion in explanation.opinions],
-    }
-    if explanation.offer is None or explanation.device is None:
-        return {**document, "reason": _why_not(explanation, machine)}
-    given = given_of(explanation.offer, explanation.device, machine.settings.link_dir, access_of)
-    return {
-        **document,
-        "resource": explanation.offer.resource.name,
-        "id": explanation.device.id,
-        "health": str(explanation.device.health),
-        "reason": explanation.device.reason,
-        "container": given_as_json(given),
     }
 
 

@@ -1,0 +1,153 @@
+"""A dry run: the daemon at a simulated kubelet, and pods that request devices.
+
+The rules of this file:
+
+* The daemon is the real one. Only its directories are others, so nothing outside them is touched.
+* It is imported only to run: it loads gRPC, for which no help should wait.
+* What is printed is what the kubelet and the container runtime made of the daemon's answers.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from genericdp import log
+from genericdp.cli.output import Output
+from genericdp.cli.text import dry_run as text
+from genericdp.cli.text.dry_run import Outcome, Request
+from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.words import nearest
+from genericdp.daemon import Daemon
+from genericdp.files.rulefiles import RuleFiles
+from genericdp.simulator import CONTAINERD, CRIO, Container, Kubelet, Phase, Pod
+
+_RUNTIMES = {"containerd": CONTAINERD, "cri-o": CRIO}
+
+#: How long registering may take before the table is shown without the rest, in seconds.
+_PATIENCE_S = 10.0
+
+
+def run(
+    settings: Settings,
+    rule_files: RuleFiles,
+    requests: Iterable[tuple[str, int]],
+    runtime: str,
+    output: Output,
+    *,
+    json: bool,
+    seconds: float | None,
+) -> bool:
+    """Run these rules, with a pod for each (resource, count). Returns whether all pods run."""
+    root = tempfile.mkdtemp(prefix="gdp-")
+    try:
+        dry_run = DryRun(output, _below(settings, root), json=json)
+        pods = [Request(*request) for request in requests]
+        return asyncio.run(dry_run.run(rule_files, pods, runtime, seconds))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _below(settings: Settings, root: str) -> Settings:
+    """The settings with every directory below `root`."""
+    return replace(
+        settings,
+        kubelet_dir=f"{root}/device-plugins",
+        pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
+        link_dir=f"{root}/links",
+        state_dir=f"{root}/state",
+        run_dir=f"{root}/run",
+        metrics="",
+    )
+
+
+class DryRun:
+    """One dry run. With `json`, it prints one document and ends; else it shows changes as they come."""
+
+    def __init__(self, output: Output, settings: Settings, *, json: bool = False) -> None:
+        self._output = output
+        self._settings = settings
+        self._json = json
+        self._shown: text.Counts = {}
+        self._ended = asyncio.Event()
+
+    async def run(
+        self, rule_files: RuleFiles, requests: Sequence[Request], runtime: str, seconds: float | None
+    ) -> bool:
+        """Run until Ctrl-C, or for so many seconds. Returns whether every container got its devices."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._ended.set)
+        root = os.path.dirname(self._settings.kubelet_dir)
+        async with Kubelet(root, runtime=_RUNTIMES[runtime]) as kubelet:
+            daemon = Daemon(self._settings, rule_files)
+            loop.add_signal_handler(signal.SIGHUP, daemon.reload)
+            serving = asyncio.ensure_future(daemon.run())
+            try:
+                missing = await _until_registered(kubelet, daemon)
+                if self._json:
+                    outcomes = [await admit(kubelet, *each) for each in enumerate(requests, 1)]
+                    self._output.json(text.as_json(text.counts(kubelet), missing, outcomes))
+                else:
+                    self._shown = text.counts(kubelet)
+                    text.show_node(self._shown, missing, self._output)
+                    outcomes = [await self._show_pod(kubelet, *each) for each in enumerate(requests, 1)]
+                    await self._follow(kubelet, serving, seconds)
+            finally:
+                daemon.stop()
+                await serving
+        return all(outcome.is_running for outcome in outcomes)
+
+    async def _show_pod(self, kubelet: Kubelet, number: int, request: Request) -> Outcome:
+        outcome = await admit(kubelet, number, request)
+        text.show_outcome(outcome, self._output)
+        return outcome
+
+    async def _follow(self, kubelet: Kubelet, serving: "asyncio.Future[None]", seconds: float | None) -> None:
+        end = "Ctrl-C to stop" if seconds is None else f"Stops after {seconds:g} s"
+        log.configure(LogFormat.TEXT, "info", stream=sys.stdout)
+        self._output.paragraph(f"Plug or unplug a device, or edit a rule file. {end}.")
+        watching = asyncio.ensure_future(self._show_changes(kubelet))
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            await asyncio.wait(
+                (watching, ended, serving), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for task in (watching, ended):
+                task.cancel()
+            await asyncio.gather(watching, ended, return_exceptions=True)
+
+    async def _show_changes(self, kubelet: Kubelet) -> None:
+        while True:
+            await kubelet.wait_until(lambda: text.counts(kubelet) != self._shown, timeout_s=86400.0)
+            before, self._shown = self._shown, text.counts(kubelet)
+            text.show_changes(before, self._shown, self._output)
+
+
+async def _until_registered(kubelet: Kubelet, daemon: Daemon) -> list[str]:
+    """Wait for all resources, but not for ever; returns those that are not registered then."""
+    names = {resource.name for resource in daemon.rules.resources}
+    try:
+        await kubelet.wait_until(lambda: names <= kubelet.capacity.keys(), timeout_s=_PATIENCE_S)
+    except TimeoutError:
+        return sorted(names - kubelet.capacity.keys())
+    return []
+
+
+async def admit(kubelet: Kubelet, number: int, request: Request) -> Outcome:
+    """Run a pod whose one container has the request."""
+    name = f"pod-{number}"
+    if request.resource not in kubelet.capacity:
+        # A kubelet would start it without a word; no scheduler would send it there.
+        hint = nearest(request.resource, kubelet.capacity)
+        message = f"the node does not offer it{hint and f'; {hint}'}"
+        return Outcome(name, request, Phase.PENDING, message)
+    container = Container("main", limits={request.resource: request.count})
+    status = await kubelet.admit(Pod(name, [container]))
+    message = status.message or status.containers["main"].message
+    return Outcome(name, request, status.phase, message, status.containers["main"].created)

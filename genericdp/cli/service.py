@@ -1,0 +1,41 @@
+"""The daemon as a service manager runs it: signals, descriptors, READY.
+
+The rules of this file:
+
+* It is imported only to run the daemon: it loads gRPC, for which no help or completion should wait.
+"""
+
+import asyncio
+import resource
+import signal
+
+from genericdp.core.rules.settings import Settings
+from genericdp.daemon import Daemon
+from genericdp.files.rulefiles import RuleFiles
+from genericdp.systemd import Notify
+
+#: How many descriptors are enough for thousands of resources.
+_DESCRIPTORS = 16384
+
+
+def serve(settings: Settings, rule_files: RuleFiles) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    _raise_limit_of_descriptors()
+    asyncio.run(_serve(settings, rule_files))
+
+
+def _raise_limit_of_descriptors() -> None:
+    """A shell's usual 1024 are for programs that select(2); each resource takes a few."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+async def _serve(settings: Settings, rule_files: RuleFiles) -> None:
+    daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stop)
+    loop.add_signal_handler(signal.SIGHUP, daemon.reload)
+    await daemon.run()

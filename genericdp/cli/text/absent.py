@@ -1,0 +1,106 @@
+"""A device that is not plugged in, or a resource by its name: for people, and for programs."""
+
+from collections.abc import Iterator, Sequence
+
+from genericdp.cli.output import Output, Row, Style, Styled
+from genericdp.core.device import UdevDevice
+from genericdp.core.explain.absent import Absent, LastSeen, Waiting
+from genericdp.core.explain.model import identification
+from genericdp.core.explain.near_misses import wants
+from genericdp.core.hostile import for_terminal
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.usb_port import UsbPort
+
+
+def show(absent: Absent, link_dir: str, output: Output) -> None:
+    """The answer, near misses, the resources that wait for it, what is remembered."""
+    output.paragraph(Styled(absent.answer, Style.STRONG))
+    for reason in dict.fromkeys(refusal.reason for refusal in absent.refused):
+        nodes = [refusal.node for refusal in absent.refused if refusal.reason == reason]
+        output.paragraph(Styled(f"taken, but not offered: {reason}", Style.BAD))
+        output.paragraph(f"  {', '.join(sorted(nodes, key=natural))}")
+    for text in dict.fromkeys(text for _, text in absent.similar):
+        output.paragraph(f"  {_names([node for node, each in absent.similar if each == text])}: {text}")
+    if not absent.waiting and not absent.last_seen:
+        output.paragraph("no rule matches it, and the daemon remembers no such device")
+    for waiting in absent.waiting:
+        output.line()
+        _show_waiting(waiting, output, by_name=absent.by_name)
+    for last_seen in absent.last_seen:
+        output.line()
+        heading = f"The daemon remembers {last_seen.device.id} of {last_seen.resource}"
+        output.paragraph(Styled(heading, Style.STRONG))
+        output.table((), list(_facts(last_seen, link_dir)), indent=2)
+
+
+def _show_waiting(waiting: Waiting, output: Output, *, by_name: bool) -> None:
+    resource, misses = waiting.resource, waiting.near_misses
+    heading = "close matches:" if misses else "no connected device is a close match"
+    heading = heading.capitalize() if by_name else f"{resource.name} expects this device; {heading}"
+    output.paragraph(Styled(heading, Style.STRONG))
+    output.paragraph(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
+    for miss in misses:
+        output.paragraph(f"  {_names([miss.node])} {miss}")
+    for number, wanted in enumerate(() if misses else wants(resource)):
+        output.paragraph(f"  {'or' if number else 'wanted:'} {wanted}")
+
+
+def _names(nodes: Sequence[UdevDevice]) -> str:
+    return ", ".join(node.device_node or node.sys_path for node in nodes)
+
+
+def _facts(last_seen: LastSeen, link_dir: str) -> Iterator[Row]:
+    device = last_seen.device
+    yield ("health", Styled(f"{device.health}: {device.reason or 'it is unplugged'}", Style.BAD))
+    if device.port:
+        yield ("last port", str(UsbPort.of_exact(device.port) or device.port))
+        yield ("now there", _at_port(last_seen.at_port))
+    for link in sorted(device.links, key=natural):
+        yield ("link", f"{link_dir}/{link}, broken on purpose until the device returns")
+
+
+def _at_port(nodes: Sequence[UdevDevice]) -> str:
+    if not nodes:
+        return "nothing"
+    return f"{_names(nodes)} ({identification(nodes[-1]) or nodes[-1].subsystem})"
+
+
+def as_json(absent: Absent, link_dir: str) -> dict[str, object]:
+    """For programs. Keys are only ever added."""
+    return {
+        "devices": [],
+        "reason": for_terminal(absent.answer),
+        "similar": [{"node": node.device_node, "is": text} for node, text in absent.similar],
+        "waiting": [_waiting_as_json(waiting) for waiting in absent.waiting],
+        "refused": [{"node": refusal.node, "reason": refusal.reason} for refusal in absent.refused],
+        "remembered": [
+            {
+                "resource": last_seen.resource,
+                "id": last_seen.device.id,
+                "health": str(last_seen.device.health),
+                "reason": last_seen.device.reason,
+                "port": last_seen.device.port,
+                "links": [f"{link_dir}/{link}" for link in last_seen.device.links],
+            }
+            for last_seen in absent.last_seen
+        ],
+    }
+
+
+def _waiting_as_json(waiting: Waiting) -> dict[str, object]:
+    return {
+        "resource": waiting.resource.name,
+        "file": waiting.resource.location.file,
+        "line": waiting.resource.location.line,
+        "nearMisses": [
+            {
+                "node": miss.node.device_node,
+                "goesTo": miss.elsewhere or None,
+                "failed": [
+                    {"key": verdict.key, "wanted": verdict.wanted, "actual": verdict.actual}
+                    for verdict in miss.failed
+                ],
+            }
+            for miss in waiting.near_misses
+        ],
+    }

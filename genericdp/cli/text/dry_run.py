@@ -1,0 +1,117 @@
+"""The node that `genericdp simulate` makes, and its pods: for people, and for programs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from genericdp.cli.output import Output, Style, Styled
+from genericdp.cli.text.container import contents_as_json, device_as_json, rows_of
+from genericdp.simulator import CreatedContainer, DeviceNode, Kubelet, Phase
+
+#: Resource -> (capacity, allocatable).
+Counts = dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A resource and how many devices of it a container requests."""
+
+    resource: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a pod with a request. `created` is its container, if there is one."""
+
+    pod: str
+    request: Request
+    phase: Phase
+    message: str = ""
+    created: CreatedContainer | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.phase is Phase.RUNNING
+
+
+def counts(kubelet: Kubelet) -> Counts:
+    """What the node offers now."""
+    return {name: (capacity, kubelet.allocatable.get(name, 0)) for name, capacity in kubelet.capacity.items()}
+
+
+def show_node(offered: Counts, missing: Sequence[str], output: Output) -> None:
+    """What the node offers; `missing` are resources that did not register in time."""
+    if missing:
+        output.paragraph(Styled(f"not registered: {', '.join(missing)}", Style.BAD))
+    output.line("The node offers:")
+    output.line()
+    rows = [(name, str(capacity), str(free)) for name, (capacity, free) in sorted(offered.items())]
+    if rows:
+        output.table(("RESOURCE", "CAPACITY", "ALLOCATABLE"), rows, indent=2)
+    else:
+        output.line("  nothing: no rule file defines a resource")
+    output.line()
+
+
+def show_outcome(outcome: Outcome, output: Output) -> None:
+    """What became of a pod, and what its container finds."""
+    text = f"{outcome.phase}, {outcome.message}" if outcome.message else str(outcome.phase)
+    request = f"{outcome.pod} requests {outcome.request.resource}={outcome.request.count}: "
+    output.paragraph(request, Styled(text, Style.GOOD if outcome.is_running else Style.BAD))
+    if outcome.created is not None:
+        output.line()
+        rows = [row for node in outcome.created.nodes for row in _device(node)]
+        output.table((), [*rows, *rows_of(outcome.created)], indent=2)
+    output.line()
+
+
+def _device(node: DeviceNode) -> Iterator[tuple[str, str]]:
+    yield "device", f"{node.container_path}  {_number(node)} {node.permissions}"
+    yield "  from", f"{node.host_path} -> {node.source}"
+
+
+def _number(node: DeviceNode) -> str:
+    return f"{node.kind} {node.major}:{node.minor}"
+
+
+def show_changes(before: Counts, now: Counts, output: Output) -> None:
+    """A line for each resource that the node offers more or less of."""
+    for name in sorted(before.keys() | now.keys()):
+        old, new = before.get(name, (0, 0)), now.get(name, (0, 0))
+        if old != new:
+            output.paragraph(
+                f"{name}: capacity {_change(old[0], new[0])}, allocatable {_change(old[1], new[1])}"
+            )
+
+
+def _change(old: int, new: int) -> str:
+    return f"{new}" if old == new else f"{old} -> {new}"
+
+
+def as_json(offered: Counts, missing: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, object]:
+    """The node and its pods for programs. Keys are only ever added."""
+    return {
+        "resources": [
+            {"name": name, "capacity": capacity, "allocatable": allocatable}
+            for name, (capacity, allocatable) in sorted(offered.items())
+        ],
+        "notRegistered": list(missing),
+        "pods": [
+            {
+                "name": outcome.pod,
+                "resource": outcome.request.resource,
+                "count": outcome.request.count,
+                "phase": str(outcome.phase),
+                "message": outcome.message,
+                "container": None if outcome.created is None else _container_as_json(outcome.created),
+            }
+            for outcome in outcomes
+        ],
+    }
+
+
+def _container_as_json(created: CreatedContainer) -> dict[str, object]:
+    devices = [
+        {**device_as_json(node), "node": node.source, "number": _number(node)} for node in created.nodes
+    ]
+    return {"devices": devices, **contents_as_json(created)}

@@ -1,0 +1,80 @@
+"""Why one udev device goes where it goes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.explain.near_misses import near_miss
+from genericdp.core.explain.opinion import Opinion, opinion
+from genericdp.core.explain.survey import Survey
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.resource import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about one udev device.
+
+    opinions  of every resource: those that take it in file order, then from the nearest miss on
+    below     the device nodes below it, when it has none itself
+    offer     the resource that offers it, with all its devices; None when none does
+    device    the device that its node belongs to; None when it is not offered
+    refusal   why it is not offered although a resource takes it, or ""
+    """
+
+    subject: UdevDevice
+    opinions: tuple[Opinion, ...]
+    below: tuple[str, ...] = ()
+    offer: Offer | None = None
+    device: Device | None = None
+    refusal: str = ""
+
+    @property
+    def taken_by(self) -> tuple[Resource, ...]:
+        """The resources that take it; the first one has it."""
+        return tuple(each.resource for each in self.opinions if each.takes)
+
+    @property
+    def why_not_offered(self) -> str:
+        """Why it is not offered, with a hint at the nearest resource; "" when it is offered."""
+        if self.device is not None:
+            return ""
+        if self.subject.device_node is None:
+            text = "it has no device node, and only device nodes can be offered"
+            return f"{text}; below it are {', '.join(self.below)}" if self.below else text
+        if not self.subject.initialized:
+            return "udev has not finished with it yet"
+        if self.taken_by:
+            return f"{self.taken_by[0].name} takes it, but {self.refusal}"
+        if not self.opinions:
+            return "no rule file defines a resource"
+        nearest = self.opinions[0]
+        miss = near_miss(nearest)
+        hint = "" if miss is None else f"; for {nearest.resource.name} it {miss}"
+        return f"no resource takes it{hint}"
+
+
+def explain(subject: UdevDevice, survey: Survey) -> Explanation:
+    """What becomes of a udev device, and why."""
+    opinions = [opinion(resource, subject, survey.claims) for resource in survey.resources]
+    # Sorting is stable: what is equally near stays in file order, and so do the resources that take it.
+    opinions.sort(key=lambda each: (not each.takes, () if each.takes else each.nearness))
+    for offer in survey.inventory.offers.values():
+        for device in offer.devices:
+            if any(node.sys_path == subject.sys_path for node in device.nodes):
+                return Explanation(subject, tuple(opinions), offer=offer, device=device)
+    refusals = survey.inventory.refusals if any(each.takes for each in opinions) else ()
+    reasons = [refusal.reason for refusal in refusals if refusal.node == subject.device_node]
+    below = nodes_below(subject.sys_path, survey.nodes) if subject.device_node is None else ()
+    return Explanation(subject, tuple(opinions), tuple(below), refusal=reasons[0] if reasons else "")
+
+
+def nodes_below(sys_path: str, devices: Iterable[UdevDevice]) -> list[str]:
+    """The device nodes of what hangs off a udev device."""
+    nodes = [
+        each.device_node
+        for each in devices
+        if each.device_node is not None and each.sys_path.startswith(f"{sys_path}/")
+    ]
+    return sorted(nodes, key=natural)

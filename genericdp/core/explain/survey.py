@@ -1,0 +1,40 @@
+"""One look at a machine: what it has, and what the rules make of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.memory import Memory
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import Settings
+from genericdp.errors import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One look at a machine.
+
+    resources  those of the rule files, in file order
+    devices    every udev device by its sys path
+    claims     which resource takes which of the devices
+    inventory  what the daemon would offer, with the unplugged devices that it remembers
+    memory     what the daemon remembers, with devices of resources that the rules no longer name
+    problems   what is wrong with the rule files
+    remarks    what the reader should know about how far this can be trusted
+    """
+
+    settings: Settings
+    resources: tuple[Resource, ...]
+    devices: Mapping[str, UdevDevice]
+    claims: Claims
+    inventory: Inventory
+    memory: Memory = field(default_factory=Memory)
+    problems: tuple[Problem, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> list[UdevDevice]:
+        """The udev devices that have a device node."""
+        return [device for device in self.devices.values() if device.device_node is not None]

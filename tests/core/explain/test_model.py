@@ -1,0 +1,44 @@
+"""What a device says it is."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.explain.model import identification, model_name
+from tests.scenes.builders import a_device, a_usb_serial
+
+CARD = a_device("/sys/devices/pci0/0000:01:00.0", properties={"ID_MODEL_FROM_DATABASE": "GP107"})
+
+
+def test_a_usb_device_is_identified_by_its_ids_its_name_and_its_serial_number() -> None:
+    dongle = a_usb_serial(0)
+    named = replace(dongle, properties={**dongle.properties, "ID_MODEL": "FT232R_USB_UART"})
+
+    assert identification(named) == "usb 0403:6001 FT232R_USB_UART serial A50285BI"
+    assert identification(a_usb_serial(0, serial=None)) == "usb 0403:6001"
+
+
+@pytest.mark.parametrize(
+    "words", [{"ID_MODEL_FROM_DATABASE": "FT232 Serial (UART) IC"}, {"ID_MODEL": "6001"}]
+)
+def test_what_others_call_a_usb_device_is_not_its_name(words: dict[str, str]) -> None:
+    dongle = a_usb_serial(0)
+    named = replace(dongle, properties={**dongle.properties, **words})
+
+    assert identification(named) == "usb 0403:6001 serial A50285BI"
+
+
+def test_a_device_is_called_what_its_nearest_parent_with_a_name_is_called() -> None:
+    node = a_device(f"{CARD.sys_path}/drm/card0", subsystem="drm", node="/dev/dri/card0", parent=CARD)
+
+    assert model_name(node) == "GP107"
+    assert identification(node) == "GP107"
+
+
+def test_a_device_on_no_usb_bus_may_have_a_name_of_its_own() -> None:
+    clock = a_device(
+        "/sys/devices/rtc/rtc0", subsystem="rtc", node="/dev/rtc0", attributes={"name": "rtc_cmos"}
+    )
+
+    assert model_name(clock) == ""
+    assert identification(clock) == "rtc_cmos"

@@ -2,13 +2,13 @@
 
 The rules of this file:
 
-* Nothing is imported before it is known which verb is asked for: a verb pays only for what it uses.
+* Nothing is imported before the verb is known: a verb pays only for what it uses.
 """
 
 import os
 import sys
 
-#: The verbs that hold the daemon; only they stay, so only they have to be small.
+#: The verbs that run a daemon. Only they keep running, so only they have to be small.
 _DAEMON = ("run", "simulate")
 
 
@@ -16,7 +16,7 @@ def main() -> int:
     """Run the verb that the command line names; returns the exit status."""
     if sys.argv[1:2] and sys.argv[1] in _DAEMON:
         _leave_openssl_out()
-        # gRPC's C library reports each lost connection on stderr; what it means is in our own log.
+        # gRPC's C library reports each lost connection on stderr; the log of genericdp says what it means.
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from genericdp.cli import main as cli  # noqa: PLC0415  (see the rules of this file)
 
@@ -26,12 +26,11 @@ def main() -> int:
 def _leave_openssl_out() -> None:
     """Keep ssl and OpenSSL's hashes from being imported: 4 MiB and 3.5 MiB of resident memory.
 
-    We speak over unix sockets alone. asyncio does without ssl where it cannot have it, and grpc
-    brings a TLS of its own; hashlib has Python's own SHA-2, except where a distribution left that
-    out. Must come before asyncio's import.
+    genericdp uses unix sockets only. asyncio works without ssl, grpc contains its own TLS, and hashlib
+    has Python's own SHA-2, unless a distribution left that out. Must run before asyncio is imported.
     """
     sys.modules["ssl"] = None  # type: ignore[assignment]
-    if _can_import("_sha2") or _can_import("_sha256"):  # the name since Python 3.12, the one before
+    if _can_import("_sha2") or _can_import("_sha256"):  # the name since Python 3.12, and the one before
         sys.modules["_hashlib"] = None  # type: ignore[assignment]
 
 

@@ -2,15 +2,15 @@
 
 The rules of this file:
 
-* A `Problem` is a value; its text is made in one place (`Problem.render`), in the form compilers
+* A `Problem` is a value. Its text is made in one place (`Problem.render`), in the form that compilers
   use, so that editors and grep understand it and tests can compare it whole.
-* `GenericdpError` is for what an operator can act on: it is printed without a traceback. Any other
-  exception is a bug of ours and keeps its traceback.
+* `GenericdpError` is for errors that an operator can act on: it is printed without a traceback. Any
+  other exception is a bug and keeps its traceback.
 """
 
 from dataclasses import dataclass
 
-#: Less of a source line says nothing, however narrow the screen.
+#: At least this many columns of a source line are shown, however narrow the screen.
 _LEAST_ROOM = 20
 
 
@@ -31,8 +31,8 @@ class Location:
 class Problem:
     """One mistake in a file: where, what, what next.
 
-    `source` is the whole source line the location points into, or "" when there is none to show
-    (a file that cannot be read, say). `hint` may be "" when the message says it all.
+    `source` is the whole source line of the location, or "" if there is none to show (the file cannot
+    be read, say). `hint` is "" if the message says it all.
     """
 
     location: Location
@@ -44,7 +44,7 @@ class Problem:
     def render(self, width: int | None = None) -> str:
         """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint.
 
-        With a width (columns), of a longer source line only what is around the place.
+        With a width (columns), a longer source line is cut to the part around the location.
         """
         lines = [f"{self.location}: {self.severity}: {self.message}"]
         if self.source:
@@ -62,11 +62,11 @@ class Problem:
         return "\n".join(lines)
 
     def _around(self, room: int | None) -> tuple[str, int]:
-        """The source line, or as much of it around the place as there is room for; the place in that."""
+        """The source line, or the part around the location that fits; and the location's column in it."""
         column = self.location.column - 1
         if room is None or len(self.source) <= room:
             return self.source, column
-        # A third of the room before the place: what follows says more.
+        # A third of the room before the location: what follows says more.
         start = max(0, min(column - room // 3, len(self.source) - room))
         cut = self.source[start : start + room]
         if start:

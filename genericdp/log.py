@@ -1,14 +1,14 @@
-"""What the daemon says: one event, one line, for a terminal, for the journal, or as JSON.
+"""The log of the daemon: one event, one line, for a terminal, for the journal, or as JSON.
 
     log = genericdp.log.get(__name__)
     log.info("device is back", resource="example.com/ftdi", id="ftdi_A50285BI")
 
 The rules of this file:
 
-* A message is a fixed text; what changes from one event to the next is a field.
+* A message is a fixed text; whatever varies is a field.
 * Every value passes through `hostile.for_terminal`: no device can write a line of its own.
-* Nobody who reads it can stop us (`outlet`).
-* A warning that says the same again and again is said once a minute, with how often it was meant.
+* A reader that stops reading does not stop the daemon (`outlet`).
+* An identical warning is logged once a minute, with the number of repetitions.
 """
 
 import json
@@ -27,10 +27,10 @@ from genericdp.outlet import Outlet
 
 #: How long a repeated warning is held back, in seconds.
 REPEAT_S = 60.0
-#: How many different warnings are remembered; a storm of different ones must not take memory.
+#: How many different warnings are remembered: a storm of different ones must not use up memory.
 _REMEMBERED = 256
 
-#: Libraries whose debug and info lines are about themselves.
+#: Libraries whose debug and info lines concern only themselves.
 _CHATTY = ("asyncio", "grpc")
 
 #: The journal's priorities, see sd-daemon(3).
@@ -38,7 +38,7 @@ _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ER
 
 
 class Log:
-    """A place where events of one part of the daemon are said; `fields` go with each of them."""
+    """The log of one part of the daemon; `fields` are added to each line."""
 
     __slots__ = ("_fields", "_logger")
 
@@ -47,7 +47,7 @@ class Log:
         self._fields = dict(fields or {})
 
     def bind(self, **fields: object) -> "Log":
-        """The same place, with these fields in each line."""
+        """The same log, with these fields in each line, too."""
         return Log(self._logger, {**self._fields, **fields})
 
     def debug(self, message: str, /, **fields: object) -> None:
@@ -63,18 +63,17 @@ class Log:
         self._say(logging.ERROR, message, fields)
 
     def bug(self, message: str, error: BaseException, /, **fields: object) -> None:
-        """A bug of ours: the line is followed by the traceback."""
+        """A bug in genericdp: the traceback follows the line."""
         self._say(logging.ERROR, message, fields, error)
 
     def _say(
         self, level: int, message: str, fields: Mapping[str, object], error: BaseException | None = None
     ) -> None:
         if self._logger.isEnabledFor(level):
-            said = {**self._fields, **fields}
-            if not said.get("hint", True):
-                del said["hint"]  # of a mistake that says it all
-            extra = {"fields": said}
-            self._logger.log(level, "%s", message, extra=extra, exc_info=error)
+            shown = {**self._fields, **fields}
+            if not shown.get("hint", True):
+                del shown["hint"]  # the message says it all
+            self._logger.log(level, "%s", message, extra={"fields": shown}, exc_info=error)
 
 
 def get(name: str) -> Log:
@@ -90,9 +89,9 @@ def configure(
     clock: Callable[[], float] = time.monotonic,
     environment: Mapping[str, str] = os.environ,
 ) -> None:
-    """Say everything from `level` on ("debug", "info", "warning", "error") on `stream` (stderr).
+    """Log everything from `level` up ("debug", "info", "warning", "error") to `stream` (stderr).
 
-    Replaces what an earlier call said. Libraries that log come along.
+    Replaces the configuration of an earlier call. The logs of libraries are included.
     """
     stream = stream or sys.stderr
     output = Outlet(stream)
@@ -114,7 +113,7 @@ def _formatter(form: LogFormat, stream: TextIO, environment: Mapping[str, str]) 
 
 
 def _is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether the stream is the one that systemd connected to the journal (systemd.exec(5))."""
+    """Whether systemd connected the stream to the journal (systemd.exec(5))."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):
@@ -123,7 +122,7 @@ def _is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 class Repeats(logging.Filter):
-    """Lets an identical warning or error pass once in REPEAT_S, then with `repeated`, its count."""
+    """Passes an identical warning or error once in REPEAT_S, then with its count as `repeated`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
@@ -136,9 +135,9 @@ class Repeats(logging.Filter):
         fields = _fields(record)
         event = (record.getMessage(), repr(fields))
         now = self._clock()
-        said, count = self._held_back.pop(event, (None, 0))
-        if said is not None and now - said < REPEAT_S:
-            self._held_back[event] = (said, count + 1)
+        passed, count = self._held_back.pop(event, (None, 0))
+        if passed is not None and now - passed < REPEAT_S:
+            self._held_back[event] = (passed, count + 1)
             return False
         self._held_back[event] = (now, 0)
         if len(self._held_back) > _REMEMBERED:
@@ -149,7 +148,7 @@ class Repeats(logging.Filter):
 
 
 class Recent(logging.Handler):
-    """The last warnings and errors, each once, the latest last: for whoever asks what went wrong."""
+    """The last warnings and errors, each once, the latest last, for the report."""
 
     def __init__(self, most: int = 20) -> None:
         super().__init__(logging.WARNING)
@@ -172,13 +171,13 @@ class Recent(logging.Handler):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take what is said within the block."""
-        ours = logging.getLogger("genericdp")
-        ours.addHandler(self)
+        """Collect what is logged within the block."""
+        logger = logging.getLogger("genericdp")
+        logger.addHandler(self)
         try:
             yield
         finally:
-            ours.removeHandler(self)
+            logger.removeHandler(self)
 
 
 class TextLines(logging.Formatter):
@@ -194,7 +193,7 @@ class TextLines(logging.Formatter):
 
 
 class JournalLines(logging.Formatter):
-    """`<4>message  key=value`: the journal knows the time, the unit and, by the prefix, the priority."""
+    """`<4>message  key=value`: the journal adds time and unit, and reads the priority from the prefix."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = f"<{_PRIORITIES.get(record.levelno, 5)}>"
@@ -202,7 +201,7 @@ class JournalLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """An object per line as Kubernetes' components write it: ts, level, msg, then lowerCamelCase keys."""
+    """One object per line, as Kubernetes components write it: ts, level, msg, then lowerCamelCase keys."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {
@@ -218,13 +217,13 @@ class JsonLines(logging.Formatter):
 
 
 def rfc3339(unix: float) -> str:
-    """A moment as RFC 3339 has it, in UTC, to the millisecond."""
+    """A moment in RFC 3339, in UTC, to the millisecond."""
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(unix))
     return f"{seconds}.{int(unix * 1000) % 1000:03d}Z"
 
 
 def _fields(record: logging.LogRecord) -> Mapping[str, object]:
-    """The fields of an event; a record of another library has none."""
+    """The fields of an event; a record of a library has none."""
     fields = getattr(record, "fields", {})
     return fields if isinstance(fields, dict) else {}
 
@@ -240,7 +239,7 @@ def _quoted(value: object) -> str:
     if text and not set(text) & set(" ='\""):
         return text
     if "'" in text and '"' not in text:
-        return f'"{text}"'  # what can be copied from a hint to a shell stays so
+        return f'"{text}"'  # a command in a hint can still be copied to a shell
     return f"'{text}'"
 
 
@@ -255,7 +254,7 @@ def _text(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """The value as JSON has it: numbers, booleans and lists stay what they are."""
+    """The value for JSON: numbers, booleans and lists are kept."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,11 +1,11 @@
-"""Writes the log where somebody may have stopped reading it.
+"""Writes the log to a stream whose reader may have stopped reading.
 
 The rules of this file:
 
-* Whoever reads the log cannot stop the daemon: a line that would have to wait is dropped, and how many
-  were is said as soon as somebody reads again.
-* No thread: the kernel says beforehand whether a write would wait. It is asked for so many bytes as a
-  pipe with room takes at once (PIPE_BUF, pipe(7)).
+* The reader cannot stop the daemon: a line that would have to wait is dropped, and the number of
+  dropped lines is logged as soon as the reader reads again.
+* No thread: the kernel says beforehand whether a write would wait. Each write is at most PIPE_BUF
+  bytes, which a pipe with room accepts at once (pipe(7)).
 """
 
 import io
@@ -14,14 +14,14 @@ import os
 import select
 from typing import TextIO
 
-#: How long to wait for a reader who is only slow, in milliseconds; not again before he has read.
+#: How long to wait for a slow reader, in milliseconds; not again before it has read something.
 PATIENCE_MS = 100
 
 _AT_ONCE = select.PIPE_BUF
 
 
 class Outlet(logging.Handler):
-    """Log lines to a stream. What is no file (a StringIO of a test) is simply written to."""
+    """Log lines to a stream. A stream without a file descriptor (a StringIO) is simply written to."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -46,18 +46,18 @@ class Outlet(logging.Handler):
 
     def _about_dropped(self, record: logging.LogRecord) -> logging.LogRecord:
         fields = {"lines": self._dropped}
-        message = "nobody read the log, lines are lost"
+        message = "log lines were lost because nobody read the log"
         about = logging.LogRecord(record.name, logging.WARNING, __file__, 0, message, (), None)
         about.fields = fields
         return about
 
     def _takes(self, text: str, patience_ms: int) -> bool:
-        """Whether the stream took all of a text. What is left of half a line ends with the next one."""
+        """Whether the stream accepted the whole text. A line that was cut off ends with the next one."""
         data = text.encode(self._stream.encoding or "utf-8", "backslashreplace")
         room = select.poll()
         room.register(self._fd, select.POLLOUT)
         try:
-            # Whatever else was printed on the stream was printed before.
+            # Anything else printed on the stream was printed before this.
             self._stream.flush()
             while data:
                 if not room.poll(patience_ms):
@@ -66,6 +66,6 @@ class Outlet(logging.Handler):
         except BlockingIOError:
             return False
         except (OSError, ValueError):
-            # It is closed, or its disk is full: there is nobody to tell.
+            # The stream is closed or its disk is full: nobody can be told.
             return True
         return True

@@ -1,29 +1,91 @@
-"""Only one genericdp serves a node: what the second one does.
+"""Only one genericdp serves a node; a second one stands by.
 
-It stands by, READY, until the first one ends, and then serves within milliseconds. So an upgrade that
-starts the new one first, or waits for it, goes on; and two that were installed by mistake do no harm.
-With other links than ours, another one cannot be waited for: it is refused.
+Two run side by side during an upgrade, or because two were installed, as a package and in a container.
+They would replace each other's links and registrations. So the second one stands by, READY, until the
+first one ends, and then serves within milliseconds. An upgrade that starts the new one first, or waits
+for it, goes on.
+
+The rules of this file:
+
+* The lock is in the link directory, which all of them share. The kernel releases it when the process
+  ends, however it ends (flock(2)). It works between containers: they share the directory, not the
+  process ids.
+* The lock file names its holder for people; nothing is decided by that.
+* A genericdp with another link directory cannot be waited for: this one refuses to start.
 """
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from typing import Self
 
 from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.endpoints import sweep
-from genericdp.lock import NodeLock
 from genericdp.watch import DirectoryWatch
 
-#: How long to wait at the most before asking again whether the other one has ended, in seconds.
+#: The name of the lock file. No link has this name, as ids do not begin with a dot.
+NAME = ".lock"
+
+#: The lock file was written by another process, so only so many bytes of it are read.
+_HOLDER_LIMIT = 200
+
+#: How often to check whether the other one has ended, in seconds.
 AGAIN_S = 0.5
 
-#: How often to ask before another one that holds no lock of ours is taken for one that stays.
+#: How often to check before another one with other links is taken to stay.
 COMPANY_TRIES = 5
 
 _log = log.get(__name__)
+
+
+class NodeLock:
+    """The lock of the link directory. Use as `with NodeLock(directory) as lock:`."""
+
+    def __init__(self, directory: str) -> None:
+        """Raises GenericdpError if the directory cannot be locked."""
+        self.path = os.path.join(directory, NAME)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            os.makedirs(directory, mode=0o755, exist_ok=True)
+            self._file = os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise GenericdpError(
+                f"cannot lock '{self.path}': {error.strerror}",
+                hint="without the lock, a second genericdp on this node would not be noticed",
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def taken(self) -> bool:
+        """Take the lock if it is free; whether this process holds it now."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # no locks on this file system: nobody can hold it
+        who = f"process {os.getpid()} on {os.uname().nodename}\n"
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, who.encode(), 0)
+        return True
+
+    @property
+    def holder(self) -> str:
+        """Who holds it, in words."""
+        try:
+            holder = os.pread(self._file, _HOLDER_LIMIT, 0).decode("utf-8", "replace").strip()
+        except OSError:
+            holder = ""
+        return holder or "another process"
 
 
 async def until_alone(
@@ -33,9 +95,9 @@ async def until_alone(
     awake: asyncio.Event,
     stopping: Callable[[], bool],
 ) -> None:
-    """Return when no other genericdp has these links, or `stopping` says so after `awake`.
+    """Return when no other genericdp holds the lock, or when `awake` is set and `stopping` is true.
 
-    This one has them for as long as `stack` is open. `on_wait` is told who is waited for.
+    This one holds it while `stack` is open. `on_wait` is called with the holder if there is another one.
     """
     try:
         lock = stack.enter_context(NodeLock(settings.link_dir))
@@ -47,13 +109,13 @@ async def until_alone(
     _log.warning(
         "another genericdp serves this node, standing by until it ends",
         who=lock.holder,
-        hint="if this is no upgrade, remove one of them: the package, or the DaemonSet",
+        hint="if this is not an upgrade, remove one of the two",
     )
     on_wait(lock.holder)
     watch = DirectoryWatch(settings.link_dir, lambda _: awake.set())
     try:
         while not stopping() and not lock.taken():
-            # The kernel tells of the end of the other one just before it lets go of its lock.
+            # The other one's end shows in the directory just before the kernel releases its lock.
             with suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_S):
                     await awake.wait()
@@ -67,13 +129,15 @@ async def until_alone(
 async def refuse_company(kubelet_dir: str) -> None:
     """Remove sockets that a killed genericdp left behind.
 
-    Raises GenericdpError when one that lives, with other links than ours, is at the same kubelet.
+    Raises GenericdpError if a running one, with another link directory, serves the same kubelet.
     """
     others = sweep(kubelet_dir)
     for _ in range(COMPANY_TRIES):
         if not others:
             return
-        await asyncio.sleep(AGAIN_S)  # it may be ending: a process loses its lock before its sockets
+        await asyncio.sleep(
+            AGAIN_S
+        )  # it may be ending: a process releases its lock before it closes its sockets
         others = sweep(kubelet_dir)
     if others:
         raise GenericdpError(

@@ -1,9 +1,9 @@
-"""What the service manager is told, without a library: sd_notify(3) is one datagram.
+"""Notifies the service manager without a library: sd_notify(3) is one datagram.
 
 The rules of this file:
 
-* Without a service manager everything here does nothing: the daemon does not ask who started it.
-* Telling it something never stops the daemon: a manager that does not listen is its own problem.
+* Without a service manager nothing here has an effect: the daemon need not know who started it.
+* A notification never stops the daemon, even if the service manager does not read it.
 """
 
 import os
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 
 from genericdp.core.hostile import for_terminal
 
-#: How long a full socket may hold us up when a state changes, in seconds. What is said often is
-#: rather lost than waited for.
+#: How long to wait for a full socket when the state changes, in seconds. Frequent notifications are
+#: dropped instead.
 _PATIENCE_S = 1.0
 
 
 class Notify:
-    """The service manager, as far as we speak to it. `address` "" means that there is none."""
+    """The service manager that is notified. `address` "": there is none."""
 
     def __init__(
         self,
@@ -32,25 +32,25 @@ class Notify:
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._clock = clock
         self._status = ""
-        #: How often `watchdog` should be called, in seconds; None when nobody waits for it.
+        #: How often to call `watchdog`, in seconds; None if the service manager does not expect it.
         self.watchdog_interval_s = watchdog_interval_s
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Notify":
-        """As NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID say, see sd_watchdog_enabled(3)."""
+        """Configured by NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, see sd_watchdog_enabled(3)."""
         return cls(environment.get("NOTIFY_SOCKET", ""), watchdog_interval_s=_interval(environment))
 
     def ready(self, status: str = "") -> None:
-        """Started, or done with reloading."""
+        """Started, or finished reloading."""
         self._send("READY=1", *_status(status), patience_s=_PATIENCE_S)
 
     def reloading(self) -> None:
-        """Reading the rules again; `ready` must follow. Type=notify-reload wants CLOCK_MONOTONIC."""
+        """Reloading; `ready` must follow. Type=notify-reload requires CLOCK_MONOTONIC."""
         now = f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}"
         self._send("RELOADING=1", now, patience_s=_PATIENCE_S)
 
     def stopping(self, status: str = "") -> None:
-        """About to end."""
+        """About to stop."""
         self._send("STOPPING=1", *_status(status), patience_s=_PATIENCE_S)
 
     def status(self, text: str) -> None:
@@ -75,12 +75,12 @@ class Notify:
 
 
 def _status(text: str) -> tuple[str, ...]:
-    """The assignment of a status; cleaned, or a line break in it would begin another assignment."""
+    """The assignment of a status; sanitized, because a line break would start another assignment."""
     return (f"STATUS={for_terminal(text)}",) if text else ()
 
 
 def _interval(environment: Mapping[str, str]) -> float | None:
-    """Half of what the manager allows between two signs of life, as sd_watchdog_enabled(3) advises."""
+    """Half of the time that the service manager allows, as sd_watchdog_enabled(3) recommends."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     allowed = environment.get("WATCHDOG_USEC", "")

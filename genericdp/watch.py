@@ -1,13 +1,13 @@
-"""Watch a directory that may not exist yet, vanish and come back: the kubelet's, rules.d.
+"""Watches a directory that may not exist yet, disappear and come back: the kubelet's, rules.d.
 
 The rules of this file:
 
-* Inotify watches on the directory and on its nearest ancestor that exists. No thread, no polling:
-  the file descriptor joins the event loop.
-* An event is a hint. The callback is told names, or nothing when anything may have happened (the
-  directory came or went, the queue overflowed); it looks for itself.
-* What cannot be watched (inotify instances are scarce on a busy node) is looked at every few seconds
-  instead, and the log says so: a watch never ends the daemon.
+* Inotify watches the directory and its nearest existing ancestor. No thread, no polling: the file
+  descriptor is part of the event loop.
+* An event is a hint. The callback gets names, or none if anything may have happened (the directory
+  appeared or disappeared, the queue overflowed); it looks for itself.
+* A directory that cannot be watched (inotify instances are scarce on a busy node) is polled every few
+  seconds, and a warning is logged: a watch never ends the daemon.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from inotify_simple import INotify, flags
 from genericdp import log
 from genericdp.errors import GenericdpError
 
-#: How often to look at, and try to watch, a directory that cannot be watched, in seconds.
+#: How often to poll, and try to watch, a directory that cannot be watched, in seconds.
 AGAIN_S = 5.0
 
 _IN_DIRECTORY = (
@@ -45,17 +45,17 @@ _IN_ANCESTOR = (
     | flags.ONLYDIR
 )
 
-#: What says that there is no such directory (yet); anything else is in the way of watching it.
+#: Errors that mean that the directory does not exist (yet). Any other error prevents watching.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
-#: What an operator can do about the others (inotify(7)).
+#: What an operator can do about other errors (inotify(7)).
 _HINTS = {
-    errno.EACCES: "genericdp needs the right to read it",
+    errno.EACCES: "genericdp needs permission to read it",
     errno.EMFILE: "raise the sysctl fs.inotify.max_user_instances, or the limit of open files",
     errno.ENOSPC: "raise the sysctl fs.inotify.max_user_watches",
 }
 
-#: Told the names in the directory that something happened to; empty: anything may have happened.
+#: Called with the names in the directory that changed; empty: anything may have happened.
 Callback = Callable[[frozenset[str]], None]
 
 _log = log.get(__name__)
@@ -64,9 +64,9 @@ _log = log.get(__name__)
 class DirectoryWatch:
     """Calls `on_event` from the running event loop whenever something happens in `directory`.
 
-    Begins with the constructor, ends with `close`. What happened before is the caller's to look up,
-    after the constructor returned. While the directory cannot be watched, `on_event` is called every
-    `again_s` seconds: anything may have happened.
+    Watches from the constructor until `close`. The caller must look at the directory after the
+    constructor returned. While the directory cannot be watched, `on_event` is called every `again_s`
+    seconds with no names: anything may have happened.
     """
 
     def __init__(self, directory: str, on_event: Callback, *, again_s: float = AGAIN_S) -> None:
@@ -87,7 +87,7 @@ class DirectoryWatch:
         self._let_go()
 
     def _watch(self) -> None:
-        """Watch from now on, or say why not and try again later."""
+        """Watch from now on, or log why not and try again later."""
         try:
             if self._inotify is None:
                 self._inotify = _new_inotify(self.directory)
@@ -96,13 +96,13 @@ class DirectoryWatch:
         except GenericdpError as error:
             self._let_go()
             self._again = self._loop.call_later(self._again_s, self._try_again)
-            _log.warning("a directory is not watched, looking now and then", why=error, hint=error.hint)
+            _log.warning("cannot watch a directory, polling it instead", why=error, hint=error.hint)
 
     def _try_again(self) -> None:
         self._again = None
         self._watch()
         if self._again is None:
-            _log.info("a directory is watched again", directory=self.directory)
+            _log.info("watching the directory again", directory=self.directory)
         self._on_event(frozenset())
 
     def _let_go(self) -> None:
@@ -122,7 +122,7 @@ class DirectoryWatch:
             elif path == self.directory or event.mask & flags.Q_OVERFLOW:
                 anything = True
             elif path is not None:
-                # Of an ancestor, only what lies on the way to the directory is of interest.
+                # In an ancestor, only the next name on the path to the directory matters.
                 anything |= not event.name or event.name == _next_below(path, self.directory)
         if anything:
             self._watch()
@@ -131,21 +131,21 @@ class DirectoryWatch:
             self._on_event(frozenset(names))
 
     def _look_again(self, inotify: INotify) -> None:
-        """Watch the directory if it exists, and the nearest ancestor that does.
+        """Watch the directory, if it exists, and the nearest ancestor that does.
 
-        The ancestor tells when the directory is replaced while somebody still holds the old one
-        open, which keeps the old one's IN_DELETE_SELF back.
+        The ancestor shows when the directory is replaced while somebody still holds the old one open, which
+        delays the old one's IN_DELETE_SELF.
         """
         found = False
         while not found:
             for watch in self._watches:
-                with suppress(OSError):  # the kernel dropped the watch of a directory that is gone
+                with suppress(OSError):  # the kernel has dropped the watch of a deleted directory
                     inotify.rm_watch(watch)
             self._watches = {}
             self._add(inotify, self.directory, _IN_DIRECTORY)
             above = (path for path in _ancestors(self.directory) if self._add(inotify, path, _IN_ANCESTOR))
             ancestor = next(above, "")
-            # What came into being before this watch is in no event: climb down again.
+            # No event shows what was created before this watch: climb down again.
             below = os.path.join(ancestor, _next_below(ancestor, self.directory))
             found = below in self._watches.values() or not os.path.isdir(below)
 
@@ -172,12 +172,12 @@ def _cannot_watch(path: str, error: OSError) -> GenericdpError:
 
 
 def _ancestors(path: str) -> Iterable[str]:
-    """The directories above, nearest first."""
+    """The parent directories, nearest first."""
     while path != "/":
         path = os.path.dirname(path)
         yield path
 
 
 def _next_below(ancestor: str, path: str) -> str:
-    """The next name on the way from the ancestor to the path."""
+    """The next name on the path below the ancestor."""
     return path[len(ancestor) :].lstrip("/").partition("/")[0]

@@ -236,9 +236,9 @@ async def test_a_directory_that_may_not_be_watched_is_looked_at_until_it_may(
             (secret / "kubelet.sock").touch()
             await ear.hears("kubelet.sock")
     assert set(warnings_in(caplog)) == {
-        f"cannot watch the directory '{secret}': Permission denied; genericdp needs the right to read it"
+        f"cannot watch the directory '{secret}': Permission denied; genericdp needs permission to read it"
     }
-    assert caplog.records[-1].message == "a directory is watched again"
+    assert caplog.records[-1].message == "watching the directory again"
 
 
 async def test_a_directory_that_can_no_longer_be_watched_is_told_of_all_the_same(
@@ -252,7 +252,7 @@ async def test_a_directory_that_can_no_longer_be_watched_is_told_of_all_the_same
         with as_nobody():
             await ear.hears()
     assert warnings_in(caplog) == [
-        f"cannot watch the directory '{secret}': Permission denied; genericdp needs the right to read it"
+        f"cannot watch the directory '{secret}': Permission denied; genericdp needs permission to read it"
     ]
 
 

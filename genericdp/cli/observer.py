@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
 from genericdp.cli.survey import remembered
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
@@ -19,8 +20,8 @@ from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
-from genericdp.udev import Deafness, Hint, Monitor, Pending, Resync, UdevDevices, Uevent
-from genericdp.udev.once import Once
+from genericdp.core.status.news import news
+from genericdp.udev import Monitor, Pending, SeenUevents, UdevDevices
 
 
 def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
@@ -48,7 +49,7 @@ class Observer:
         self._pending = Pending()
         self._heard: list[Uevent] = []
         self._notices: list[events.Event] = []
-        self._once = Once()
+        self._seen = SeenUevents()
         self._awake = asyncio.Event()
 
     async def watch(self) -> None:
@@ -57,7 +58,7 @@ class Observer:
             self._devices.resync()
             self._inventory = self._look()
             # From here on nothing is missed; notices that came in meanwhile follow.
-            self._tell({"event": "begin", "version": VERSION, "state": "watching", "from": "rules"})
+            self._tell(events.of_begin(VERSION, "watching", "rules"))
             while True:
                 await self._awake.wait()
                 self._awake.clear()
@@ -67,12 +68,12 @@ class Observer:
     def _hear(self, hint: Hint) -> None:
         match hint:
             case Uevent():
-                if self._once.first(hint):
+                if self._seen.is_new(hint):
                     self._heard.append(hint)
-            case Resync(reason=reason):
-                self._notices.append({"event": "resync", "reason": reason})
-            case Deafness(reason=reason):
-                self._notices.append({"event": "udev", "heard": not reason, "reason": reason})
+            case Resync():
+                self._notices.append(events.of_resync(hint))
+            case Deafness():
+                self._notices.append(events.of_deafness(hint))
         self._pending.add(hint)
         self._awake.set()
 
@@ -91,7 +92,7 @@ class Observer:
         heard, self._heard = self._heard, []
         for uevent in heard:
             yield events.of_uevent(uevent, before, self._inventory)
-        yield from events.of_step(before, self._inventory)
+        yield from events.of_changes(news(before, self._inventory))
         changes = diff(before, self._inventory)
         for name in (*changes.added, *changes.updated):
             event = events.of_list(before.offers.get(name), self._inventory.offers[name], sent=False)

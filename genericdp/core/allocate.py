@@ -12,6 +12,7 @@ The rules of this file:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TypeVar
 
 from genericdp.core.hostile import for_path, for_value
@@ -51,8 +52,19 @@ class Allocation:
     cdi_devices: tuple[str, ...]
 
 
+class RefusalReason(StrEnum):
+    """Why an allocation is refused. The values are labels of genericdp_allocation_errors_total."""
+
+    UNKNOWN = "unknown device"
+    UNPLUGGED = "unplugged"
+
+
 class UnknownDeviceError(LookupError):
     """The kubelet asks for an id that was never offered, or for one that cannot be described."""
+
+    def __init__(self, message: str, reason: RefusalReason) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 def kubevirt_env(resource: str) -> str:
@@ -102,10 +114,13 @@ def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
     for id_ in sorted(set(ids), key=natural):
         device = known.get(id_)
         if device is None:
-            raise UnknownDeviceError(f"{offer.resource.name} has no device '{for_value(id_)}'")
+            raise UnknownDeviceError(
+                f"{offer.resource.name} has no device '{for_value(id_)}'", RefusalReason.UNKNOWN
+            )
         if not device.nodes:
             raise UnknownDeviceError(
-                f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again"
+                f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again",
+                RefusalReason.UNPLUGGED,
             )
         chosen.append((id_, device))
     return chosen

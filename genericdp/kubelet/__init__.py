@@ -1,4 +1,14 @@
-"""Everything that speaks to the kubelet: messages, one plugin per resource, its registration.
+"""Everything that talks to the kubelet.
 
-Does not belong here: which devices there are and what a container gets. `core` decides that.
+Reading order:
+
+    api           the messages and services of its gRPC APIs
+    endpoints     the names of the plugins' sockets, and removal of stale ones
+    socket        kubelet.sock: does a kubelet listen, and which one?
+    plugin        one resource as a DevicePlugin service
+    registration  the life of one resource's registration; read `serve` from top to bottom
+    plugins       the plugins and registrations of all resources
+    podresources  which containers hold which devices
+
+Does not belong here: which devices exist and what a container gets. `core` decides that.
 """

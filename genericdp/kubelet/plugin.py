@@ -1,12 +1,11 @@
-"""The DevicePlugin service of one resource: what the kubelet sees and asks.
+"""The DevicePlugin service of one resource.
 
 The rules of this file:
 
-* The plugin holds the offer as a numbered version. Each stream has its own cursor, so a dead stream
-  cannot eat an update that belongs to a living one.
-* A stream sends the whole list at once when it opens and then only when the list differs from what
-  that stream sent last, at most once in the coalescing time (the first change goes out at once).
-  Every message costs the kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
+* Each stream remembers what it sent last, so a dead stream cannot swallow an update that a live one needs.
+* A stream sends the whole list as soon as it opens, and then only when the list differs from what that
+  stream sent last, at most once in the coalescing time (the first change is sent at once). Every
+  message costs the kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
 """
@@ -19,34 +18,35 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from genericdp.core.allocate import Allocation, UnknownDeviceError, allocate
+from genericdp.core.allocate import Allocation, RefusalReason, UnknownDeviceError, allocate
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 
-#: Resets the USB device of these numbers (bus, device) and returns when what came of it is known:
-#: whoever looks at the offer then sees no device that the reset has taken away. Raises GenericdpError.
+#: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
+#: offer no longer lists a device as present that the reset has removed. Raises GenericdpError.
 UsbReset = Callable[[int, int], Awaitable[None]]
 
 
 async def no_usb_reset(busnum: int, devnum: int) -> None:
-    """For whoever has no USB devices."""
+    """For resources without USB devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """An answer that was given, in `took_s` seconds: for the log, the metrics and the order of use."""
+    """The answer to one container request: devices after `took_s` seconds, or `error` for a reason."""
 
     resource: str
     ids: tuple[str, ...]
     error: str = ""
+    refused: RefusalReason | None = None
     took_s: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list that the kubelet is sent, as the offer it is made of; `before`: of the list before, if any."""
+    """A list for the kubelet, as the offer that it is made of; `before`: that of the stream's last list."""
 
     before: Offer | None
     offer: Offer
@@ -56,7 +56,7 @@ class Plugin:
     """One resource as a device plugin. Serves any number of streams; never ends one by itself.
 
     streams   how many ListAndWatch streams are open
-    opened    how many ever were: one may open and end before anybody looks
+    opened    how many were ever opened: one may open and end unnoticed
     messages  how many lists were sent
     starting  how many containers wait for their devices, in PreStartContainer
     """
@@ -88,7 +88,7 @@ class Plugin:
         self._uses = 0
 
     def update(self, offer: Offer) -> None:
-        """Take over a new offer of the same resource. Streams hear of it if their list changed."""
+        """Take over a new offer of the same resource. Streams send it if their list changed."""
         self.offer = offer
         new = list_of(offer)
         if new != self._list:
@@ -98,13 +98,13 @@ class Plugin:
         self._used = {id_: use for id_, use in self._used.items() if id_ in known}
 
     async def wait_for_streams(self, wanted: Callable[[int], bool]) -> None:
-        """Return once the number of live streams is as wanted."""
+        """Return once `wanted` is true for the number of live streams."""
         while not wanted(self.streams):
             event = self._streams_changed
             await event.wait()
 
     def options(self) -> api.DevicePluginOptions:
-        """What the kubelet may ask of this plugin; it believes GetDevicePluginOptions alone."""
+        """What the kubelet may ask of this plugin. It heeds only the answer to GetDevicePluginOptions."""
         return api.DevicePluginOptions(
             pre_start_required=self.offer.resource.prestart is not None,
             get_preferred_allocation_available=True,
@@ -124,15 +124,15 @@ class Plugin:
         del request, context
         self._count_stream(1)
         sent: api.ListAndWatchResponse | None = None
-        told: Offer | None = None
+        listed: Offer | None = None
         try:
             while True:
                 changed = self._changed
                 if self._list != sent:
                     sent = self._list
                     self.messages += 1
-                    before, told = told, self.offer
-                    self._on_list(Listed(before, told))
+                    before, listed = listed, self.offer
+                    self._on_list(Listed(before, listed))
                     yield sent
                     await asyncio.sleep(self._coalesce_s)
                     continue
@@ -174,11 +174,12 @@ class Plugin:
             try:
                 answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
             except UnknownDeviceError as error:
-                self._on_allocate(Allocated(name, ids, str(error)))
+                self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             self._note_use(ids)
             self._on_allocate(Allocated(name, ids, took_s=time.perf_counter() - began))
-        # An empty answer leaks the devices in the kubelet, see its "no containers return in …".
+        # An empty answer would leak the devices in the kubelet ("no containers return in allocation
+        # response").
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
 
     async def PreStartContainer(
@@ -211,7 +212,7 @@ class Plugin:
             await self._changed.wait()
 
     async def _reset_all(self, ids: Sequence[str]) -> None:
-        """Reset the USB devices behind the ids, each once."""
+        """Reset each USB device behind the ids once."""
         known = self.offer.ids
         for numbers in {known[id_].usb for id_ in ids} - {None}:
             if numbers is not None:
@@ -223,12 +224,12 @@ class Plugin:
 
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
         parts = [
-            f"'{id_}' ({device.reason if device else 'no rule takes it any more'})"
+            f"'{id_}' ({device.reason if device else 'no rule matches it any more'})"
             for id_, device in self._absent(ids)
         ]
         return (
             f"{self.offer.resource.name}: waited {waited_s:g} s for {', '.join(parts)}; "
-            "plug it in again, the container is started as soon as it is back"
+            "plug it in again: the container starts as soon as it is back"
         )
 
     def _note_use(self, ids: Iterable[str]) -> None:
@@ -248,7 +249,7 @@ class Plugin:
 
 
 def list_of(offer: Offer) -> api.ListAndWatchResponse:
-    """The list for the kubelet: every id once, topology only where a NUMA node is known."""
+    """The list for the kubelet: every id once, topology only if the NUMA node is known."""
     return api.ListAndWatchResponse(
         devices=[
             api.Device(
@@ -264,7 +265,7 @@ def list_of(offer: Offer) -> api.ListAndWatchResponse:
 
 
 def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
-    """The answer for one container as a message."""
+    """The message with the answer for one container."""
     return api.ContainerAllocateResponse(
         envs=dict(allocation.envs),
         mounts=[

@@ -1,10 +1,10 @@
-"""All resources at the kubelet: a plugin and its registration for each, and the one kubelet.sock.
+"""The plugins of all resources at one kubelet.
 
 The rules of this file:
 
-* `apply` is told the whole inventory and the changes; what did not change is not touched.
-* Every task belongs to the scope that `running` opens. One that fails is a bug of ours and ends the
-  daemon; the service manager starts it again.
+* `apply` gets the whole inventory and the changes; it touches only what changed.
+* Every task belongs to the scope that `running` opens. A task that fails is a bug and ends the daemon;
+  the service manager restarts it.
 """
 
 import asyncio
@@ -53,11 +53,11 @@ class Plugins:
 
     @property
     def registered(self) -> int:
-        """How many resources the kubelet knows and listens to."""
+        """How many resources are registered."""
         return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
 
     def signs(self) -> dict[str, Sign]:
-        """Signs of life of each resource, for the watchdog."""
+        """The signs of life of each resource, for the watchdog."""
         without = self.kubelet.incarnation is None
         return {
             name: Sign(content=without or each.plugin.streams > 0, tries=each.tries)
@@ -66,7 +66,7 @@ class Plugins:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follow kubelet.sock and keep what `apply` was told registered, until the end of the block."""
+        """Follow kubelet.sock and keep the applied resources registered, until the end of the block."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             follower = group.create_task(self.kubelet.follow(), name="kubelet.sock")
@@ -83,7 +83,7 @@ class Plugins:
                 self._group = None
 
     def apply(self, inventory: Inventory, changes: Changes) -> None:
-        """Start, tell and stop plugins as the changes say."""
+        """Start, update and stop plugins as the changes require."""
         for name in changes.removed:
             self._stop(name)
         for name in changes.added:
@@ -99,7 +99,7 @@ class Plugins:
 
     def _start(self, offer: Offer) -> None:
         if self._group is None:
-            raise RuntimeError("apply belongs inside running()")
+            raise RuntimeError("call apply inside running()")
         name = offer.resource.name
         plugin = Plugin(
             offer,
@@ -122,7 +122,7 @@ class Plugins:
 
 
 async def _serve_after(earlier: asyncio.Task[None] | None, registration: Registration) -> None:
-    """Serve once the earlier registration of the same resource has let go of its stream."""
+    """Serve once the earlier registration of the same resource has ended its stream."""
     if earlier is not None:
         await asyncio.wait((earlier,))
     await registration.serve()

@@ -1,10 +1,10 @@
-"""Who holds which device: the PodResources API, asked seldom and without insisting.
+"""Asks the kubelet's PodResources API for the holdings (`core.status.holdings`), seldom and patiently.
 
 The rules of this file:
 
-* There is no call by which the kubelet says that a device is free again; this is the only evidence.
-* No answer is no evidence: an absent socket, an old kubelet or the kubelet's rate limit (100 calls a
-  second, shared by everybody on the node) give None, never "nobody".
+* The kubelet has no call that says that a device is free again; this is the only evidence.
+* No answer is not evidence: a missing socket, an old kubelet or the kubelet's rate limit (100 calls a second,
+  for all clients on the node together) give None, never "nobody".
 """
 
 import os
@@ -12,17 +12,17 @@ import os
 import grpc
 import grpc.aio
 
-from genericdp.core.status.holder import Holder, Holdings
+from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.kubelet.api import podresources as api
 
 _TIMEOUT_S = 5.0
 
-#: As the kubelet's own client of this API has it: grpc's 4 MiB are few on a node with many devices.
+#: As in the kubelet's own client of this API: grpc's 4 MiB do not suffice on a node with many devices.
 _LONGEST_ANSWER = 16 << 20
 
 
 async def ask(socket_path: str) -> Holdings | None:
-    """Who holds what right now; None when nobody can say."""
+    """The holdings now; None without an answer."""
     if not os.path.exists(socket_path):  # noqa: ASYNC240  (one stat of a local file)
         return None
     async with grpc.aio.insecure_channel(

@@ -1,14 +1,14 @@
-"""The life of one resource's registration: serve, register, notice that it is lost, again.
+"""The life of one resource's registration: serve, register, notice the loss, start again.
 
 The rules of this file:
 
-* A fresh, short, unique socket name for every registration, and never a registration while a stream
-  of the earlier one is alive. In kubelets up to 1.36 the end of any stream of a resource kills the
+* Every registration uses a new, short, unique socket name, and never starts while a stream of the
+  earlier one is alive. In kubelets up to 1.36 the end of any stream of a resource disconnects the
   client that is current at that moment; newer ones reject a socket that they know.
-* The server answers before Register is called: the kubelet asks GetDevicePluginOptions meanwhile.
-* A stream that ends while kubelet.sock stands means that the registration is lost; the kubelet
-  never comes back by itself.
-* Read `serve` from top to bottom: there is no other state than where it stands.
+* The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
+* A stream that ends while kubelet.sock remains means that the registration is lost. The kubelet never
+  comes back by itself.
+* Read `serve` from top to bottom: its position in the code is the only state.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from genericdp.kubelet.socket import KubeletSocket
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
 
-#: A registration that lasted so long was no failure.
+#: A registration that lasted this long was not a failure, in seconds.
 STEADY_S = 10.0
 
 
@@ -47,7 +47,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a registration stands, for the log, the status line and the tests."""
+    """Where the registration of a resource stands. `error`: why the last one, or the last try, failed."""
 
     resource: str
     phase: Phase
@@ -58,11 +58,11 @@ class Progress:
 class Pauses:
     """How long to wait before the next try, in seconds: doubling from `first` to `longest`.
 
-    Also before a lost registration is renewed: the kubelet may not be through with the stream that
-    ended, and up to 1.36 it would end the new one instead.
+    A lost registration waits, too, before it is renewed: the kubelet may still be processing the stream
+    that ended, and up to 1.36 it would end the new one instead.
 
-    stream  how long ListAndWatch may take after Register, which it follows within milliseconds; a
-            stream that the kubelet gives up before it is open is never seen here
+    stream  how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
+            that the kubelet abandons before it is open is never seen here
     """
 
     first: float
@@ -70,19 +70,19 @@ class Pauses:
     stream: float = 2.0
 
     def before_try(self, failures: int) -> float:
-        """The pause after so many failures in a row, with jitter so that resources spread out."""
+        """The pause after so many failures in a row, with jitter to spread the resources out."""
         pause: float = min(self.longest, self.first * 2 ** min(failures, 30))
-        return pause * (0.5 + random.random() / 2)  # noqa: S311  (nothing secret about a pause)
+        return pause * (0.5 + random.random() / 2)  # noqa: S311  (a pause is not a secret)
 
 
-#: After an answer that says no. A kubelet that comes back is noticed at once whatever the pause.
+#: After a refusal. A kubelet that comes back ends the pause.
 REFUSED = Pauses(0.2, 30.0)
 
 
 class Registration:
     """Keeps one plugin registered at the kubelet, until its task is cancelled.
 
-    tries  how often it began to register
+    tries  how often it has tried to register
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Registration:
         self._pauses = pauses
 
     async def serve(self) -> None:
-        """Register, again and again, whenever the kubelet is there and does not know us."""
+        """Register whenever a kubelet is up that does not know the plugin."""
         failures = 0
         while True:
             self._report(Phase.WAITING, self.progress.error)
@@ -123,14 +123,14 @@ class Registration:
                 error = _words(caught)
                 failures += 1
             self._report(Phase.WAITING, error)
-            # A kubelet that comes back ends the pause; only one that says no is worth waiting for.
+            # A kubelet that comes back ends the pause; the pause is for one that refuses.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pauses.before_try(failures)):
                     await self._kubelet.wait_for_another(incarnation)
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[str]:
-        """A running server on a new socket in the kubelet's directory; gives the socket's name."""
+        """A running server on a new socket in the kubelet's directory; yields the name of the socket."""
         endpoint = fresh_name()
         path = os.path.join(self._kubelet.directory, endpoint)
         if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
@@ -145,7 +145,7 @@ class Registration:
             await _uninterrupted(server.start())
             yield endpoint
         finally:
-            # Streams end here, and only then may the next registration begin.
+            # The streams end here; only then may the next registration begin.
             await _uninterrupted(self._close(server, path))
 
     async def _close(self, server: grpc.aio.Server, path: str) -> None:
@@ -156,8 +156,8 @@ class Registration:
 
     async def _register(self, endpoint: str, incarnation: object) -> None:
         if self._kubelet.incarnation != incarnation:
-            # At its start it removed every socket from the directory, ours too; it would dial for 10 s.
-            raise ConnectionError("another kubelet is there")
+            # When it started, it removed every socket in the directory, this one too. It would dial for 10 s.
+            raise ConnectionError("the kubelet has restarted")
         request = api.RegisterRequest(
             version=api.VERSION,
             endpoint=endpoint,
@@ -167,22 +167,22 @@ class Registration:
         try:
             await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
         except asyncio.CancelledError:
-            # grpc says so, too, when the channel is closed because another kubelet is there.
+            # grpc raises this, too, when the channel is closed because the kubelet has restarted.
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise ConnectionError("the kubelet went away meanwhile") from None
+            raise ConnectionError("the kubelet stopped meanwhile") from None
 
     async def _first_stream(self, earlier: int) -> None:
-        """Return once a stream was opened after the `earlier` ones; it may have ended again by then."""
+        """Return once a stream after the `earlier` ones was opened; it may have ended again by then."""
         try:
             async with asyncio.timeout(self._pauses.stream):
                 await self.plugin.wait_for_streams(lambda _: self.plugin.opened > earlier)
         except TimeoutError:
-            raise TimeoutError("the kubelet accepted the registration but opened no stream") from None
+            raise TimeoutError("the kubelet accepted the registration but did not open a stream") from None
 
     async def _until_lost(self, incarnation: object) -> None:
-        """Return when the last stream has ended or the kubelet is another one."""
+        """Return when the last stream has ended or the kubelet has restarted."""
         gone = asyncio.ensure_future(self.plugin.wait_for_streams(lambda streams: streams == 0))
         replaced = asyncio.ensure_future(self._kubelet.wait_for_another(incarnation))
         try:
@@ -200,7 +200,7 @@ class Registration:
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Do something to its end, also when cancelled meanwhile: grpc has no half-started servers."""
+    """Finish the work even if cancelled meanwhile: grpc cannot stop a half-started server."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

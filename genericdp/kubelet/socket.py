@@ -1,13 +1,13 @@
-"""kubelet.sock: whether a kubelet listens there, and which one.
+"""kubelet.sock: which kubelet listens on it, if any.
 
 The rules of this file:
 
-* The directory is watched by inotify and only the name kubelet.sock counts: the kubelet writes its
-  checkpoint beside it after every list that it gets.
-* A kubelet leaves its socket behind when it stops, and binds a new one before it listens. So a
-  socket counts as there only once it accepts a connection, which is tried in quick succession
-  after an event and seldom later.
-* All resources share one channel to one incarnation of the kubelet; a new incarnation gets a new
+* The directory is watched by inotify, and only the name kubelet.sock counts: the kubelet writes its
+  checkpoint beside it after every list that it receives.
+* A kubelet leaves its socket behind when it stops, and binds a new one before it listens. So a kubelet
+  counts as up only once its socket accepts a connection. This is tried in quick succession after an
+  event and seldom later.
+* All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
 """
 
@@ -19,14 +19,14 @@ import grpc
 import grpc.aio
 
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
-from genericdp.kubelet.endpoints import accepts
+from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
-#: Which kubelet it is: device, inode and birth of its socket (nobody writes to a socket file, so
-#: its time of modification is that of its bind).
+#: Identifies one run of the kubelet: device, inode and modification time of its socket, which is the
+#: time of its bind because nobody writes to a socket file.
 Incarnation = tuple[int, int, int]
 
-#: Between two tries to connect, in seconds: quick at first, calm with a socket nobody listens on.
+#: The pause between two tries to connect, in seconds: short at first, longer while nobody listens.
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 2.0
 
@@ -34,8 +34,8 @@ _LONGEST_PAUSE_S = 2.0
 class KubeletSocket:
     """Follows kubelet.sock in the device plugin directory, which need not exist yet.
 
-    incarnation  which kubelet listens, None without one
-    since        when that was noticed, on the clock of the event loop
+    incarnation  which kubelet listens; None without one
+    since        when it was first seen, on the clock of the event loop
     """
 
     def __init__(self, directory: str, on_change: Callable[[bool], None] = lambda _: None) -> None:
@@ -49,14 +49,14 @@ class KubeletSocket:
         self._channel: grpc.aio.Channel | None = None
 
     async def follow(self) -> None:
-        """Keep `incarnation` true, until cancelled."""
+        """Keep `incarnation` up to date, until cancelled."""
         watch = DirectoryWatch(self.directory, self._hear)
         try:
             while True:
                 self._event.clear()
                 found = self._look()
                 if found != self.incarnation:
-                    await self._take(await self._once_it_accepts(found) if found else None)
+                    await self._take(await self._wait_until_accepting(found) if found else None)
                 if found == self.incarnation and not self._event.is_set():
                     await self._event.wait()
         finally:
@@ -64,24 +64,24 @@ class KubeletSocket:
             await self._close_channel()
 
     def is_there(self) -> bool:
-        """Whether there is a kubelet.sock, whoever listens."""
+        """Whether kubelet.sock exists, even if nobody listens."""
         return self._look() is not None
 
     async def wait_until_there(self) -> Incarnation:
-        """Return once a kubelet listens; which one."""
+        """Wait until a kubelet listens; returns which one."""
         while self.incarnation is None:
             await self._changed.wait()
         return self.incarnation
 
     async def wait_for_another(self, incarnation: object) -> None:
-        """Return once another kubelet listens. A socket that was merely deleted is none."""
+        """Return once another kubelet listens. A socket that was merely deleted does not count."""
         while self.incarnation in (incarnation, None):
             await self._changed.wait()
 
     def channel(self) -> grpc.aio.Channel:
-        """A channel to the kubelet that is there now."""
+        """A channel to the kubelet that listens now."""
         if self._channel is None:
-            # A fresh pool of connections each time; the authority is what grpc-go expects.
+            # New connections each time; the authority is the one that grpc-go expects.
             self._channel = grpc.aio.insecure_channel(
                 f"unix:{self.path}",
                 options=(
@@ -94,9 +94,9 @@ class KubeletSocket:
         return self._channel
 
     def look_again(self) -> None:
-        """Look whether the kubelet is another one, although nothing was heard.
+        """Check, without an event, whether the kubelet is another one.
 
-        A file system mounted over the directory is in no event of inotify(7).
+        inotify(7) does not report a file system that is mounted over the directory.
         """
         self._event.set()
 
@@ -111,8 +111,8 @@ class KubeletSocket:
             return None
         return found.st_dev, found.st_ino, found.st_mtime_ns
 
-    async def _once_it_accepts(self, incarnation: Incarnation) -> Incarnation | None:
-        """Return it once it accepts a connection; None as soon as it is gone or another."""
+    async def _wait_until_accepting(self, incarnation: Incarnation) -> Incarnation | None:
+        """Return the incarnation once it accepts a connection; None as soon as it is gone or replaced."""
         pause = _FIRST_PAUSE_S
         while self._look() == incarnation:
             if accepts(self.path):

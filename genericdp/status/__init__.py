@@ -1,4 +1,17 @@
-"""Answers to those who ask the running daemon: `genericdp status`, `genericdp monitor`, Prometheus.
+"""The sockets on which the daemon answers `genericdp status`, `genericdp monitor` and Prometheus.
 
-Does not belong here: what the answers say. `genericdp.core.status` decides that.
+Reading order:
+
+    recorder   what happens: logged, counted, announced as an event
+    answers    who may ask for what, and when it is computed
+    subject    the parts of the daemon that they show
+    pages      the answers themselves; loaded when somebody asks
+    control    the control socket, for `status` and `monitor`
+    broadcast  the events on their way to everybody who follows them
+    exporter   metrics and probes over HTTP
+    listener   one socket, for all of them
+    protocol   what the control socket and its client agree on
+    client     how the verbs ask
+
+Does not belong here: the contents of the answers. `core.status` decides them.
 """

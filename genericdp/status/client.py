@@ -1,8 +1,8 @@
-"""Asking the daemon that runs on this node, over its control socket.
+"""Asks the daemon on this node over its control socket.
 
 The rules of this file:
 
-* Why there is no answer is said with what to do about it: no daemon, no permission, no patience.
+* Without an answer, the error says why and what to do about it: no daemon, no permission, no answer in time.
 """
 
 import json
@@ -12,26 +12,24 @@ from typing import Any
 
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
+from genericdp.status.protocol import question, socket_path
 
-#: The socket's name in the run directory, see genericdp.status.control.
-SOCKET = "control.sock"
-
-#: How long an answer may take, in seconds: the daemon itself asks the kubelet who holds what.
+#: How long an answer may take, in seconds: the daemon itself asks the kubelet for the holders.
 PATIENCE_S = 15.0
 
 _JOURNAL = "'journalctl -u genericdp' says what it is doing"
 
 
 class NotRunningError(GenericdpError):
-    """There is no daemon that could answer."""
+    """No daemon runs on this node."""
 
 
 class NotAllowedError(GenericdpError):
-    """There may be one, and it is not ours to ask."""
+    """The user may not ask the daemon."""
 
 
 def status(settings: Settings) -> dict[str, Any]:
-    """The report of the daemon. Raises GenericdpError when there is none to be had."""
+    """The report of the daemon. Raises GenericdpError if it cannot be had."""
     with _connected(settings) as connection:
         answer = next(_answers(connection, settings, "status"), {})
     report = answer.get("status")
@@ -44,7 +42,7 @@ def status(settings: Settings) -> dict[str, Any]:
 
 
 def events(settings: Settings) -> Iterator[dict[str, Any]]:
-    """The events of the daemon as they happen; ends when it does. Raises GenericdpError at the first."""
+    """The events of the daemon as they happen, until it ends. Raises GenericdpError before the first one."""
     with _connected(settings) as connection:
         for event in _answers(connection, settings, "events"):
             connection.settimeout(None)  # nothing may happen for days
@@ -52,7 +50,7 @@ def events(settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _path(settings: Settings) -> str:
-    return f"{settings.run_dir}/{SOCKET}"
+    return socket_path(settings.run_dir)
 
 
 def _connected(settings: Settings) -> socket.socket:
@@ -87,9 +85,9 @@ def _connected(settings: Settings) -> socket.socket:
 
 
 def _answers(connection: socket.socket, settings: Settings, what: str) -> Iterator[dict[str, Any]]:
-    """Each line of the answer. What is no JSON object ends it."""
+    """Each line of the answer. A line that is not a JSON object ends it."""
     try:
-        connection.sendall(json.dumps({"ask": what}).encode() + b"\n")
+        connection.sendall(question(what))
         with connection.makefile("rb") as lines:
             for line in lines:
                 answer = json.loads(line)
@@ -102,4 +100,4 @@ def _answers(connection: socket.socket, settings: Settings, what: str) -> Iterat
             hint=_JOURNAL,
         ) from error
     except (OSError, ValueError):
-        return  # it ended in the middle of what it said
+        return  # the daemon ended in the middle of a line

@@ -1,10 +1,10 @@
-"""Metrics and probes over HTTP, on a unix socket or a port: as much of HTTP as a scrape needs.
+"""An HTTP server with the part of HTTP that a scrape needs, on a unix socket or a port.
 
 The rules of this file:
 
-* GET and HEAD, one request per connection. Anything else is told so and hung up on.
-* A request has so long and so many bytes; so have all who ask at once. The plugin never waits for them.
-* A page is made when it is asked for, and not otherwise.
+* GET and HEAD, one request per connection. Other methods get 405 and the connection is closed.
+* Requests are limited in time, length and number. The plugin never waits for them.
+* A page is made when it is requested, and not otherwise.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is answered."""
+    """An answer."""
 
     text: str
     status: int = 200
@@ -43,7 +43,7 @@ Pages = Mapping[str, Callable[[], Awaitable[Page]]]
 
 
 class Exporter:
-    """Serves pages, path -> what makes it, on an address as `Listener` takes it."""
+    """Serves pages on an address (see `Listener`); `pages`: path -> the function that makes the page."""
 
     def __init__(self, address: str, pages: Pages) -> None:
         self.listener = Listener(address, self._answer, oldest_goes=True)
@@ -57,11 +57,11 @@ class Exporter:
             method, path = _parse(head)
             page = await self._page(method, path)
         except TimeoutError:
-            page = Page("no request came\n", 408)
+            page = Page("no request arrived in time\n", 408)
         except asyncio.LimitOverrunError:
             page = Page("the request is too long\n", 431)
         except ValueError:
-            page = Page("this is no HTTP\n", 400)
+            page = Page("this is not HTTP\n", 400)
         await send(writer, _render(page, with_text=method != "HEAD"), PATIENCE_S)
 
     async def _page(self, method: str, path: str) -> Page:
@@ -69,12 +69,12 @@ class Exporter:
             return Page("only GET and HEAD\n", 405)
         make = self._pages.get(path)
         if make is None:
-            return Page(f"there is {', '.join(self._pages)}\n", 200 if path == "/" else 404)
+            return Page(f"try {', '.join(self._pages)}\n", 200 if path == "/" else 404)
         return await make()
 
 
 def _parse(head: bytes) -> tuple[str, str]:
-    """Method and path of a request. Raises ValueError for what is none."""
+    """Method and path of a request. Raises ValueError if it is not HTTP."""
     method, target, version = head.partition(b"\r\n")[0].decode("ascii").split(" ")
     if not version.startswith("HTTP/1.") or not target.startswith("/"):
         raise ValueError(version)

@@ -1,10 +1,10 @@
-"""A socket on which others ask us something: a unix socket, or a port of an IP address.
+"""A socket on which the daemon is asked: a unix socket, or a port of an IP address.
 
 The rules of this file:
 
-* Being asked never ends the daemon, and never makes it wait: whoever is slow, or too many, is hung up on.
-* A unix socket has its mode before anybody can connect. One on which nobody listens any more was left by
-  a process that was killed, and is replaced; one on which somebody listens is left alone.
+* A client never ends the daemon and never makes it wait: slow or excess clients are disconnected.
+* A unix socket has its mode before anybody can connect. A socket on which nobody listens was left by a
+  process that was killed, and is replaced; one on which somebody listens is left alone.
 """
 
 import asyncio
@@ -17,26 +17,26 @@ from contextlib import suppress
 
 from genericdp import log
 from genericdp.errors import GenericdpError
-from genericdp.kubelet.endpoints import accepts
+from genericdp.unixsocket import accepts
 
-#: Who may ask: root, and the group of the process.
+#: Who may connect: root, and the group of the process.
 MODE = 0o660
 
-#: A directory that we make for the socket: others may look, the socket itself says who may ask.
+#: The mode of a directory made for the socket: everybody may enter; the socket decides who may connect.
 DIRECTORY_MODE = 0o755
 
-#: How many may be connected at once.
+#: The most connections at a time.
 MOST = 16
 
-#: How long a line of a question may be, in bytes.
+#: The longest line of a question, in bytes.
 LINE_LIMIT = 8192
 
-#: What an operator can do about it, where it is not plain.
+#: What an operator can do about errors that do not explain themselves.
 _HINTS = {
     errno.EAFNOSUPPORT: "the unit's RestrictAddressFamilies= forbids it; the drop-in metrics.conf permits it",
     errno.EADDRNOTAVAIL: "it must be an address of this machine",
-    errno.EROFS: "the unit permits what is below /run/genericdp; a container needs a volume there",
-    errno.EACCES: "ports below 1024 need CAP_NET_BIND_SERVICE, which genericdp has not",
+    errno.EROFS: "the unit permits only paths below /run/genericdp; a container needs a volume there",
+    errno.EACCES: "ports below 1024 need CAP_NET_BIND_SERVICE, which genericdp does not have",
 }
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -49,9 +49,9 @@ class Listener:
 
     address  "unix:/path", or "127.0.0.1:9101", "[::1]:9101"
     answer   called for each connection, which is closed when it returns
-    most     how many connections there may be at once
-    oldest_goes  whether another one ends the oldest, for answers that take no time: who says nothing
-             must not keep a probe away. Otherwise another one is closed at once.
+    most     the most connections at a time
+    oldest_goes  whether an excess connection ends the oldest one, for answers that take no time: a silent
+             client must not lock out a probe. Otherwise the excess connection is closed at once.
     """
 
     def __init__(self, address: str, answer: Answer, *, most: int = MOST, oldest_goes: bool = False) -> None:
@@ -69,13 +69,13 @@ class Listener:
 
     @property
     def listens(self) -> bool:
-        """Whether it can be asked: it listens, and nobody took its socket file away."""
+        """Whether clients can connect: it listens, and nobody removed its socket file."""
         if self._server is None:
             return False
         return not self._path or _identity(self._path) == self._made
 
     async def open(self) -> None:
-        """Listen. Does nothing when it listens already. Raises GenericdpError."""
+        """Listen. Does nothing if it listens already. Raises GenericdpError."""
         if self.listens:
             return
         await self.close()
@@ -94,15 +94,16 @@ class Listener:
             server = await asyncio.start_server(
                 self._serve, sock=listening, limit=LINE_LIMIT, start_serving=False
             )
-        # Ours before the next moment in which we can be cancelled: so it is closed whatever happens.
+        # Stored before the next point of cancellation, so that it is closed whatever happens.
         self._server = server
         await server.start_serving()
 
     async def close(self) -> None:
-        """Listen no more, and hang up. May be called twice."""
+        """Stop listening and close all connections. May be called twice."""
         server, self._server = self._server, None
         if server is not None:
-            # What is accepted while a server closes, asyncio (of Python 3.11) neither serves nor closes.
+            # A connection accepted while a server closes is neither served nor closed by asyncio
+            # (Python 3.11).
             loop = asyncio.get_running_loop()
             for listening in server.sockets:
                 loop.remove_reader(listening.fileno())
@@ -129,8 +130,8 @@ class Listener:
             oldest.cancel()
 
         def hang_up(task: asyncio.Task[None]) -> None:
-            # Here, because a task that is cancelled early never begins. What is not yet sent is dropped:
-            # one that does not read would keep it.
+            # Not in the task, because a task that is cancelled early never starts. Unsent data is dropped:
+            # a client that does not read would keep it.
             self._asking.pop(task, None)
             if not writer.transport.is_closing() or writer.transport.get_write_buffer_size():
                 writer.transport.abort()
@@ -144,14 +145,14 @@ class Listener:
             await self._answer(reader, writer)
             writer.close()
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
-            pass  # gone, too slow, or no line within the limit: nobody is left to complain to
+            pass  # gone, too slow, or a line over the limit: nobody is left to answer
         except Exception as error:  # noqa: BLE001  (a bug in an answer must not end the plugin)
-            _log.bug("an answer could not be given", error)
+            _log.bug("a question could not be answered", error)
 
 
 async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float) -> None:
-    """Send it all. Raises TimeoutError when it is not read in time, OSError when nobody is there."""
-    # Nothing is left in a buffer of ours: what is sent is in the kernel's.
+    """Send it all. Raises TimeoutError if the client does not read in time, OSError if it is gone."""
+    # Nothing stays in a buffer of this process: what is sent is in the kernel's.
     writer.transport.set_write_buffer_limits(high=0)
     writer.write(data)
     async with asyncio.timeout(patience_s):
@@ -166,7 +167,7 @@ def _unix_socket(path: str) -> socket.socket:
     with suppress(FileNotFoundError):
         if stat.S_ISSOCK(os.lstat(path).st_mode):
             if accepts(path):
-                raise OSError(0, "another process listens there")
+                raise OSError(0, "another process listens on it")
             os.unlink(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     try:

@@ -1,26 +1,31 @@
-"""Everything that speaks to udev: which devices there are, and what happens to them.
+"""Everything that talks to udev: which devices exist, and what happens to them.
 
-Read it in this order: `hint` (what the monitor tells), `pending` (of many hints the one that
-matters), `once` (which of them are the same), `snapshot` (one device, read), `said` (what udev said
-of it), `devices` (all of them, kept current by hints), `hearing` (can udev be heard at all?),
-`subscription` (one socket), `namespace` (one reason for silence), `monitor` (tells).
-pyudev is imported here and nowhere else.
+Reading order:
 
-The monitor is loaded by who uses it: it needs asyncio, which costs a verb more than all else here.
+    snapshot      one device, read from sysfs and the udev database
+    database      what udev knows about it, and whether that still holds
+    devices       all devices, kept up to date by hints (`core.hint`)
+    pending       what several hints amount to
+    hearing       are udev's events arriving? (a pure judgement)
+    namespace     one reason why they may not
+    subscription  one socket for events
+    monitor       turns events into hints
 
-Does not belong here: what a device is good for. That is decided in `core`.
+pyudev is imported in this folder and nowhere else. The monitor is loaded on first use, because it needs
+asyncio, which costs a verb more than everything else here.
+
+Does not belong here: what a device is used for. `core` decides that.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from genericdp.udev.devices import UdevDevices
-from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
-from genericdp.udev.pending import Pending
+from genericdp.udev.pending import Pending, SeenUevents
 
 if TYPE_CHECKING:
     from genericdp.udev.monitor import Monitor
 
-__all__ = ["Deafness", "Hint", "Monitor", "Pending", "Resync", "UdevDevices", "Uevent"]
+__all__ = ["Monitor", "Pending", "SeenUevents", "UdevDevices"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,12 @@
-"""What udev has said about devices: believed, remembered, or not yet.
+"""What udev has said about devices, as long as it holds.
 
 The rules of this file:
 
-* What udev said holds until it says something else or the device is gone: a wiped database takes
-  nothing back.
-* An entry of the database says nothing about the successor of the device it was written for. The
-  kernel gives device numbers away again at once; udev, busy or dead, deletes the entry later or never.
-* Where nobody plays udev, what the kernel says is all there will ever be; a udev that comes later takes
-  it back only by saying something else.
+* What udev said holds until it says something else or the device is gone: a wiped database retracts nothing.
+* A database entry says nothing about the successor of the device it was written for. The kernel reuses device
+  numbers at once; udev, if busy or dead, deletes the entry later or never.
+* Without a running udev, what the kernel says is all there will ever be. A udev that starts later
+  retracts it only by saying something else.
 """
 
 import os
@@ -17,22 +16,22 @@ from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.udev import snapshot
 
 
-class Said:
-    """Completes snapshots; remembers what it needs for that.
+class Database:
+    """Completes snapshots with what udev knows; remembers what that takes.
 
-    run    where udev keeps what it knows
+    run    udev's run directory
     """
 
     def __init__(self, run: str) -> None:
         self._run = run
-        # The sys paths that udev has told us about, in its database or in a message.
-        self._told: set[str] = set()
-        # For which incarnation an entry of the database was written: (its inode and time) was read first.
+        # The sys paths that udev has described, in its database or in a message.
+        self._described: set[str] = set()
+        # For which incarnation a database entry was written: its (inode, time) was first read for that one.
         self._entries: dict[DeviceNumber, tuple[tuple[int, int], int]] = {}
 
     def forget(self, sys_path: str) -> None:
-        """The device is gone."""
-        self._told.discard(sys_path)
+        """Forget a device that is gone."""
+        self._described.discard(sys_path)
 
     def complete(
         self,
@@ -42,25 +41,25 @@ class Said:
         *,
         trust_the_past: bool,
     ) -> UdevDevice:
-        """The snapshot with what udev said, and whether it is initialized.
+        """The snapshot with udev's properties, and whether it is initialized.
 
-        found           read just now; `initialized` means that there is an entry in the database
+        found           read just now; `initialized` means that the database has an entry for it
         known           the last snapshot at that sys path
-        message         what an event of udev said
-        trust_the_past  False when udev has just declared the device removed
+        message         the device as an event of udev describes it
+        trust_the_past  False if udev has just declared the device removed
         """
         if found.initialized and self._is_of_another(found):
-            self._told.discard(found.sys_path)
+            self._described.discard(found.sys_path)
             return self._without_udev(_of_the_kernel(found), known if trust_the_past else None)
         if found.initialized:
-            self._told.add(found.sys_path)
+            self._described.add(found.sys_path)
             return found
         if message is not None and message.number == found.number:
-            self._told.add(found.sys_path)
+            self._described.add(found.sys_path)
             return _with(found, message)
         if trust_the_past and known is not None and self._still_holds(found, known):
             return _with(found, known)
-        self._told.discard(found.sys_path)
+        self._described.discard(found.sys_path)
         return self._without_udev(found, known if trust_the_past else None)
 
     def _without_udev(self, found: UdevDevice, known: UdevDevice | None) -> UdevDevice:
@@ -83,10 +82,10 @@ class Said:
         return False
 
     def _still_holds(self, found: UdevDevice, known: UdevDevice) -> bool:
-        return found.sys_path in self._told and _is_the_same(found, known)
+        return found.sys_path in self._described and _is_the_same(found, known)
 
     def _is_awaited(self, found: UdevDevice) -> bool:
-        # udev keeps nothing about a device that has neither a node nor a network interface.
+        # udev stores nothing about a device with neither a node nor a network interface.
         matters = found.number is not None or "IFINDEX" in found.properties
         return matters and os.path.exists(f"{self._run}/control")
 
@@ -106,13 +105,13 @@ def _of_the_kernel(found: UdevDevice) -> UdevDevice:
     )
 
 
-def _with(found: UdevDevice, said: UdevDevice) -> UdevDevice:
+def _with(found: UdevDevice, described: UdevDevice) -> UdevDevice:
     # The kernel's own properties are always read anew; a driver that is gone must not stay.
-    properties = {name: value for name, value in said.properties.items() if name != "DRIVER"}
+    properties = {name: value for name, value in described.properties.items() if name != "DRIVER"}
     return replace(
         found,
         initialized=True,
         properties={**properties, **found.properties},
-        devlinks=said.devlinks,
-        tags=said.tags,
+        devlinks=described.devlinks,
+        tags=described.tags,
     )

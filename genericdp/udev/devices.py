@@ -1,13 +1,13 @@
-"""The udev devices as they are now, kept current by hints.
+"""The udev devices as they are now, kept up to date by hints.
 
 The rules of this file:
 
-* Read are the devices with a device node (what else could a container get?) and their ancestors
-  (what else could a rule ask about?). A server has thousands of others, and events for them.
-* A snapshot that did not change stays the same object, its parents included: whoever keeps results
-  by snapshot may go on doing so, and "did anything change" is a comparison of identities.
-* What is looked at is the system, never the hint; the hint says where to look. The one exception:
-  where the udev database cannot be read, udev's message is all there is of it.
+* Only devices with a device node are read (a container can get nothing else), and their ancestors (a
+  rule can ask about nothing else). A server has thousands of others, and events for them.
+* A snapshot that did not change stays the same object, its parents included: results can be cached by
+  snapshot, and "did anything change" is a comparison of identities.
+* The system is read, never the hint; the hint says where to look. The one exception: where the udev
+  database cannot be read, udev's message is the only copy of it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,41 +16,41 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.udev import snapshot
-from genericdp.udev.database import Said
-from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
+from genericdp.udev.database import Database
 
 RUN = "/run/udev"
 
-#: What a look has come across: sys path -> the device there, or the nearest one above it.
+#: What one scan has found: sys path -> the device there, or the nearest one above it.
 _Seen = dict[str, UdevDevice | None]
 
 _compared = attrgetter(*(field.name for field in fields(UdevDevice) if field.name != "parent"))
 
 
 class UdevDevices:
-    """The devices with a device node, and their ancestors. Synchronous; begins empty, `resync` fills it.
+    """The devices with a device node, and their ancestors. Synchronous; starts empty, `resync` fills it.
 
     attributes    sysfs attributes to read beyond the CORE_ATTRIBUTES
-    run           where udev keeps what it knows (a constant of udev, elsewhere only in tests)
+    run           udev's run directory (a constant of udev; only tests use another one)
 
-    Raises GenericdpError when libudev cannot be loaded, and nothing for what sysfs does.
+    Raises GenericdpError if libudev cannot be loaded. Whatever sysfs does raises nothing.
     """
 
     def __init__(self, attributes: Iterable[str] = (), *, run: str = RUN) -> None:
         snapshot.context()
         self._attributes = CORE_ATTRIBUTES.union(attributes)
-        self._said = Said(run)
+        self._database = Database(run)
         self._devices: dict[str, UdevDevice] = {}
         self._changes = 0
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
-        """The devices now, by sys path: a live view."""
+        """The devices by sys path: a live view."""
         return MappingProxyType(self._devices)
 
     def want(self, attributes: Iterable[str]) -> bool:
-        """Read these attributes from now on, beyond the CORE_ATTRIBUTES; True when anything changed."""
+        """Read these attributes, too, from now on; True if anything changed."""
         wanted = CORE_ATTRIBUTES.union(attributes)
         if wanted == self._attributes:
             return False
@@ -58,7 +58,7 @@ class UdevDevices:
         return self.resync()
 
     def resync(self) -> bool:
-        """Look at everything; True when anything changed."""
+        """Read every device again; True if anything changed."""
         changes = self._changes
         seen: _Seen = {}
         # Parents sort before their children.
@@ -70,11 +70,11 @@ class UdevDevices:
         return self._has_changed_since(changes)
 
     def refresh(self, sys_path: str) -> bool:
-        """Look at one device again, and whether what hangs off it still does; True when anything changed."""
+        """Read one device again and check its descendants; True if anything changed."""
         return self._refresh(sys_path)
 
     def apply(self, hint: Hint) -> bool:
-        """Look where the hint points; True when anything changed."""
+        """Read again what the hint points at; True if anything changed."""
         match hint:
             case Resync():
                 return self.resync()
@@ -85,7 +85,7 @@ class UdevDevices:
             case Uevent(action="remove"):
                 return self._refresh(hint.sys_path, trust_the_past=False)
             case Uevent(action="move"):
-                # The kernel tells of the device that moved, not of those below it.
+                # The kernel reports the device that moved, not those below it.
                 gone = self._gone(hint.old_sys_path)
                 return self._refresh(hint.sys_path, hint.device, with_new=True) or gone
             case Uevent():
@@ -115,7 +115,7 @@ class UdevDevices:
         return self._has_changed_since(changes)
 
     def _unchanged_ancestors(self, sys_path: str) -> tuple[_Seen, str]:
-        # Also the topmost path that is another device by now, whose event we never got.
+        # Also the topmost path that is another device by now, whose event never arrived.
         unchanged: _Seen = {}
         top = path = sys_path
         while (path := path.rpartition("/")[0]).startswith(snapshot.DEVICES):
@@ -127,7 +127,7 @@ class UdevDevices:
         return {path: device for path, device in unchanged.items() if not path.startswith(f"{top}/")}, top
 
     def _gone(self, sys_path: str) -> bool:
-        # What is at that place now, if anything, is another device, and has events of its own.
+        # If there is a device at that path now, it is another one and has events of its own.
         lost = [
             path
             for path in self._at_and_below(sys_path)
@@ -141,7 +141,7 @@ class UdevDevices:
     def _has_changed_since(self, changes: int) -> bool:
         if self._changes == changes:
             return False
-        # An ancestor is here for the sake of its descendants only.
+        # An ancestor is kept only for its descendants.
         needed: set[str] = set()
         for device in self._devices.values():
             if device.number is not None:
@@ -164,7 +164,7 @@ class UdevDevices:
         return seen[path]
 
     def _hang_below(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
-        # What a parent's event can change of its descendants: whether they exist, and the parent.
+        # A parent's event can change two things about a descendant: whether it exists, and its parent.
         known = self._devices[sys_path]
         if snapshot.incarnation(sys_path) != known.incarnation:
             return self._look_at(sys_path, seen)
@@ -185,7 +185,7 @@ class UdevDevices:
             self._take_out(sys_path)
             return None
         known = self._devices.get(sys_path)
-        return self._put_in(self._said.complete(found, known, message, trust_the_past=trust_the_past))
+        return self._put_in(self._database.complete(found, known, message, trust_the_past=trust_the_past))
 
     def _put_in(self, device: UdevDevice) -> UdevDevice:
         known = self._devices.get(device.sys_path)
@@ -198,7 +198,7 @@ class UdevDevices:
     def _take_out(self, sys_path: str) -> None:
         if self._devices.pop(sys_path, None) is not None:
             self._changes += 1
-        self._said.forget(sys_path)
+        self._database.forget(sys_path)
 
 
 def _is_same(known: UdevDevice, found: UdevDevice) -> bool:

@@ -1,27 +1,27 @@
-"""Is udev heard? A pure judgement from the numbers of the events and the time.
+"""Are udev's events arriving? A pure judgement from event numbers and the time.
 
-The kernel numbers its uevents; udev passes each of them on under the same number when it has dealt
-with the device. A listener that hears the kernel but not udev sits in another network namespace, or
-nobody plays udev on this machine, or udevd hangs.
+The kernel numbers its uevents; udev forwards each one under the same number once it has processed the
+device. If kernel events arrive but udev events do not, this process is in another network namespace,
+udev is not running on this machine, or udevd hangs.
 
 The rules of this file:
 
 * No clock and no timer: times are seconds on the caller's clock, and never go back.
-* udev works on several devices at once, so events may come back in another order: one that is heard
-  answers all with lower numbers. The last one may be slow; patience has to cover that.
-* A long queue is not deafness: as long as anything is heard, patience begins anew.
+* udev processes several devices at once, so its events may be out of order: each one answers all lower
+  numbers. The last one may be slow; the patience has to cover that.
+* A long queue is not deafness: every event of udev restarts the patience.
 """
 
 from collections import deque
 
-#: Events heard within this part of the patience are answered for as one.
+#: Events within this fraction of the patience count as one.
 _RESOLUTION = 1 / 8
 
 
 class Hearing:
-    """Remembers which events of the kernel udev has not answered yet.
+    """Remembers which kernel events udev has not answered yet.
 
-    patience_s    how long udev may take for an event before it counts as not heard
+    patience_s    how long udev may take for an event before it counts as silent
     """
 
     def __init__(self, patience_s: float) -> None:
@@ -30,7 +30,7 @@ class Hearing:
         self._unanswered: deque[tuple[float, int]] = deque()  # (heard at, number), oldest first
 
     def kernel(self, seqnum: int, now: float) -> None:
-        """The kernel said `seqnum` (0 when its message carried none: nothing to wait for)."""
+        """The kernel sent event `seqnum` (0 without a number: nothing to wait for)."""
         if not seqnum:
             return
         if self._unanswered and now - self._unanswered[-1][0] < self._patience_s * _RESOLUTION:
@@ -40,18 +40,18 @@ class Hearing:
             self._unanswered.append((now, seqnum))
 
     def udev(self, seqnum: int, now: float) -> None:
-        """Udev said `seqnum`: it is alive, and everything up to that is answered."""
+        """Udev sent event `seqnum`: it is alive and has answered everything up to that number."""
         self._last_heard = now
         while self._unanswered and self._unanswered[0][1] <= seqnum:
             self._unanswered.popleft()
 
     def forget(self) -> None:
-        """Start afresh: events were lost, or the sockets are new."""
+        """Start again: events were lost, or the sockets are new."""
         self._unanswered.clear()
 
     @property
     def deadline(self) -> float | None:
-        """When patience ends unless udev is heard before; None when nothing is awaited."""
+        """When patience ends unless udev answers first; None if no answer is awaited."""
         if not self._unanswered:
             return None
         return max(self._unanswered[0][0], self._last_heard) + self._patience_s

@@ -1,13 +1,13 @@
-"""Tells when something may have changed, in the event loop, without threads and without polling.
+"""Turns events into hints, in the event loop, without threads and without polling.
 
 The rules of this file:
 
-* It subscribes to both sources. udev's events are what counts: then the device is ready. The
-  kernel's show whether udev can be heard; while it cannot, they stand in for it, with a slow rescan
-  behind them because they come before udev (if any) has dealt with the device.
-* A removed device is gone whatever udev says, so the kernel's `remove` is always passed on.
-* Lost events are never mourned one by one: whatever goes wrong with a socket ends in a Resync.
-* Nothing is polled and no timer runs while udev is heard and nothing happens.
+* It subscribes to both sources. udev's events count: they mean that the device is ready. The kernel's
+  show whether udev's arrive; while they do not, the kernel's stand in for them, backed by a slow rescan
+  because they come before udev (if it runs) has processed the device.
+* A removed device is gone whatever udev says, so the kernel's `remove` is always forwarded.
+* Lost events are not recovered one by one: any failure of a socket ends in a Resync.
+* Nothing is polled and no timer runs while udev's events arrive and nothing happens.
 """
 
 import asyncio
@@ -19,46 +19,51 @@ from typing import Self
 
 import pyudev
 
+from genericdp.core.hint import (
+    Deafness,
+    Hint,
+    RescanCause,
+    Resync,
+    Silence,
+    SilenceCause,
+    Uevent,
+)
 from genericdp.udev import snapshot
 from genericdp.udev.devices import RUN
 from genericdp.udev.hearing import Hearing
-from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
 from genericdp.udev.namespace import hears_no_uevents
 from genericdp.udev.subscription import FAILURES, Subscription
 
-#: 128 MiB, what libudev takes for udevd itself: 400,000 events.
+#: 128 MiB, as udevd itself uses: 400,000 events.
 RECEIVE_BUFFER = 128 << 20
 
 _SOURCES = ("kernel", "udev")
 
-# How long events are read (seconds) before the loop gets its turn again.
+# How long (seconds) to read events before the event loop gets its turn.
 _TURN_S = 0.005
 
-# Errors in a row, with no event between them, after which a socket is given up for a new one.
+# After this many errors in a row, without an event in between, a socket is replaced.
 _GIVE_UP_AFTER = 3
 
-# When a device of a kernel event is looked at again (seconds after it, and after each look): udev,
-# unheard, may be busy with it. What takes longer is found by the rescan.
+# When to read the device of a kernel event again (seconds after the event, and after each read): a udev
+# whose events do not arrive may still be processing it. The rescan finds what takes longer.
 _LOOK_AGAIN_S = (0.05, 0.2, 0.75, 3.0)
 _LOOK_AGAIN_LIMIT = 1000
 
-_UNANSWERED = (
-    "the kernel's events are not followed by udev's: this is another network namespace than udev's,"
-    " or systemd-udevd hangs"
-)
-_NO_KERNEL_EITHER = "the kernel sends no events into the network namespace of a user namespace"
+_UNANSWERED = Silence(SilenceCause.UNANSWERED)
+_USER_NAMESPACE = Silence(SilenceCause.USER_NAMESPACE)
 
 
 class Monitor:
     """Calls `sink` with a hint whenever a device may have changed; `start` it before the first resync.
 
     sink            called from the event loop (and from `start`), must not block
-    rescan_s        how often, in seconds, a Resync is due while udev cannot be heard
-    patience_s      how long udev may be silent about an event of the kernel
-    receive_buffer  bytes for each socket, where permitted
-    run             where udev has its control socket (a constant of udev, elsewhere only in tests)
+    rescan_s        seconds between two Resyncs while udev's events do not arrive
+    patience_s      how long udev may take to answer an event of the kernel
+    receive_buffer  bytes for each socket, if permitted
+    run             the directory of udev's control socket (a constant of udev; only tests use another one)
 
-    deaf            why udev cannot be heard, "" when all is well; each change is a Deafness hint
+    silence         why udev's events do not arrive, None if they do; each change is a Deafness hint
     """
 
     def __init__(
@@ -70,7 +75,7 @@ class Monitor:
         receive_buffer: int = RECEIVE_BUFFER,
         run: str = RUN,
     ) -> None:
-        self.deaf = ""
+        self.silence: Silence | None = None
         self._is_open = False
         self._sink = sink
         self._rescan_s = rescan_s
@@ -79,25 +84,25 @@ class Monitor:
         self._loop = asyncio.get_running_loop()
         self._subscriptions: dict[str, Subscription] = {}
         self._errors = dict.fromkeys(_SOURCES, 0)
-        self._broken: dict[str, str] = {}
+        self._broken: dict[str, Silence] = {}
         self._hearing = Hearing(patience_s)
         self._is_heard = False
-        self._unheard = ""
+        self._unheard: Silence | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._rescan: asyncio.TimerHandle | None = None
         self._look_again: dict[str, asyncio.TimerHandle] = {}
 
     def start(self) -> None:
-        """Subscribe. Whatever happens from now on becomes a hint; look at everything after it."""
+        """Subscribe. Everything that happens from now on becomes a hint; read every device after this."""
         self._is_open = True
         for source in _SOURCES:
             self._open(source)
         if hears_no_uevents():
-            self._unheard = _NO_KERNEL_EITHER
+            self._unheard = _USER_NAMESPACE
         self._judge()
 
     def close(self) -> None:
-        """Stop: the sink is not called any more. May be called twice, and from the sink."""
+        """Stop: the sink is no longer called. May be called twice, and from the sink."""
         self._is_open = False
         for source in tuple(self._subscriptions):
             self._shut(source)
@@ -122,7 +127,7 @@ class Monitor:
         try:
             subscription = Subscription(source, self._receive_buffer)
         except FAILURES as error:
-            self._broken[source] = f"no socket for the events of {source}: {error}"
+            self._broken[source] = Silence(SilenceCause.NO_SOCKET, source, str(error))
             return
         self._broken.pop(source, None)
         self._subscriptions[source] = subscription
@@ -143,7 +148,7 @@ class Monitor:
             except FAILURES as error:
                 self._recover(subscription, error)
                 return
-            # None, too, when the sink has closed us.
+            # None also when the sink has closed this monitor.
             if device is None:
                 return
             self._errors[subscription.source] = 0
@@ -163,23 +168,25 @@ class Monitor:
         if self._errors[source] >= _GIVE_UP_AFTER:
             self._shut(source)
             self._open(source)
-        # The numbers that were lost will not be answered, or not be heard to be.
+        # The lost events will not be answered, or the answers were lost.
         self._hearing.forget()
-        what = os.strerror(number) if number else str(error)
-        lost = "overflowed" if number == errno.ENOBUFS else f"failed: {what}"
-        self._tell(Resync(f"the socket for the events of {source} {lost}"))
+        if number == errno.ENOBUFS:
+            self._tell(Resync(RescanCause.OVERFLOW, source))
+        else:
+            detail = os.strerror(number) if number else str(error)
+            self._tell(Resync(RescanCause.TROUBLE, source, detail))
         self._judge()
 
     # The events
 
     def _hear_udev(self, uevent: Uevent) -> None:
         self._hearing.udev(uevent.seqnum, self._loop.time())
-        self._is_heard, self._unheard = True, ""
+        self._is_heard, self._unheard = True, None
         self._tell(uevent)
         self._judge()
 
     def _hear_kernel(self, uevent: Uevent) -> None:
-        if self.deaf:
+        if self.silence is not None:
             self._tell(uevent)
             self._look_again_at(uevent)
             return
@@ -196,15 +203,15 @@ class Monitor:
             return
         if len(self._look_again) < _LOOK_AGAIN_LIMIT:
             self._look_again[uevent.sys_path] = self._loop.call_later(
-                _LOOK_AGAIN_S[times], self._look_once_more, uevent, times
+                _LOOK_AGAIN_S[times], self._repeat_look, uevent, times
             )
 
-    def _look_once_more(self, uevent: Uevent, times: int) -> None:
+    def _repeat_look(self, uevent: Uevent, times: int) -> None:
         self._tell(uevent)
         self._look_again_at(uevent, times + 1)
 
     def _tell(self, hint: Hint) -> None:
-        # The sink may have closed us while we had more to tell.
+        # The sink may have closed this monitor before the last hint.
         if self._is_open:
             self._sink(hint)
 
@@ -221,7 +228,7 @@ class Monitor:
             self._wait_for_udev()
             return
         self._is_heard = False
-        self._unheard = _UNANSWERED if self._is_running() else ""
+        self._unheard = _UNANSWERED if self._is_running() else None
         self._judge()
 
     def _is_running(self) -> bool:
@@ -230,21 +237,24 @@ class Monitor:
     def _judge(self) -> None:
         if not self._is_open:
             return
-        broken = next(iter(self._broken.values()), "")
-        no_udev = f"no udev is running ('{self._control}' is absent)"
-        missing = "" if self._is_heard or self._is_running() else no_udev
-        reason = broken or missing or self._unheard
-        if reason == self.deaf:
+        broken = next(iter(self._broken.values()), None)
+        no_udev = Silence(SilenceCause.NO_UDEV, detail=self._control)
+        missing = None if self._is_heard or self._is_running() else no_udev
+        silence = broken or missing or self._unheard
+        if silence == self.silence:
             return
-        before, self.deaf = self.deaf, reason
+        before, self.silence = self.silence, silence
         self._hearing.forget()
-        if not reason:
+        if silence is None:
             self._stop_looking()
         elif self._rescan is None:
             self._rescan = self._loop.call_later(self._rescan_s, self._look_at_everything)
-        self._tell(Deafness(reason))
-        # What happened meanwhile: while patience lasted, or unheard.
-        self._tell(Resync(reason or f"heard again after: {before}"))
+        self._tell(Deafness(silence))
+        # Events may have been missed during the patience, or during the silence.
+        if silence is None:
+            self._tell(Resync(RescanCause.HEARD_AGAIN, silence=before))
+        else:
+            self._tell(Resync(RescanCause.TROUBLE, silence=silence))
 
     def _stop_looking(self) -> None:
         for timer in (self._rescan, *self._look_again.values()):
@@ -262,8 +272,8 @@ class Monitor:
             if source not in self._subscriptions:
                 self._open(source)
         self._judge()
-        if self.deaf:
-            self._tell(Resync("rescan"))
+        if self.silence is not None:
+            self._tell(Resync(RescanCause.DEAF))
 
 
 def _uevent(device: pyudev.Device, source: str) -> Uevent | None:
@@ -280,5 +290,5 @@ def _uevent(device: pyudev.Device, source: str) -> Uevent | None:
             old_sys_path=f"/sys{old}" if old else "",
         )
     except UnicodeDecodeError:
-        # The name is no UTF-8, so nobody could ask for the device.
+        # The name is not UTF-8, so no rule can match the device.
         return None

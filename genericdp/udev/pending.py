@@ -1,19 +1,22 @@
-"""Hints that wait to be followed: of many about one device, the one that matters.
+"""What several hints amount to: which to follow, which to count.
 
 The rules of this file:
 
-* The two sources are heard through two sockets, so a `remove` of the kernel may come after udev's
-  `add` for the successor at the same place. What happened last is told by the kernel's numbers, not
-  by the order of arrival; of one number, udev's hint knows more.
-* A Resync goes first and replaces nothing: where the udev database cannot be read, what udev's
-  messages say is not found by looking.
+* The two sources arrive on two sockets, so the kernel's `remove` may come after udev's `add` for the
+  successor at the same place. The kernel's numbers, not the order of arrival, tell what happened last. Of two
+  events with one number, udev's contains more.
+* A Resync goes first and replaces nothing: where the udev database cannot be read, udev's messages contain
+  what a rescan does not find.
 """
 
-from genericdp.udev.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+
+#: How many numbers `SeenUevents` remembers; an older uevent that is repeated counts as new.
+REMEMBERED = 1000
 
 
 class Pending:
-    """Collects hints; `take` gives what is to be followed, and begins anew."""
+    """Collects hints; `take` returns those to follow and starts again."""
 
     def __init__(self) -> None:
         self._resync: Resync | None = None
@@ -23,7 +26,7 @@ class Pending:
         return self._resync is not None or bool(self._uevents)
 
     def add(self, hint: Hint) -> None:
-        """Keep a hint, unless another one makes it needless."""
+        """Keep a hint, unless another one makes it superfluous."""
         match hint:
             case Resync():
                 self._resync = hint
@@ -36,7 +39,7 @@ class Pending:
                 pass  # there is nothing to look at
 
     def take(self) -> list[Hint]:
-        """What is to be followed, in this order; nothing is pending afterwards."""
+        """The hints to follow, in this order. Nothing is pending afterwards."""
         hints: list[Hint] = [] if self._resync is None else [self._resync]
         hints += self._uevents.values()
         self._resync = None
@@ -46,3 +49,24 @@ class Pending:
 
 def _rank(hint: Uevent) -> tuple[int, bool]:
     return hint.seqnum, hint.source == "udev"
+
+
+class SeenUevents:
+    """Recognizes by the kernel's numbers a uevent that arrives several times: from both sources, or
+    again and again while udev's events do not arrive.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, None] = {}
+
+    def is_new(self, uevent: Uevent) -> bool:
+        """Whether the uevent arrives for the first time. One without a number always does."""
+        number = uevent.seqnum
+        if not number:
+            return True
+        if number in self._numbers:
+            return False
+        self._numbers[number] = None
+        if len(self._numbers) > REMEMBERED:
+            del self._numbers[next(iter(self._numbers))]
+        return True

@@ -2,12 +2,12 @@
 
 The rules of this file:
 
-* Everything in sysfs may vanish or fail between two reads, and a device may say anything: what
-  cannot be read is absent, what is no UTF-8 keeps its bytes as surrogates, what is huge is cut.
-* The device node is looked at with stat and never opened: opening a device can change it.
-* libudev reads the devices, but does not find them: it would enumerate thousands that have no
-  device node and no descendant with one (memory blocks, ACPI objects), and takes 4 times as long
-  for each as for reading it.
+* Anything in sysfs may vanish or fail between two reads, and a device may say anything: what cannot be
+  read is absent, bytes that are not UTF-8 become surrogates, long values are cut.
+* The device node is examined with stat and never opened: opening a device can change it.
+* libudev reads the devices but does not find them: it would enumerate thousands that have neither a
+  device node nor a descendant with one (memory blocks, ACPI objects), and enumerating one takes 4 times
+  as long as reading it.
 """
 
 import os
@@ -25,14 +25,14 @@ from genericdp.errors import GenericdpError
 
 DEVICES = "/sys/devices/"
 
-# A sysfs attribute fits into a page of the kernel; more than that is an attack, not a value.
+# A sysfs attribute fits into one page of the kernel; anything longer is an attack, not a value.
 _VALUE_LIMIT = 4096
 _PROPERTIES_LIMIT = 1024
 
-#: Properties that hold a set: how it is written, and what stands between its members.
+#: Properties that hold a set: its form, and the separator of its members.
 _SETS = (("DEVLINKS", "{}", " "), ("TAGS", ":{}:", ":"), ("CURRENT_TAGS", ":{}:", ":"))
 
-#: Properties of an event, not of the device that had it.
+#: Properties of an event, not of its device.
 _OF_THE_EVENT = frozenset({"ACTION", "SEQNUM", "DEVPATH_OLD", "INTERFACE_OLD", "USEC_INITIALIZED"})
 
 
@@ -48,7 +48,7 @@ def context() -> pyudev.Context:
 
 
 def sys_paths_with_node() -> set[str]:
-    """Where every device with a device node is: the kernel keeps a link to each under its number."""
+    """The sys path of every device with a device node: the kernel has a link to each under its number."""
     found: set[str] = set()
     for folder in ("/sys/dev/char", "/sys/dev/block"):
         for name in _names_in(folder):
@@ -57,22 +57,22 @@ def sys_paths_with_node() -> set[str]:
     return {path for path in found if path.startswith(DEVICES)}
 
 
-#: Not in the `uevent` file of a device; libudev makes them from where and what it is.
+#: Not in the `uevent` file of a device; libudev derives them from its path and class.
 _NAMED_BY_LIBUDEV = frozenset({"DEVPATH", "SUBSYSTEM"})
 
 
 def is_device(sys_path: str) -> bool:
-    """Whether a directory of sysfs is a device (and may be a parent), as libudev decides it."""
+    """Whether a directory in sysfs is a device (and may be a parent), by libudev's criterion."""
     return os.access(f"{sys_path}/uevent", os.F_OK)
 
 
 def has_node(sys_path: str) -> bool:
-    """Whether a directory of sysfs is a device with a device node."""
+    """Whether a directory in sysfs is a device with a device node."""
     return os.access(f"{sys_path}/dev", os.F_OK)
 
 
 def incarnation(sys_path: str) -> int | None:
-    """The inode number of a sys path, None when there is nothing (any more)."""
+    """The inode number of a sys path, None if it does not exist (any more)."""
     try:
         return os.stat(sys_path).st_ino
     except (OSError, ValueError):
@@ -80,7 +80,7 @@ def incarnation(sys_path: str) -> int | None:
 
 
 def find(sys_path: str) -> pyudev.Device | None:
-    """The device at a sys path, None when there is none (any more)."""
+    """The device at a sys path, None without one (any more)."""
     try:
         return pyudev.Devices.from_sys_path(context(), sys_path)
     except (pyudev.DeviceNotFoundError, OSError, ValueError):
@@ -90,14 +90,14 @@ def find(sys_path: str) -> pyudev.Device | None:
 def snapshot(
     device: pyudev.Device, attributes: frozenset[str], parent: UdevDevice | None
 ) -> UdevDevice | None:
-    """What sysfs and the udev database say about a device now; None when it has gone meanwhile.
+    """What sysfs and the udev database say about a device now; None if it disappeared meanwhile.
 
-    `initialized` says whether the database has an entry for it; what that is worth, `said` knows.
+    `initialized` says whether the database has an entry for it; `database` judges what that is worth.
     """
     with suppress(UnicodeDecodeError):
         sys_path = device.sys_path
         inode = incarnation(sys_path)
-        # Asking for the subsystem also makes it one of the properties.
+        # Reading the subsystem also adds it to the properties.
         subsystem = _word(device, "subsystem")
         properties = _properties(device)
         node, number = _node(properties, subsystem)
@@ -119,13 +119,13 @@ def snapshot(
             tags=_tags(properties),
             parent=parent,
         )
-        # Another number now: what was read is partly one device's and partly another's.
+        # Another inode now: the values come partly from one device and partly from another.
         return found if inode is not None and incarnation(sys_path) == inode else None
     return None
 
 
 def message(device: pyudev.Device) -> UdevDevice:
-    """What an event says about its device. Raises UnicodeDecodeError when its name is no text."""
+    """The device as an event describes it. Raises UnicodeDecodeError for a name that is not UTF-8."""
     properties = {
         name: value
         for name, value in _properties(device).items()
@@ -148,7 +148,7 @@ def message(device: pyudev.Device) -> UdevDevice:
 
 
 def names_of_the_kernel(sys_path: str) -> frozenset[str]:
-    """The names of the properties that a device has from the kernel, whatever udev adds to them."""
+    """The names of the properties that the kernel, not udev, gave a device."""
     try:
         with open(f"{sys_path}/uevent", encoding="utf-8", errors="replace") as lines:
             return _NAMED_BY_LIBUDEV.union(line.partition("=")[0] for line in lines)
@@ -164,7 +164,7 @@ def _names_in(folder: str) -> list[str]:
 
 
 def _word(device: pyudev.Device, name: str) -> str:
-    # A kernel name: one that is no UTF-8 is one that no rule can mean.
+    # No rule can match a kernel name that is not UTF-8.
     try:
         value: str | None = getattr(device, name)
     except UnicodeDecodeError:
@@ -174,11 +174,11 @@ def _word(device: pyudev.Device, name: str) -> str:
 
 def _properties(device: pyudev.Device) -> dict[str, str]:
     # pyudev's own mapping decodes strictly, so one bad byte (a Bluetooth name that the kernel cut
-    # in the middle of a character) would hide the whole device; it also looks each value up anew.
+    # in the middle of a character) would hide the whole device; it also looks up each value again.
     properties = {
         sys.intern(_text(name)): _text(value) for name, value in islice(_entries(device), _PROPERTIES_LIMIT)
     }
-    # libudev keeps these in sets and lists them in another order each time.
+    # libudev keeps these as sets and lists them in a different order each time.
     for name, form, separator in _SETS:
         value = properties.get(name)
         if value is not None:
@@ -188,7 +188,7 @@ def _properties(device: pyudev.Device) -> dict[str, str]:
 
 
 def _entries(device: pyudev.Device) -> Iterator[tuple[bytes, bytes]]:
-    libudev = device._libudev  # noqa: SLF001  (no public way leads to the bytes)
+    libudev = device._libudev  # noqa: SLF001  (there is no public way to the bytes)
     entry = libudev.udev_device_get_properties_list_entry(device)
     while entry:
         name, value = libudev.udev_list_entry_get_name(entry), libudev.udev_list_entry_get_value(entry)
@@ -198,7 +198,7 @@ def _entries(device: pyudev.Device) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _attributes(device: pyudev.Device, sys_path: str, wanted: frozenset[str]) -> dict[str, str]:
-    # Asking libudev for each wanted one costs 6 times as much as looking first what is there.
+    # Asking libudev for each name costs 6 times as much as listing the directory first.
     there = wanted.intersection(_names_in(sys_path))
     deeper = [name for name in wanted if "/" in name]
     values = ((name, device.attributes.get(name)) for name in (*there, *deeper))
@@ -217,7 +217,7 @@ def _node(properties: Mapping[str, str], subsystem: str) -> tuple[str | None, De
 
 
 def _look_at(node: str | None, number: DeviceNumber | None) -> tuple[bool, int | None]:
-    """(whether a path is the device node of that number, then its group)."""
+    """(whether a path is the device node with that number, and if so its group)."""
     try:
         status = os.stat(node or "")
     except (OSError, ValueError):

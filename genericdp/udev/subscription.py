@@ -1,9 +1,9 @@
-"""One subscription to uevents: a pyudev monitor that a failure does not end.
+"""One subscription to uevents: a pyudev monitor that survives failures.
 
 The rules of this file:
 
-* After an overflow pyudev's `poll` raises for ever and the loop would spin: libudev leaves the
-  error in the socket. Reading SO_ERROR takes it out; the messages before it are still there.
+* After an overflow, pyudev's `poll` raises for ever and the loop would spin: libudev leaves the error
+  in the socket. Reading SO_ERROR clears it; the messages before it can still be read.
 * A closed subscription has closed its file descriptor: nothing keeps the pyudev monitor alive.
 """
 
@@ -15,35 +15,35 @@ import pyudev
 
 from genericdp.udev import snapshot
 
-#: What pyudev makes of the errors of libudev.
+#: What pyudev raises for errors of libudev.
 FAILURES = (OSError, ValueError, OverflowError, MemoryError)
 
 
 class Subscription:
-    """Hears the events of one source ("udev" or "kernel") from now on. Raises OSError.
+    """Receives the events of one source ("udev" or "kernel") from now on. Raises OSError.
 
-    receive_buffer  bytes asked for the socket; without CAP_NET_ADMIN the system gives what it likes
+    receive_buffer  bytes requested for the socket; without CAP_NET_ADMIN the system limits them
     """
 
     def __init__(self, source: str, receive_buffer: int) -> None:
         self.source = source
         self._monitor: pyudev.Monitor | None = pyudev.Monitor.from_netlink(snapshot.context(), source)
-        # Not permitted, mostly; pyudev may raise any errno for that, and 0.24.0 even when it worked.
+        # Usually EPERM, but pyudev may raise any errno; 0.24.0 raises even on success.
         with suppress(*FAILURES):
             self._monitor.set_receive_buffer_size(receive_buffer)
         self._monitor.start()
         self.fileno = self._monitor.fileno()
 
     def close(self) -> None:
-        """Stop hearing. May be called twice."""
+        """Unsubscribe. May be called twice."""
         self._monitor = None
 
     def receive(self) -> pyudev.Device | None:
-        """The next event, None when there is none (now). Raises any of FAILURES."""
+        """The next event, None without one. Raises any of FAILURES."""
         return None if self._monitor is None else self._monitor.poll(timeout=0)
 
     def take_error(self) -> int:
-        """The socket's pending error, an errno or 0; it is not pending any more."""
+        """Clear and return the socket's pending error, an errno or 0."""
         with self._duplicate() as duplicate:
             return duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
 
@@ -51,8 +51,8 @@ class Subscription:
     def hears_nobody(self) -> bool:
         """Whether libudev has silently subscribed to nothing.
 
-        It does that for "udev" where /run/udev/control is absent and /dev is no devtmpfs, so that
-        a container does not learn of the host's devices (sd-device-monitor).
+        It does so for "udev" if /run/udev/control does not exist and /dev is not a devtmpfs, to hide
+        the host's devices from a container (sd-device-monitor).
         """
         with self._duplicate() as duplicate:
             if duplicate.family != socket.AF_NETLINK:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status.exposition import Samples
-from genericdp.core.status.holder import Holder, Holdings
+from genericdp.core.status.facts import Facts
+from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.core.status.metrics import FAMILIES, Process, fill
-from genericdp.core.status.report import Facts, report
+from genericdp.core.status.report import report
 from tests.bench.rebuild import DOMAIN, best, machine, many_rules
 from tests.bench.row import Row
 from tests.scenes.facts import facts_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from genericdp.status.control import SOCKET
+from genericdp.status.protocol import SOCKET
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from genericdp.core.allocate import (
     Allocation,
     DeviceSpec,
     MountSpec,
+    RefusalReason,
     UnknownDeviceError,
     allocate,
     kubevirt_env,
@@ -295,6 +296,7 @@ def test_an_id_that_was_never_offered_is_an_error_that_names_it() -> None:
     with pytest.raises(UnknownDeviceError) as unknown:
         answer(FTDI, [A], "ftdi_A", "ftdi_Z\n")
     assert str(unknown.value) == "example.com/ftdi has no device 'ftdi_Z_'"
+    assert unknown.value.reason is RefusalReason.UNKNOWN
 
 
 def test_the_number_of_a_replica_belongs_to_the_id() -> None:
@@ -310,6 +312,7 @@ def test_a_device_of_which_only_the_id_is_known_is_an_error_that_says_what_to_do
     with pytest.raises(UnknownDeviceError) as unknown:
         allocate(restarted, ["ftdi_A"], LINKS)
     assert str(unknown.value) == "device 'ftdi_A' of example.com/ftdi is unplugged; plug it in again"
+    assert unknown.value.reason is RefusalReason.UNPLUGGED
 
 
 def test_no_id_is_an_empty_answer() -> None:

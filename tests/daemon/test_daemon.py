@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from genericdp import daemon as daemon_module
+from genericdp import forgetting
+from genericdp.core.inventory import memory
+from genericdp.core.status import holdings
+from genericdp.files import link_upkeep
 from genericdp.files.state import StateFile
 from genericdp.simulator import ContainerState, Generation, Phase, Runtime
 from genericdp.simulator.changes import Changes
@@ -227,7 +230,7 @@ async def test_twins_keep_their_ids_over_a_restart_of_the_daemon_in_the_other_or
 async def test_which_of_twins_came_first_is_saved_at_once(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemon_module, "SAVE_AFTER_S", 3600.0)
+    monkeypatch.setattr(memory, "SAVE_WITHIN_S", 3600.0)
 
     async with a_scene(short_dir, a_usb_serial(0, serial="SAME", port="2")) as scene:
         await scene.until_allocatable(1)
@@ -258,7 +261,7 @@ async def test_after_a_reboot_every_pod_has_its_device_again(short_dir: Path) ->
 async def test_an_absent_device_is_forgotten_when_its_grace_has_passed_and_nobody_holds_it(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemon_module, "KUBELET_SETTLES_S", 0.0)
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
 
     stick, kept = a_usb_serial(0), a_usb_serial(1, serial="KEPT", port="5")
     async with a_scene(short_dir, kept, rules=WITHOUT_GRACE, now=lambda: 1000.0) as scene:
@@ -276,7 +279,7 @@ async def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its PodResources answer before it knows its pods."""
-    monkeypatch.setattr(daemon_module, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
 
     async with a_scene(short_dir, a_usb_serial(0), rules=WITHOUT_GRACE) as scene:
         await scene.until_allocatable(1)
@@ -314,7 +317,7 @@ async def test_links_that_somebody_took_away_are_made_again(
         await until(lambda: os.path.lexists(link), made)
         watch.close()
         assert os.readlink(link) == scene.udev.node(a_usb_serial(0))
-    assert caplog.messages.count("somebody changed our links, making them again") == 1
+    assert caplog.messages.count("the links were changed, making them again") == 1
 
 
 async def test_a_stop_removes_the_sockets_and_leaves_the_links(short_dir: Path) -> None:
@@ -342,7 +345,7 @@ async def test_a_daemon_that_has_ended_tries_no_link_again(short_dir: Path) -> N
         assert not scene.daemon.inventory.offers[FTDI].devices[0].healthy
         await scene.service.stop()
         last, time = scene.daemon.inventory, LoopTime()
-        time.advance(daemon_module.LINK_AGAIN_S + 1)
+        time.advance(link_upkeep.AGAIN_S + 1)
         for _ in range(3):
             await asyncio.sleep(0)
         assert scene.daemon.inventory is last

@@ -1,4 +1,4 @@
-"""Our sockets in the kubelet's directory: which are left-overs, and which somebody listens on."""
+"""The sockets of genericdp in the kubelet's directory: stale ones, and those on which somebody listens."""
 
 import os
 import socket
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from genericdp.kubelet.endpoints import accepts, fresh_name, sweep
+from genericdp.kubelet.endpoints import fresh_name, sweep
 
 
 @contextmanager
@@ -44,12 +44,3 @@ def test_nothing_of_others_is_touched(short_dir: Path) -> None:
 
 def test_a_directory_that_is_not_there_has_none(short_dir: Path) -> None:
     assert sweep(str(short_dir / "none")) == ()
-
-
-def test_a_socket_whose_queue_is_full_is_alive(short_dir: Path) -> None:
-    path = short_dir / fresh_name()
-    with a_socket(path, listening=True), socket.socket(socket.AF_UNIX) as one:
-        with socket.socket(socket.AF_UNIX) as two:
-            one.connect(str(path))
-            two.connect(str(path))
-            assert accepts(str(path))

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from genericdp.core.allocate import Allocation, DeviceSpec, MountSpec
+from genericdp.core.allocate import Allocation, DeviceSpec, MountSpec, RefusalReason
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
@@ -197,8 +197,9 @@ async def test_an_unknown_id_is_an_error_that_names_it(short_dir: Path) -> None:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.Allocate(ask_for("ftdi_Z"))
         assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-        assert caught.value.details() == "example.com/ftdi has no device 'ftdi_Z'"
-        assert allocated == [Allocated(NAME, ("ftdi_Z",), "example.com/ftdi has no device 'ftdi_Z'")]
+        error = "example.com/ftdi has no device 'ftdi_Z'"
+        assert caught.value.details() == error
+        assert allocated == [Allocated(NAME, ("ftdi_Z",), error, RefusalReason.UNKNOWN)]
 
 
 async def test_an_unhealthy_device_is_answered_for_because_an_error_would_end_the_pod(
@@ -273,7 +274,7 @@ async def test_prestart_refuses_with_the_device_and_what_to_do(short_dir: Path) 
             await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
         assert caught.value.details() == (
             "example.com/ftdi: waited 0.01 s for 'ftdi_A' (it is unplugged); "
-            "plug it in again, the container is started as soon as it is back"
+            "plug it in again: the container starts as soon as it is back"
         )
 
 

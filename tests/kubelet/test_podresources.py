@@ -6,7 +6,7 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from genericdp.core.status.holder import Holder
+from genericdp.core.status.holdings import Holder
 from genericdp.kubelet import podresources
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod

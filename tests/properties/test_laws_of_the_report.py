@@ -6,16 +6,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from genericdp.core.hint import Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.rules.resource import Resource
-from genericdp.core.status.events import of_list, of_step, of_uevent
-from genericdp.core.status.holder import Holder, Holdings
+from genericdp.core.status.events import of_changes, of_list, of_uevent
+from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.core.status.metrics import Process, metrics
+from genericdp.core.status.news import news
 from genericdp.core.status.report import report
-from genericdp.udev import Uevent
 from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
 from tests.scenes.facts import facts_of
 from tests.scenes.scrape import read
@@ -96,7 +97,7 @@ def test_a_resource_whose_list_changed_tells_which_devices_did(
         told = {each["device"]: each["health"] for each in event["changes"]}
         assert told.items() <= changed.items()
         assert len(told) + event["moreChanges"] == len(changed)
-    json.dumps([*of_step(first, second)])
+    json.dumps([*of_changes(news(first, second))])
 
 
 @given(rules, machines())

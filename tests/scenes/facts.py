@@ -6,8 +6,8 @@ from typing import Any
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
+from genericdp.core.status.facts import Facts, Standing
 from genericdp.core.status.history import History
-from genericdp.core.status.report import Facts, Standing
 
 REGISTERED = Standing("registered", registered=True, streams=1, lists=1)
 #: 2026-11-21T12:00:00Z

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from genericdp.core.device import UdevDevice
-from genericdp.udev import Hint, Uevent
+from genericdp.core.hint import Hint, Uevent
 
 
 class FakeUdev:

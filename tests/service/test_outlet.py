@@ -79,7 +79,7 @@ def test_what_nobody_reads_is_dropped_and_counted_and_the_next_reader_is_told() 
         pipe.log.info("again")
         dropped = 2000 - len(first)
         assert pipe.read() == (
-            f"WARNING nobody read the log, lines are lost {{'lines': {dropped}}}\nINFO again \n"
+            f"WARNING log lines were lost because nobody read the log {{'lines': {dropped}}}\nINFO again \n"
         )
         pipe.log.info("and on")
         assert pipe.read() == "INFO and on \n"
@@ -92,7 +92,7 @@ def test_a_stream_that_may_not_block_is_the_same() -> None:
             pipe.log.info("x" * 100)
         pipe.read()
         pipe.log.info("again")
-        assert "lines are lost" in pipe.read()
+        assert "log lines were lost because nobody read the log" in pipe.read()
 
 
 def test_a_reader_who_has_gone_is_nobody_to_tell() -> None:

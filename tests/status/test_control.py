@@ -8,26 +8,36 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.status import control
-from genericdp.status.control import SOCKET, Control, Events
+from genericdp.status import broadcast, control
+from genericdp.status.broadcast import Broadcast
+from genericdp.status.control import Control
+from genericdp.status.protocol import SOCKET
 from tests.scenes.asking import answer_to, connected
 from tests.scenes.waiting import until
+
+#: When everything happens, and how an event says it.
+NOW = 0.125
+TIME = "1970-01-01T00:00:00.125Z"
 
 ASK = b'{"ask": "events"}\n'
 
 
 @asynccontextmanager
-async def a_control(run_dir: Path) -> AsyncIterator[Events]:
+async def a_control(run_dir: Path) -> AsyncIterator[Broadcast]:
     async def status() -> Mapping[str, object]:
         return {"well": True}
 
-    events = Events()
+    events = Broadcast(lambda: NOW)
     answers = Control(str(run_dir), status=status, begin=lambda: {"event": "begin"}, events=events)
     await answers.listener.open()
     try:
         yield events
     finally:
         await answers.listener.close()
+
+
+def line(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value).encode() + b"\n"
 
 
 async def test_the_status_is_one_line_of_json(short_dir: Path) -> None:
@@ -61,17 +71,17 @@ async def test_events_come_one_line_each_until_the_asker_hangs_up(short_dir: Pat
         assert not events
         async with connected(short_dir / SOCKET) as client:
             client.writer.write(ASK)
-            assert await client.reader.readline() == b'{"event": "begin"}\n'
+            assert await client.reader.readline() == line({"time": TIME, "event": "begin"})
             assert events
             events.tell({"event": "uevent", "action": "add"})
-            assert await client.reader.readline() == b'{"event": "uevent", "action": "add"}\n'
+            assert await client.reader.readline() == line({"time": TIME, "event": "uevent", "action": "add"})
         await until(lambda: not events)
 
 
 async def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "WAITING_LIMIT", 2)
+    monkeypatch.setattr(broadcast, "WAITING_LIMIT", 2)
 
     async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
         client.writer.write(ASK)
@@ -83,18 +93,18 @@ async def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
         lines.append(await client.reader.readline())
 
     assert [json.loads(line) for line in lines] == [
-        {"event": "begin"},
-        {"event": "0"},
-        {"event": "1"},
-        {"event": "lost", "count": 3},
-        {"event": "last"},
+        {"time": TIME, "event": "begin"},
+        {"time": TIME, "event": "0"},
+        {"time": TIME, "event": "1"},
+        {"time": TIME, "event": "lost", "count": 3},
+        {"time": TIME, "event": "last"},
     ]
 
 
 async def test_an_asker_that_does_not_read_at_all_is_hung_up_on(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(broadcast, "PATIENCE_S", 0.05)
 
     async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
         client.writer.write(ASK)

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from genericdp.cli.observer import Observer
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator.changes import Changes
-from genericdp.status.control import SOCKET
-from genericdp.udev import Deafness, Resync, Uevent
+from genericdp.status.protocol import SOCKET
 from tests.scenes.asking import Client, connected
 from tests.scenes.builders import a_usb_serial, resources_of
 from tests.scenes.rules import FTDI
@@ -69,7 +69,7 @@ async def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(short_
                 "add",
                 touched,
             )
-            assert (change["message"], change["device"]) == ("device is here", "ftdi_A50285BI")
+            assert (change["message"], change["device"]) == ("device appeared", "ftdi_A50285BI")
             assert (told["sent"], told["ids"], told["healthy"]) == (True, 1, 1)
             assert told["changes"] == [{"device": "ftdi_A50285BI", "health": "Healthy"}]
             await scene.until_allocatable(1)
@@ -87,8 +87,8 @@ async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Pat
     async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
         for source in ("kernel", "udev"):
             scene.udev.tell(Uevent("remove", "/sys/x", "tty", source, seqnum=7))
-        scene.udev.tell(Resync("rescan"))
-        scene.udev.tell(Deafness("no udev"))
+        scene.udev.tell(Resync(RescanCause.DEAF))
+        scene.udev.tell(Deafness(Silence(SilenceCause.UNANSWERED)))
         scene.daemon.reload()
         heard = await listener.read_to("uevent")
         assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
@@ -115,9 +115,9 @@ async def test_nothing_is_kept_for_those_who_do_not_listen(short_dir: Path) -> N
     async with a_scene(short_dir, kubelet_runs=False) as scene:
         async with listening(scene.settings):
             pass
-        await until(lambda: not scene.daemon.witness._events)
+        await until(lambda: not scene.daemon.recorder.events)
         scene.udev.tell(Uevent("add", "/sys/y", "tty", "udev"))
-        assert scene.daemon.witness._heard == []
+        assert scene.daemon.recorder._uevents == []
 
 
 @pytest.mark.hotplug
@@ -198,7 +198,7 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
     assert said == [
         "begin    without the daemon: what the rules make of this machine; Ctrl-C to stop",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
-        f"change   genericdp.io/screen screen_{name}: device is here; nodes={console.node}",
+        f"change   genericdp.io/screen screen_{name}: device appeared; nodes={console.node}",
         f"kubelet  would be told genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",
         f"uevent   remove vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device is unhealthy; why=it is unplugged",

@@ -73,7 +73,7 @@ async def test_a_socket_on_which_somebody_listens_is_left_alone(path: Path) -> N
         second = Listener(f"unix:{path}", echo)
         with pytest.raises(GenericdpError) as refused:
             await second.open()
-        assert str(refused.value) == (f"cannot listen on 'unix:{path}': another process listens there")
+        assert str(refused.value) == (f"cannot listen on 'unix:{path}': another process listens on it")
         await second.close()
         assert await answer_to(path, b"hello\n") == b"hello\n"
 
@@ -189,7 +189,7 @@ async def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
     async with listening(f"unix:{path}", answer):
         assert await answer_to(path, b"bug\n") == b""
         assert await answer_to(path, b"hello\n") == b"fine\n"
-    assert [record.getMessage() for record in caplog.records] == ["an answer could not be given"]
+    assert [record.getMessage() for record in caplog.records] == ["a question could not be answered"]
 
 
 @pytest.mark.parametrize("rounds", range(6))

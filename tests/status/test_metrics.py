@@ -86,7 +86,7 @@ async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
         asked.append(socket_path)
         await asyncio.sleep(0)
 
-    monkeypatch.setattr("genericdp.status.witness.podresources.ask", ask)
+    monkeypatch.setattr("genericdp.status.answers.podresources.ask", ask)
 
     clock = [0.0]
     async with a_scene(short_dir, settings=settings, kubelet_runs=False, now=lambda: clock[0]):

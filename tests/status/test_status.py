@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import Location, Problem
 from genericdp.files.rulefiles import RuleFile
 from genericdp.status import client
-from genericdp.status.control import SOCKET
-from genericdp.udev import Deafness, Resync, Uevent
+from genericdp.status.protocol import SOCKET
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene
@@ -62,7 +62,7 @@ async def test_rule_files_are_told_with_the_version_in_force(short_dir: Path) ->
         rules.files = (replace(rules.files[0], problems=(problem,), outdated=True),)
         rules.problems = (problem,)
         scene.daemon.reload()
-        await until(lambda: scene.daemon.witness.history.reloads.by_kind.get(("error",)))
+        await until(lambda: scene.daemon.recorder.history.reloads.by_kind.get(("error",)))
         after = (await status_of(scene.settings))["rules"]
     (file,) = before["files"]
     assert (file["digest"], file["outdated"], file["resources"]) == ("abc", False, [FTDI])
@@ -73,19 +73,20 @@ async def test_rule_files_are_told_with_the_version_in_force(short_dir: Path) ->
 
 async def test_what_is_heard_of_udev_is_counted_once(short_dir: Path) -> None:
     async with a_scene(short_dir, kubelet_runs=False) as scene:
-        history = scene.daemon.witness.history
+        history = scene.daemon.recorder.history
         # Both tell of the same removal; while all is well, udev's counts.
         scene.udev.tell(Uevent("remove", "/sys/a", "tty", "kernel", seqnum=1))
         scene.udev.tell(Uevent("remove", "/sys/a", "tty", "udev", seqnum=1))
-        scene.udev.tell(Deafness("no udev"))
-        scene.udev.tell(Resync("no udev"))
+        silence = Silence(SilenceCause.NO_UDEV, detail="/run/udev/control")
+        scene.udev.tell(Deafness(silence))
+        scene.udev.tell(Resync(RescanCause.TROUBLE, silence=silence))
         for _ in range(3):  # the monitor looks again and again
             scene.udev.tell(Uevent("add", "/sys/b", "usb", "kernel", seqnum=2))
-        scene.udev.tell(Resync("rescan"))
-        scene.udev.tell(Resync("the socket for the events of udev overflowed"))
-        scene.udev.tell(Resync("heard again after: no udev"))
-        scene.udev.tell(Resync("a USB device was reset"))
-        scene.udev.tell(Deafness(""))
+        scene.udev.tell(Resync(RescanCause.DEAF))
+        scene.udev.tell(Resync(RescanCause.OVERFLOW, "udev"))
+        scene.udev.tell(Resync(RescanCause.HEARD_AGAIN, silence=silence))
+        scene.udev.tell(Resync(RescanCause.USB_RESET))
+        scene.udev.tell(Deafness(None))
         assert history.uevents.by_kind == {("remove", "tty"): 1, ("add", "usb"): 1}
         assert history.rescans.by_kind == {
             ("trouble",): 1,
@@ -107,7 +108,7 @@ async def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_after_a_
         await scene.until_allocatable(1)
         run_dir.unlink()
         scene.daemon.reload()
-        await until(lambda: scene.daemon.witness._listeners[0].listens)
+        await until(lambda: scene.daemon.answers._listeners[0].listens)
         assert (await status_of(scene.settings))["well"]
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"cannot listen on 'unix:{short_dir}/run/{SOCKET}': File exists"

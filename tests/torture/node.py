@@ -14,11 +14,11 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from genericdp import daemon
+from genericdp.core.hint import RescanCause, Resync
+from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
-from genericdp.udev import Resync
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
@@ -126,24 +126,24 @@ class TestNode:
         path = next(path for path in self.udev.devices if path.endswith(f"/ttyUSB{place.number}"))
         self.udev.unplug(self.udev.devices[path])
 
-    def hint(self, why: str) -> None:
+    def hint(self) -> None:
         """Make the daemon rescan although nothing has happened."""
-        self.udev.tell(Resync(why))
+        self.udev.tell(Resync(RescanCause.DEAF))
 
     async def caught_up(self) -> None:
         """Return once the daemon has handled everything that happened so far."""
         before = self.service.steps
-        self.hint("the test wants to know")
+        self.hint()
         await self.wait_until("the daemon did not rescan", lambda: self.service.steps > before, self.service)
 
     @contextmanager
     def kubelet_up_for_long(self) -> Iterator[None]:
         """As if the kubelet had started long ago, so that the daemon believes its list of pods."""
-        before, daemon.KUBELET_SETTLES_S = daemon.KUBELET_SETTLES_S, 0.0
+        before, holdings.KUBELET_SETTLES_S = holdings.KUBELET_SETTLES_S, 0.0
         try:
             yield
         finally:
-            daemon.KUBELET_SETTLES_S = before
+            holdings.KUBELET_SETTLES_S = before
 
     # What others see.
 
@@ -157,7 +157,7 @@ class TestNode:
 
     def told(self) -> dict[str, dict[str, str]]:
         """Resource -> device -> its health, as `genericdp status` reports it."""
-        document: Any = report(self.service.daemon.witness.facts(None))
+        document: Any = report(self.service.daemon.answers.pages.facts(None))
         for resource in document["resources"]:
             assert all(device["since"] for device in resource["devices"]), document
         return {

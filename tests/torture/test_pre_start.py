@@ -63,7 +63,7 @@ async def test_a_device_that_is_away_for_longer_is_named_with_what_to_do_and_the
         assert status.state is ContainerState.WAITING
         assert status.message.endswith(
             "example.com/ftdi: waited 20 s for 'ftdi_A50285BI' (it is unplugged); "
-            "plug it in again, the container is started as soon as it is back"
+            "plug it in again: the container starts as soon as it is back"
         )
         time.advance(20)
         scene.plug(a_usb_serial(5))

@@ -13,7 +13,9 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
-from genericdp.udev import Deafness, Hint, Monitor, Resync, UdevDevices, Uevent
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.status.wording import why_rescan, why_silent
+from genericdp.udev import Monitor, UdevDevices
 
 PATIENCE_S = 0.3
 RESCAN_S = 0.3
@@ -64,9 +66,9 @@ async def _main() -> None:
         devices.apply(hint)
         match hint:
             case Deafness():
-                _say(deaf=hint.reason)
+                _say(deaf=why_silent(hint.silence) if hint.silence else "")
             case Resync():
-                _say(resync=hint.reason)
+                _say(resync=why_rescan(hint))
             case Uevent():
                 device = devices.devices.get(hint.sys_path)
                 _say(

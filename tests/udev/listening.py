@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.status.wording import why_rescan, why_silent
 from genericdp.simulator.changes import Changes
-from genericdp.udev import Deafness, Hint, Resync, UdevDevices, Uevent
+from genericdp.udev import UdevDevices
 from tests.scenes.waiting import until
 
 
@@ -45,12 +47,16 @@ class Heard:
         ]
 
     def resyncs(self) -> list[str]:
-        """The reasons of all Resync so far."""
-        return [hint.reason for hint in self.hints if isinstance(hint, Resync)]
+        """The reasons of all Resync so far, in words."""
+        return [why_rescan(hint) for hint in self.hints if isinstance(hint, Resync)]
 
     def deafness(self) -> list[str]:
-        """The reasons of all Deafness so far."""
-        return [hint.reason for hint in self.hints if isinstance(hint, Deafness)]
+        """The reasons of all Deafness so far, in words; "" for its end."""
+        return [
+            why_silent(hint.silence) if hint.silence else ""
+            for hint in self.hints
+            if isinstance(hint, Deafness)
+        ]
 
 
 def by_node(devices: UdevDevices) -> dict[str, UdevDevice]:

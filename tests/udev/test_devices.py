@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import DeviceNumber
-from genericdp.udev import Resync, UdevDevices, Uevent
+from genericdp.core.hint import RescanCause, Resync, Uevent
+from genericdp.udev import UdevDevices
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry, Gadget
 from tests.udev.listening import by_node
@@ -405,9 +406,9 @@ def test_a_resync_finds_what_no_event_told(bed: Testbed) -> None:
 
     bed.plug(gadgets.modem())
 
-    assert devices.apply(Resync("rescan"))
+    assert devices.apply(Resync(RescanCause.DEAF))
     assert "/dev/cdc-wdm0" in by_node(devices)
-    assert not devices.apply(Resync("rescan"))
+    assert not devices.apply(Resync(RescanCause.DEAF))
 
 
 def test_the_view_of_the_devices_is_live_and_cannot_be_written(bed: Testbed) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.core import hostile
-from genericdp.udev import Resync, UdevDevices, Uevent
+from genericdp.core.hint import RescanCause, Resync, Uevent
+from genericdp.udev import UdevDevices
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry
 from tests.udev.listening import by_node
@@ -192,7 +193,7 @@ def test_devices_that_come_and_go_while_they_are_read_do_no_harm(bed: Testbed) -
         assert flapper.stdout is not None
         flapper.stdout.readline()
         for _ in range(150):
-            devices.apply(Resync("again"))
+            devices.apply(Resync(RescanCause.DEAF))
             devices.refresh(gadgets.hub(behind=2)[-1].sys_path)
             sizes.add(len(devices.devices))
             for device in devices.devices.values():

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.udev import Deafness, Monitor, Resync, UdevDevices
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
+from genericdp.udev import Monitor, UdevDevices
 from genericdp.udev.namespace import hears_no_uevents
 from tests.udev.elsewhere import Elsewhere
 from tests.udev.hotplug import CONTROL, NULL, Console, forget, macvtap, reserve_console, trigger, udevd
@@ -16,9 +17,9 @@ from tests.udev.listening import Heard, by_node
 
 pytestmark = pytest.mark.hotplug
 
-NO_UDEV = "no udev is running ('/run/udev/control' is absent)"
+NO_UDEV = "udev is not running ('/run/udev/control' does not exist)"
 UNANSWERED = (
-    "the kernel's events are not followed by udev's: this is another network namespace than udev's,"
+    "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
     " or systemd-udevd hangs"
 )
 
@@ -40,7 +41,7 @@ async def test_a_console_comes_and_goes(vcs: Console) -> None:
     with udevd(), Monitor(heard) as monitor:
         devices.resync()
         assert vcs.node not in by_node(devices)
-        assert monitor.deaf == ""
+        assert monitor.silence is None
 
         with vcs.plugged():
             event = await heard.event("add", vcs.sys_path)
@@ -102,8 +103,8 @@ async def test_what_the_kernel_shows_is_found_without_events_too(vcs: Console) -
     assert vcs.node not in by_node(devices)
 
 
-KERNEL_OVERFLOWED = "the socket for the events of kernel overflowed"
-UDEV_OVERFLOWED = "the socket for the events of udev overflowed"
+KERNEL_OVERFLOWED = "the socket for kernel events overflowed"
+UDEV_OVERFLOWED = "the socket for udev events overflowed"
 
 
 async def test_a_storm_that_overflows_the_socket_is_followed_by_a_resync_and_later_events_arrive(
@@ -180,9 +181,11 @@ async def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
         devices.resync()
         running.kill()
         with vcs.plugged():
-            await heard.wait_until(lambda: monitor.deaf)
-            assert monitor.deaf == UNANSWERED
-            assert heard.hints[-2:] == [Deafness(UNANSWERED), Resync(UNANSWERED)]
+            await heard.wait_until(lambda: monitor.silence)
+            silence = Silence(SilenceCause.UNANSWERED)
+            assert monitor.silence == silence
+            assert heard.hints[-2:] == [Deafness(silence), Resync(RescanCause.TROUBLE, silence=silence)]
+            assert heard.deafness() == [UNANSWERED]
             # udev has files here, so it may come back and deal with the device.
             assert not by_node(devices)[vcs.node].initialized
 
@@ -192,10 +195,10 @@ async def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
 
             running.restart()
             trigger(vcs.sys_path, "add")
-            await heard.wait_until(lambda: not monitor.deaf)
+            await heard.wait_until(lambda: not monitor.silence)
             await heard.event("add", vcs.sys_path)
             assert heard.deafness() == [UNANSWERED, ""]
-            assert heard.resyncs()[-1] == f"heard again after: {UNANSWERED}"
+            assert heard.resyncs()[-1] == f"udev events arrive again, after: {UNANSWERED}"
             assert by_node(devices)[vcs.node].initialized
         await heard.wait_until(lambda: vcs.node not in by_node(devices))
 
@@ -209,7 +212,7 @@ async def test_a_slow_udevd_is_no_deafness() -> None:
         running.resume()
         await heard.wait_until(lambda: len(heard.events("change", NULL)) == 100)
 
-        assert monitor.deaf == ""
+        assert monitor.silence is None
     assert heard.deafness() == []
 
 
@@ -233,7 +236,9 @@ async def test_without_any_udev_the_kernel_is_believed(vcs: Console) -> None:
     heard = Heard(devices)
     with Monitor(heard) as monitor:
         devices.resync()
-        assert heard.hints == [Deafness(NO_UDEV), Resync(NO_UDEV)]
+        silence = Silence(SilenceCause.NO_UDEV, detail="/run/udev/control")
+        assert heard.hints == [Deafness(silence), Resync(RescanCause.TROUBLE, silence=silence)]
+        assert heard.deafness() == [NO_UDEV]
         with vcs.plugged():
             await heard.event("add", vcs.sys_path, "kernel")
             device = by_node(devices)[vcs.node]
@@ -242,19 +247,19 @@ async def test_without_any_udev_the_kernel_is_believed(vcs: Console) -> None:
         await heard.event("remove", vcs.sys_path, "kernel")
 
         assert vcs.node not in by_node(devices)
-        assert monitor.deaf == NO_UDEV
+        assert monitor.silence == silence
 
 
 async def test_a_udevd_that_starts_later_is_noticed_without_an_event() -> None:
     heard = Heard()
     with Monitor(heard, rescan_s=0.05) as monitor:
         with udevd():
-            await heard.wait_until(lambda: not monitor.deaf)
+            await heard.wait_until(lambda: not monitor.silence)
             assert heard.deafness() == [NO_UDEV, ""]
 
 
 async def test_without_file_descriptors_there_is_no_socket_until_there_are_some_again(vcs: Console) -> None:
-    no_socket = "no socket for the events of kernel: Could not create udev monitor"
+    no_socket = "no socket for kernel events: Could not create udev monitor"
 
     UdevDevices()
     heard = Heard()
@@ -264,11 +269,14 @@ async def test_without_file_descriptors_there_is_no_socket_until_there_are_some_
         try:
             monitor = Monitor(heard, rescan_s=0.05)
             monitor.start()
-            assert monitor.deaf == no_socket
-            await heard.wait_until(lambda: "rescan" in heard.resyncs())
+            assert heard.deafness() == [no_socket]
+            assert monitor.silence == Silence(
+                SilenceCause.NO_SOCKET, "kernel", "Could not create udev monitor"
+            )
+            await heard.wait_until(lambda: "periodic rescan" in heard.resyncs())
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        await heard.wait_until(lambda: not monitor.deaf)
+        await heard.wait_until(lambda: not monitor.silence)
         with vcs.plugged():
             await heard.event("add", vcs.sys_path)
         monitor.close()
@@ -291,7 +299,7 @@ async def test_in_another_network_namespace_udev_is_not_heard_and_its_database_i
                 again = await there.says(sys_path=vcs.sys_path, initialized=True)
                 assert again["source"] == "kernel"
             await there.says(action="remove", sys_path=vcs.sys_path)
-            await there.says(resync="rescan")
+            await there.says(resync="periodic rescan")
 
 
 async def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and_that_is_known(
@@ -299,10 +307,10 @@ async def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and
 ) -> None:
     with udevd():
         async with Elsewhere("unshare", "--user", "--map-root-user", "--net") as there:
-            reason = "the kernel sends no events into the network namespace of a user namespace"
+            reason = "the kernel sends no events to the network namespace of a user namespace"
             assert there.said[0] == {"deaf": reason}
             with vcs.plugged():
-                await there.says(resync="rescan")
+                await there.says(resync="periodic rescan")
             assert not [said for said in there.said if "action" in said]
 
 

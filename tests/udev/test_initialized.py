@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.udev import Resync, UdevDevices, Uevent
+from genericdp.core.hint import RescanCause, Resync, Uevent
+from genericdp.udev import UdevDevices
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry
 from tests.udev.testbed import RUN, Testbed
@@ -279,6 +280,6 @@ def test_a_driver_does_not_outlive_its_unbinding_in_what_udev_once_said(bed: Tes
 
     bed.wipe_database()
     (bed.root / "sys" / interface.path.lstrip("/") / "uevent").write_text("DEVTYPE=usb_interface\n")
-    devices.apply(Resync("udevd restarted"))
+    devices.apply(Resync(RescanCause.DEAF))
 
     assert "DRIVER" not in devices.devices[interface.sys_path].properties

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from genericdp.udev import Deafness, Hint, Monitor, Resync, UdevDevices, Uevent
+from genericdp.core.hint import Deafness, Hint, RescanCause, Resync, Silence, SilenceCause, Uevent
+from genericdp.udev import Monitor, UdevDevices
 from tests.udev import gadgets
 from tests.udev.listening import Heard, by_node
 from tests.udev.testbed import RUN, Testbed
@@ -25,7 +26,7 @@ async def test_a_plug_is_told_device_by_device_and_leads_to_the_devices(bed: Tes
         bed.plug(DONGLE)
         event = await heard.event("add", TTY.sys_path)
 
-        assert monitor.deaf == ""
+        assert monitor.silence is None
     assert by_node(devices)["/dev/ttyUSB0"].initialized
     assert not devices.resync()
     assert [hint.sys_path for hint in heard.hints if isinstance(hint, Uevent)] == [
@@ -120,18 +121,21 @@ async def test_many_devices_at_once_leave_the_loop_its_turns(bed: Testbed) -> No
 
 
 async def test_where_no_udev_runs_that_is_said_at_once_and_looked_for_later(bed: Testbed) -> None:
-    absent = f"no udev is running ('{RUN}/control' is absent)"
+    silence = Silence(SilenceCause.NO_UDEV, detail=f"{RUN}/control")
+    absent = f"udev is not running ('{RUN}/control' does not exist)"
 
     (RUN / "control").unlink()
     heard = Heard()
     with Monitor(heard, rescan_s=0.05) as monitor:
-        assert monitor.deaf == absent
-        assert heard.hints == [Deafness(absent), Resync(absent)]
-        await heard.wait_until(lambda: heard.resyncs().count("rescan") == 2)
+        assert monitor.silence == silence
+        assert heard.hints == [Deafness(silence), Resync(RescanCause.TROUBLE, silence=silence)]
+        assert (heard.deafness(), heard.resyncs()) == ([absent], [absent])
+        await heard.wait_until(lambda: heard.resyncs().count("periodic rescan") == 2)
         (RUN / "control").touch()
-        await heard.wait_until(lambda: not monitor.deaf)
+        await heard.wait_until(lambda: not monitor.silence)
 
-        assert heard.hints[-2:] == [Deafness(""), Resync(f"heard again after: {absent}")]
+        assert heard.hints[-2:] == [Deafness(None), Resync(RescanCause.HEARD_AGAIN, silence=silence)]
+        assert heard.resyncs()[-1] == f"udev events arrive again, after: {absent}"
         assert monitor._rescan is None
 
 
@@ -142,7 +146,7 @@ async def test_events_of_udev_prove_that_it_runs(bed: Testbed) -> None:
     heard = Heard()
     with Monitor(heard) as monitor:
         bed.uevent(TTY, "change")
-        await heard.wait_until(lambda: not monitor.deaf)
+        await heard.wait_until(lambda: not monitor.silence)
 
         assert heard.deafness()[-1] == ""
 
@@ -221,4 +225,4 @@ async def test_a_socket_that_stays_broken_is_replaced_and_everything_looked_at(b
 
         bed.uevent(TTY, "change")
         await heard.event("change", TTY.sys_path)
-    assert heard.resyncs() == ["the socket for the events of udev failed: [Errno 5] Input/output error"] * 3
+    assert heard.resyncs() == ["the socket for udev events failed: [Errno 5] Input/output error"] * 3

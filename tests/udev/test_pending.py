@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
-from genericdp.udev import Deafness, Pending, Resync, Uevent
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
+from genericdp.udev import Pending
 
 A, B = "/sys/devices/a", "/sys/devices/b"
 
@@ -56,7 +57,9 @@ def test_events_without_numbers_count_in_the_order_of_arrival() -> None:
 def test_a_resync_goes_first_and_keeps_what_messages_said() -> None:
     message = Uevent("add", A, "tty", "udev", 1, UdevDevice(A))
 
-    assert taken(message, Resync("x"), Resync("y")) == [Resync("y"), message]
+    last = Resync(RescanCause.OVERFLOW, "udev")
+
+    assert taken(message, Resync(RescanCause.DEAF), last) == [last, message]
 
 
 def test_a_move_is_about_two_places() -> None:
@@ -66,7 +69,7 @@ def test_a_move_is_about_two_places() -> None:
 
 
 def test_deafness_leaves_nothing_to_follow() -> None:
-    assert taken(Deafness("x")) == []
+    assert taken(Deafness(Silence(SilenceCause.UNANSWERED))) == []
 
 
 @given(st.permutations([(n, source) for n in range(1, 6) for source in ("kernel", "udev")]))

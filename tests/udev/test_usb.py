@@ -69,21 +69,21 @@ def test_the_device_of_these_numbers_is_reset_once_and_let_go(plugged: SimpleNam
 
 
 def test_a_device_that_is_absent_is_not_looked_for(plugged: SimpleNamespace) -> None:
-    assert told(1, 9) == ("no USB device '/dev/bus/usb/001/009' to reset", "")
+    assert told(1, 9) == ("cannot reset USB device '/dev/bus/usb/001/009': it does not exist", "")
     assert plugged.asked == []
 
 
 def test_a_device_that_goes_meanwhile(plugged: SimpleNamespace) -> None:
     plugged.unit = None
 
-    assert told() == ("USB device '/dev/bus/usb/001/005' is not reset: [Errno 19] No such device", "")
+    assert told() == ("cannot reset USB device '/dev/bus/usb/001/005': [Errno 19] No such device", "")
 
 
 def test_a_device_that_we_may_not_open(plugged: SimpleNamespace) -> None:
     plugged.unit = Unit(usb.core.USBError("Access denied", -3, errno.EACCES))
 
     assert told() == (
-        "USB device '/dev/bus/usb/001/005' is not reset: [Errno 13] Access denied",
+        "cannot reset USB device '/dev/bus/usb/001/005': [Errno 13] Access denied",
         "under systemd the service needs DeviceAllow=char-usb_device rw",
     )
     assert plugged.unit.disposed
@@ -97,7 +97,7 @@ def test_a_device_that_the_service_manager_keeps_from_us(
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
 
     assert told() == (
-        "USB device '/dev/bus/usb/001/005' is not reset: [Errno 1] Operation not permitted",
+        "cannot reset USB device '/dev/bus/usb/001/005': [Errno 1] Operation not permitted",
         "under systemd the service needs DeviceAllow=char-usb_device rw",
     )
 
@@ -115,21 +115,21 @@ def test_a_device_that_is_another_after_its_reset_is_waited_for_until_it_is_gone
     plugged.unit = Bootloader(usb.core.USBError("Entity not found", -5, errno.ENOENT))
     reset(1, 5)
 
-    assert told() == ("no USB device '/dev/bus/usb/001/005' to reset", "")
+    assert told() == ("cannot reset USB device '/dev/bus/usb/001/005': it does not exist", "")
     assert plugged.unit.disposed
 
 
 def test_any_other_error_of_the_reset_is_told(plugged: SimpleNamespace) -> None:
     plugged.unit = Unit(usb.core.USBError("Input/output error", -1, errno.EIO))
 
-    assert told() == ("USB device '/dev/bus/usb/001/005' is not reset: [Errno 5] Input/output error", "")
+    assert told() == ("cannot reset USB device '/dev/bus/usb/001/005': [Errno 5] Input/output error", "")
 
 
 def test_a_system_that_cannot_reset(plugged: SimpleNamespace) -> None:
     plugged.unit = Unit(NotImplementedError("Operation not supported or unimplemented"))
 
     assert told() == (
-        "USB device '/dev/bus/usb/001/005' is not reset: Operation not supported or unimplemented",
+        "cannot reset USB device '/dev/bus/usb/001/005': Operation not supported or unimplemented",
         "",
     )
 
@@ -138,7 +138,7 @@ def test_a_machine_without_libusb(plugged: SimpleNamespace) -> None:
     plugged.error = usb.core.NoBackendError("No backend available")
 
     assert told() == (
-        "USB device '/dev/bus/usb/001/005' is not reset: libusb cannot be loaded",
+        "cannot reset USB device '/dev/bus/usb/001/005': libusb cannot be loaded",
         "install it (Debian: libusb-1.0-0)",
     )
 

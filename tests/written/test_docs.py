@@ -9,20 +9,23 @@ import pytest
 
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.verbs.monitor import WORDS
+from genericdp.core.hint import Deafness, RescanCause, Resync, Uevent
 from genericdp.core.reading.match import PROPERTY_DOCS, USB_KEYS
 from genericdp.core.reading.parse import parse_rules, parse_settings
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
 from genericdp.core.reading.settings import SETTINGS_KEYS
 from genericdp.core.reading.table import Key
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
-from genericdp.core.status.events import of_list, of_step, of_uevent
+from genericdp.core.status import events
+from genericdp.core.status.events import Kind
+from genericdp.core.status.facts import Facts, InForce
 from genericdp.core.status.history import History
-from genericdp.core.status.holder import Holder
+from genericdp.core.status.holdings import Holder
 from genericdp.core.status.logged import Logged
 from genericdp.core.status.metrics import FAMILIES
-from genericdp.core.status.report import Facts, InForce, report
+from genericdp.core.status.news import news
+from genericdp.core.status.report import report
 from genericdp.errors import Location, Problem
-from genericdp.udev import Uevent
 from tests.scenes.builders import a_terminal, a_usb_serial
 from tests.scenes.inventories import inventory_of
 
@@ -126,7 +129,7 @@ def typed(path: Path) -> list[str]:
 
 def without_blocks(path: Path) -> str:
     """The text of a page without what is shown in blocks."""
-    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))
@@ -192,7 +195,7 @@ def test_every_key_of_the_status_is_documented() -> None:
         holdings={("example.com/a", id_): (Holder("a", "b", "c"),)},
         files=[InForce("a", "b")],
         problems=[problem],
-        said=[said],
+        logged=[said],
     )
     names = {*keys_of(report(facts))}
     assert {"heldBy", "notOffered", "outdated", "column", "count", "present"} <= names
@@ -211,19 +214,33 @@ def keys_of(value: object) -> Iterable[str]:
             yield from keys_of(each)
 
 
-def test_every_event_and_its_keys_are_documented() -> None:
+def test_every_event_and_its_keys_are_documented_and_nothing_else() -> None:
     text = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z]+)` \| (.*) \|$", text, re.MULTILINE))
+    assert [*rows] == ["event", *Kind]
+    assert [*WORDS] == [*Kind]
     before, after = inventory_of(""), inventory_of(TTYS, a_usb_serial(0))
     (offer,) = after.offers.values()
     stick = a_usb_serial(0)
     made = [
-        of_uevent(Uevent("add", stick.sys_path, "tty", "udev"), before, after),
-        *of_step(before, after),
-        of_list(None, offer),
+        events.of_begin("1", "serving", "daemon"),
+        events.of_uevent(Uevent("add", stick.sys_path, "tty", "udev"), before, after),
+        *events.of_changes(news(before, after)),
+        events.of_list(None, offer),
+        events.of_registration("a", "registering", registered=False, error=""),
+        events.of_kubelet(there=True),
+        events.of_allocation("a", ["b"], ""),
+        events.of_rules(1, 0),
+        events.of_deafness(Deafness(None)),
+        events.of_resync(Resync(RescanCause.DEAF)),
+        events.of_lost(1),
     ]
-    names = {name for event in made for name in keys_of(event)} | set(WORDS)
-    assert {"touched", "moreChanges", "fields", "lost", "begin"} <= names
-    assert {name for name in names if not re.search(rf"`{name}`", text)} == set()
+    assert {event["event"] for event in made} == {*Kind}
+    for event in made:
+        names = {*keys_of(event)} - {"event"}
+        assert names, event
+        row = rows[str(event["event"])]
+        assert {name for name in names if not re.search(rf"`{name}`", row)} == set(), event
 
 
 def test_every_metric_is_documented_with_its_labels_and_nothing_else() -> None:

@@ -21,9 +21,6 @@ from genericdp.status import client
 #: How often `--watch` repeats, in seconds.
 WATCH_S = 2.0
 
-#: How long a kubelet may take from its start until it knows its pods, in seconds, see genericdp.daemon.
-SETTLES_S = 120.0
-
 #: What a terminal is told (ECMA-48): go to the top; erase the rest of the line, the rest of the screen.
 _TOP, _END_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -160,7 +157,7 @@ def _surroundings(report: Report) -> Iterator[Row]:
         yield ("udev", Styled(f"receiving events for {age}", Style.GOOD))
     else:
         yield ("udev", Styled(f"not receiving events for {age}: {udev['reason']}", Style.BAD))
-    if pods["answers"] and kubelet["there"] and _seconds(kubelet["since"], now) < SETTLES_S:
+    if pods["answers"] and kubelet["there"] and not pods.get("complete", True):
         yield ("pods", Styled("the kubelet has just started and may not know all of them yet", Style.NOTE))
     elif pods["answers"]:
         yield ("pods", Styled("known from the kubelet", Style.GOOD))

@@ -37,6 +37,9 @@ TIE_LIMIT = 10_000
 #: How many links of one device are remembered: a device may also invent the names of its nodes.
 LINK_LIMIT = 64
 
+#: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
+SAVE_WITHIN_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
@@ -113,6 +116,16 @@ def remember(
         replace(inventory, offers=shared, orphaned_links=tuple(sorted(orphaned_links))),
         Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares),
     )
+
+
+def save_within_s(before: Memory, after: Memory) -> float | None:
+    """How long the new memory may wait to be saved, in seconds; None if nothing changed.
+
+    A change of ties may not wait: after a power cut nothing else tells which of two twins came first.
+    """
+    if after == before:
+        return None
+    return 0.0 if after.ties != before.ties else SAVE_WITHIN_S
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:

@@ -1,44 +1,51 @@
-"""The events of `genericdp monitor`: what was heard, what it touched, what the kubelet was told.
+"""The events of `genericdp monitor`, with one constructor for each kind.
 
 The rules of this file:
 
-* An event is plain JSON values. Keys are only ever added; docs/monitor.md says what each of them means.
-* Nothing of this is made while nobody listens.
+* An event consists of plain JSON values. Keys and kinds are only ever added; docs/monitor.md says what
+  each of them means, and a test checks it.
+* The sender adds the `time`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 
+from genericdp.core.hint import Deafness, Resync, Uevent
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.status.news import news
+from genericdp.core.status.news import News
+from genericdp.core.status.wording import why_rescan, why_silent
 
 Event = Mapping[str, object]
 
-#: Of so many devices it is said one by one that a list has them otherwise than the one before.
+#: A list event names at most this many of the devices that changed.
 NAMED_LIMIT = 20
 
 
-class Heard(Protocol):
-    """A uevent as it was heard, of the kernel or of udev; `node` is "" where it is not said."""
+class Kind(StrEnum):
+    """What happened."""
 
-    @property
-    def action(self) -> str: ...
-    @property
-    def sys_path(self) -> str: ...
-    @property
-    def subsystem(self) -> str: ...
-    @property
-    def source(self) -> str: ...
-    @property
-    def node(self) -> str: ...
-    @property
-    def old_sys_path(self) -> str: ...
+    BEGIN = "begin"
+    UEVENT = "uevent"
+    CHANGE = "change"
+    LIST = "list"
+    REGISTRATION = "registration"
+    KUBELET = "kubelet"
+    ALLOCATION = "allocation"
+    RULES = "rules"
+    UDEV = "udev"
+    RESYNC = "resync"
+    LOST = "lost"
 
 
-def of_uevent(heard: Heard, before: Inventory, after: Inventory) -> Event:
-    """A uevent, and the devices that have a node at or below its place, before it or after it."""
-    places = [f"{path}/" for path in (heard.sys_path, heard.old_sys_path) if path]
+def of_begin(version: str, state: str, source: str) -> Event:
+    """The first event. `source`: "daemon", or "rules" if there is none."""
+    return {"event": Kind.BEGIN, "version": version, "state": state, "from": source}
+
+
+def of_uevent(uevent: Uevent, before: Inventory, after: Inventory) -> Event:
+    """A uevent, and the devices with a node at or below its sys path, before it or after it."""
+    places = [f"{path}/" for path in (uevent.sys_path, uevent.old_sys_path) if path]
     touched: dict[tuple[str, str], str] = {}
     for inventory in (before, after):
         for name, offer in inventory.offers.items():
@@ -47,21 +54,21 @@ def of_uevent(heard: Heard, before: Inventory, after: Inventory) -> Event:
                     if node.sys_path and any(f"{node.sys_path}/".startswith(place) for place in places):
                         touched[name, device.id] = node.path
     return {
-        "event": "uevent",
-        "action": heard.action,
-        "subsystem": heard.subsystem,
-        "sysPath": heard.sys_path,
-        "node": heard.node,
-        "source": heard.source,
+        "event": Kind.UEVENT,
+        "action": uevent.action,
+        "subsystem": uevent.subsystem,
+        "sysPath": uevent.sys_path,
+        "node": uevent.node,
+        "source": uevent.source,
         "touched": [{"resource": name, "device": id_} for name, id_ in touched],
     }
 
 
-def of_step(before: Inventory, after: Inventory) -> Iterator[Event]:
-    """What changed in the inventory, in the words of the log."""
-    for each in news(before, after):
+def of_changes(changes: Iterable[News]) -> Iterator[Event]:
+    """The changes of the inventory, in the words of the log."""
+    for each in changes:
         yield {
-            "event": "change",
+            "event": Kind.CHANGE,
             "message": each.message,
             "level": "warning" if each.warning else "info",
             "resource": each.fields.get("resource"),
@@ -71,14 +78,14 @@ def of_step(before: Inventory, after: Inventory) -> Iterator[Event]:
 
 
 def of_list(before: Offer | None, after: Offer, *, sent: bool = True) -> Event:
-    """A list for the kubelet, and in what it differs from the one before; `sent` or only made."""
+    """A list for the kubelet, and how it differs from the one before; `sent` or only made."""
     known = {} if before is None else {device.id: str(device.health) for device in before.devices}
     now = {device.id: str(device.health) for device in after.devices}
     changed = [(id_, health) for id_, health in now.items() if known.get(id_) != health]
     changed += [(id_, "") for id_ in known if id_ not in now]
     ids = after.ids
     return {
-        "event": "list",
+        "event": Kind.LIST,
         "sent": sent,
         "resource": after.resource.name,
         "ids": len(ids),
@@ -86,3 +93,45 @@ def of_list(before: Offer | None, after: Offer, *, sent: bool = True) -> Event:
         "changes": [{"device": id_, "health": health or None} for id_, health in changed[:NAMED_LIMIT]],
         "moreChanges": max(0, len(changed) - NAMED_LIMIT),
     }
+
+
+def of_registration(resource: str, phase: str, *, registered: bool, error: str) -> Event:
+    """Where the registration of a resource stands."""
+    return {
+        "event": Kind.REGISTRATION,
+        "resource": resource,
+        "registered": registered,
+        "phase": phase,
+        "error": error,
+    }
+
+
+def of_kubelet(*, there: bool) -> Event:
+    """A new kubelet started, or the last one stopped."""
+    return {"event": Kind.KUBELET, "there": there}
+
+
+def of_allocation(resource: str, ids: Sequence[str], error: str) -> Event:
+    """A container got these devices, or `error` says why not."""
+    return {"event": Kind.ALLOCATION, "resource": resource, "ids": list(ids), "error": error}
+
+
+def of_rules(files: int, problems: int) -> Event:
+    """The rule files were read."""
+    return {"event": Kind.RULES, "files": files, "problems": problems}
+
+
+def of_deafness(hint: Deafness) -> Event:
+    """Events of udev stopped arriving, or arrive again."""
+    reason = "" if hint.silence is None else why_silent(hint.silence)
+    return {"event": Kind.UDEV, "heard": hint.silence is None, "reason": reason}
+
+
+def of_resync(hint: Resync) -> Event:
+    """Every device is read again."""
+    return {"event": Kind.RESYNC, "reason": why_rescan(hint)}
+
+
+def of_lost(count: int) -> Event:
+    """So many events were dropped because they were not read fast enough."""
+    return {"event": Kind.LOST, "count": count}

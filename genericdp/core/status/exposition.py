@@ -1,11 +1,11 @@
-"""The text format in which Prometheus reads metrics, version 0.0.4.
+"""Prometheus' text format for metrics, version 0.0.4.
 
 The rules of this file:
 
-* Every family is declared with its kind, its labels and what it is for, and is there even without a
-  sample: what is not there cannot be told from what was renamed.
-* Label values are made harmless: whatever a device says about itself ends up in one label of one line.
-* A family has so many samples at the most; how many were left out is a metric itself.
+* Every family is declared with its kind, labels and help, and is rendered even without a sample: otherwise
+  a missing metric would look like a renamed one.
+* Label values are sanitized: whatever a device says about itself stays within one label of one line.
+* Each family has a limited number of samples; how many were dropped is a metric itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ from genericdp.core.hostile import for_value
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-#: How many samples one family has at the most.
+#: The most samples that one family may have.
 SAMPLE_LIMIT = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One metric: its name, its kind (counter, gauge, histogram), its labels, what it is for."""
+    """One metric: its name, kind (counter, gauge, histogram), labels and help."""
 
     name: str
     kind: str
@@ -30,9 +30,9 @@ class Family:
 
 
 class Samples:
-    """The samples of the declared families, in their order.
+    """The samples of the declared families, in the order of the declarations.
 
-    left_out  family -> how many samples were one too many
+    left_out  family -> how many samples were dropped
     """
 
     def __init__(self, families: Sequence[Family]) -> None:
@@ -41,7 +41,7 @@ class Samples:
         self._lines: dict[str, list[str]] = {}
 
     def add(self, name: str, value: float, *labels: str) -> None:
-        """A sample of a family, with a value for each of its labels."""
+        """Add a sample with a value for each label of its family."""
         family = self._families[name]
         lines = self._lines.setdefault(name, [])
         if len(lines) < SAMPLE_LIMIT:
@@ -50,7 +50,7 @@ class Samples:
             self.left_out[name] = self.left_out.get(name, 0) + 1
 
     def add_histogram(self, name: str, bounds: Sequence[float], cases: Sequence[int], total: float) -> None:
-        """The samples of a histogram without labels: `cases` for each bound, and one beyond."""
+        """Add a histogram without labels: the number of cases for each bound, and one beyond the last."""
         count = 0
         lines = self._lines.setdefault(name, [])
         for bound, number in zip((*bounds, float("inf")), cases, strict=True):
@@ -74,7 +74,7 @@ def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
 
 
 def _escape(text: str) -> str:
-    """A cleaned text, which has no line breaks, as a label value."""
+    """A sanitized text, which has no line breaks, as a label value."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 

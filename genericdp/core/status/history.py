@@ -1,29 +1,32 @@
-"""What has happened since the daemon began: since when things are as they are, and how often what was.
+"""What has happened since the daemon started: how often, and since when things are as they are.
 
 The rules of this file:
 
-* Times are seconds on a clock that does not jump; whoever shows one says what the wall clock had then.
-  A node without a battery sets its clock after we have begun.
-* It is told as things happen and costs next to nothing then: whether anybody ever asks is not known.
-* It does not grow with what devices invent: a count has so many kinds, and the rest is "other".
+* Times are seconds on a clock that does not jump; they become wall clock times when they are shown. A
+  node without a battery sets its clock after the daemon has started.
+* Recording costs next to nothing, because nobody may ever ask.
+* Devices cannot make it grow without limit: each count has a limited number of kinds, and the rest is
+  "other".
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from genericdp.core.allocate import RefusalReason
+from genericdp.core.hint import RescanCause
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
 
-#: How many different kinds one count tells apart.
+#: How many different kinds one count distinguishes.
 KIND_LIMIT = 500
 
-#: What all further kinds are called.
+#: The name of all further kinds.
 OTHER = "other"
 
 #: The kernel's words for what happens to a device (kobject_action).
 ACTIONS = frozenset({"add", "bind", "change", "move", "offline", "online", "remove", "unbind"})
 
-#: Upper bounds of the time that an answer to Allocate took, in seconds.
+#: Upper bounds of the buckets for the duration of an answer to Allocate, in seconds.
 ALLOCATION_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1.0)
 
 
@@ -57,32 +60,32 @@ class Durations:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What something is, and since when (seconds)."""
+    """The state of something, and since when (seconds)."""
 
     what: str
     at: float
 
     def follow(self, what: str, now: float) -> "Since":
-        """The same if nothing changed, or what it is now, since now."""
+        """The same if the state did not change, or the new state since now."""
         return self if what == self.what else Since(what, now)
 
 
 class History:
-    """Told by the daemon as things happen.
+    """Counts and times since the daemon started.
 
-    began        when the daemon did
+    began        when the daemon started
     kubelet      "here" or "away"
-    deaf         why udev cannot be heard, "" when it can
+    silence      why udev's events do not arrive, "" if they do
     files        rule file -> the digest of the version in force
-    registered   resource -> "registered" or not ("")
-    devices      (resource, device) -> its health
-    read         when all rule files were last without a mistake; None when they never were
+    registered   resource -> "registered" or ""
+    devices      resource -> device -> its health
+    read         when all rule files were last without a mistake; None if they never were
     """
 
     def __init__(self, now: float) -> None:
         self.began = now
         self.kubelet = Since("away", now)
-        self.deaf = Since("", now)
+        self.silence = Since("", now)
         self.files: dict[str, Since] = {}
         self.registered: dict[str, Since] = {}
         self.devices: dict[str, dict[str, Since]] = {}
@@ -100,23 +103,23 @@ class History:
         self.allocating = Durations()
 
     def saw_kubelet(self, there: bool, now: float) -> None:
-        """A kubelet is there, another one than before; or there is none."""
+        """A new kubelet started, or the last one stopped."""
         self.kubelets += there
         self.kubelet = Since("here" if there else "away", now)
 
     def heard_uevent(self, action: str, subsystem: str) -> None:
         self.uevents.add(action if action in ACTIONS else OTHER, subsystem)
 
-    def looked_at_everything(self, reason: str, overflow: bool) -> None:
-        self.rescans.add(reason)
-        self.overflows += overflow
+    def rescanned(self, cause: RescanCause) -> None:
+        self.rescans.add(cause)
+        self.overflows += cause is RescanCause.OVERFLOW
 
-    def heard(self, deaf: str, now: float) -> None:
-        """Whether udev can be heard: why not, or ""."""
-        self.deaf = self.deaf.follow(deaf, now)
+    def heard_udev(self, silence: str, now: float) -> None:
+        """Events of udev arrive (""), or why they do not."""
+        self.silence = self.silence.follow(silence, now)
 
     def read_rules(self, digests: Mapping[str, str], mistakes: bool, now: float) -> None:
-        """The rule files were read: which version of each is in force."""
+        """The rule files were read; `digests` are those of the versions in force."""
         self.files = {
             path: self.files.get(path, Since("", now)).follow(digest, now) for path, digest in digests.items()
         }
@@ -125,7 +128,7 @@ class History:
             self.read = now
 
     def registered_as(self, resource: str, registered: bool, error: str, now: float) -> None:
-        """How far a registration is: there, failed with an error, or neither."""
+        """A registration succeeded, failed with an error, or neither yet."""
         before = self.registered.get(resource, Since("", self.began))
         self.registered[resource] = before.follow("registered" if registered else "", now)
         if registered:
@@ -136,19 +139,19 @@ class History:
             self.registrations.add(resource, "error")
 
     def sent_list(self, resource: str) -> None:
-        """The kubelet was sent a list."""
+        """A list was sent to the kubelet."""
         self.lists.add(resource)
 
-    def allocated(self, resource: str, reason: str, seconds: float) -> None:
+    def allocated(self, resource: str, refused: RefusalReason | None, seconds: float) -> None:
         """Allocate was answered, or refused for a reason."""
-        if reason:
-            self.refusals.add(resource, reason)
+        if refused is not None:
+            self.refusals.add(resource, refused)
         else:
             self.allocations.add(resource)
             self.allocating.add(seconds)
 
     def stepped(self, inventory: Inventory, changes: Changes, now: float) -> None:
-        """There is another inventory. Only what changed is looked at."""
+        """The inventory changed. Only the changes are examined."""
         for name in changes.removed:
             self.devices.pop(name, None)
             self.registered.pop(name, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """It was said `count` times, last at `at` (seconds, Unix time)."""
+    """Logged `count` times, last at `at` (seconds, Unix time)."""
 
     at: float
     level: str

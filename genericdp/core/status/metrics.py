@@ -1,41 +1,49 @@
-"""The metrics: which there are, and what they say now.
+"""The metrics of the daemon: declared families, filled with samples.
 
 The rules of this file:
 
-* Names and labels are as Kubernetes has them: base units, `_total` for what only grows, `namespace`,
-  `pod` and `container` for those, details in an `_info` of the value 1. What the node is called is
-  known to whoever asks.
-* docs/metrics.md, the dashboard and the alerts name what is declared here, and a test holds them to it.
+* Names and labels follow Kubernetes: base units, `_total` for counters, `namespace`, `pod` and
+  `container`, details in an `_info` with the value 1. There is no label for the node: whoever scrapes
+  it knows it.
+* A test compares docs/metrics.md, the dashboard and the alerts with the declarations here.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from genericdp.core.allocate import RefusalReason
 from genericdp.core.inventory.offer import Health
+from genericdp.core.status import holdings
 from genericdp.core.status.exposition import Family, Samples
+from genericdp.core.status.facts import Facts
 from genericdp.core.status.history import ALLOCATION_BOUNDS_S, Counts, History
-from genericdp.core.status.report import Facts, Held, held_devices
+from genericdp.core.status.holdings import Held
 
 FAMILIES = (
-    Family("genericdp_build_info", "gauge", ("version", "python"), "Which genericdp it is; always 1."),
+    Family("genericdp_build_info", "gauge", ("version", "python"), "The version of genericdp; always 1."),
     Family("genericdp_standby", "gauge", (), "1 while another genericdp serves the node."),
     Family("genericdp_kubelet_up", "gauge", (), "1 while a kubelet listens."),
-    Family("genericdp_kubelet_restarts_total", "counter", (), "How often another kubelet followed one."),
-    Family("genericdp_pod_resources_up", "gauge", (), "1 when the kubelet says who holds what."),
-    Family("genericdp_registered", "gauge", ("resource",), "1 while the kubelet has it and listens."),
-    Family("genericdp_stuck", "gauge", ("resource",), "1 while nothing tries to register it."),
+    Family(
+        "genericdp_kubelet_restarts_total", "counter", (), "How often the kubelet was replaced by a new one."
+    ),
+    Family("genericdp_pod_resources_up", "gauge", (), "1 if the kubelet's PodResources API answers."),
+    Family("genericdp_registered", "gauge", ("resource",), "1 while the resource is registered."),
+    Family(
+        "genericdp_stuck",
+        "gauge",
+        ("resource",),
+        "1 while the resource is not registered and nothing tries to register it.",
+    ),
     Family(
         "genericdp_registrations_total",
         "counter",
         ("resource", "result"),
-        "Tries to register; result is success or error.",
+        "Attempts to register; the result is success or error.",
     ),
-    Family(
-        "genericdp_registrations_lost_total", "counter", ("resource",), "Registrations that came to an end."
-    ),
-    Family("genericdp_lists_sent_total", "counter", ("resource",), "Lists that the kubelet was sent."),
-    Family("genericdp_devices", "gauge", ("resource", "health"), "Devices, by their health."),
+    Family("genericdp_registrations_lost_total", "counter", ("resource",), "Registrations that ended."),
+    Family("genericdp_lists_sent_total", "counter", ("resource",), "Device lists sent to the kubelet."),
+    Family("genericdp_devices", "gauge", ("resource", "health"), "Devices by health."),
     Family("genericdp_device_healthy", "gauge", ("resource", "device"), "1 while the device is Healthy."),
     Family(
         "genericdp_device_info",
@@ -47,39 +55,39 @@ FAMILIES = (
         "genericdp_device_allocated",
         "gauge",
         ("resource", "device", "namespace", "pod", "container"),
-        "Which container holds which device, as the kubelet says; how many ids of it, with replicas.",
+        "The containers that hold each device, according to the kubelet; with replicas, the number of ids.",
     ),
     Family(
         "genericdp_nodes_not_offered",
         "gauge",
         ("resource",),
-        "Device nodes that its rules take and that are not offered.",
+        "Device nodes that match a rule but are not offered.",
     ),
-    Family("genericdp_allocations_total", "counter", ("resource",), "Containers that were given devices."),
+    Family("genericdp_allocations_total", "counter", ("resource",), "Allocations for containers."),
     Family(
         "genericdp_allocation_errors_total",
         "counter",
         ("resource", "reason"),
-        "Containers that were refused.",
+        "Allocations that were refused.",
     ),
-    Family("genericdp_allocation_duration_seconds", "histogram", (), "How long an answer to Allocate took."),
-    Family("genericdp_udev_up", "gauge", (), "1 while events of udev are heard."),
-    Family("genericdp_uevents_total", "counter", ("action", "subsystem"), "Uevents that were heard."),
+    Family("genericdp_allocation_duration_seconds", "histogram", (), "How long answers to Allocate took."),
+    Family("genericdp_udev_up", "gauge", (), "1 while udev events arrive."),
+    Family("genericdp_uevents_total", "counter", ("action", "subsystem"), "Uevents received."),
     Family("genericdp_uevent_overflows_total", "counter", (), "How often uevents were lost."),
-    Family("genericdp_rescans_total", "counter", ("reason",), "Looks at every device."),
-    Family("genericdp_config_reloads_total", "counter", ("result",), "Readings of the rule files."),
+    Family("genericdp_rescans_total", "counter", ("reason",), "Rescans of all devices."),
+    Family("genericdp_config_reloads_total", "counter", ("result",), "Reloads of the rule files."),
     Family(
         "genericdp_config_last_reload_success_timestamp_seconds",
         "gauge",
         (),
         "When all rule files were last without a mistake (Unix time).",
     ),
-    Family("genericdp_config_problems", "gauge", (), "Mistakes in rule files now."),
+    Family("genericdp_config_problems", "gauge", (), "Mistakes in the rule files at present."),
     Family(
         "genericdp_rule_file_info",
         "gauge",
         ("file", "digest"),
-        "The version of each rule file that is in force; 0 when none is.",
+        "The version of each rule file that is in force; 0 without one.",
     ),
     Family(
         "genericdp_rule_file_outdated",
@@ -87,31 +95,33 @@ FAMILIES = (
         ("file",),
         "1 while the text on disk has a mistake and an earlier version is in force.",
     ),
-    Family("genericdp_samples_left_out", "gauge", ("metric",), "Samples of a metric that were one too many."),
-    Family("process_start_time_seconds", "gauge", (), "When the process began (Unix time)."),
+    Family(
+        "genericdp_samples_left_out", "gauge", ("metric",), "Samples dropped because a metric had too many."
+    ),
+    Family("process_start_time_seconds", "gauge", (), "Start of the process (Unix time)."),
     Family("process_resident_memory_bytes", "gauge", (), "Resident memory."),
-    Family("process_cpu_seconds_total", "counter", (), "Processor time, of the user and the system."),
+    Family("process_cpu_seconds_total", "counter", (), "User and system CPU time."),
     Family("process_open_fds", "gauge", (), "Open file descriptors."),
 )
 
 
-#: What is counted from nought for every resource: Prometheus sees no increase in what begins with one.
+#: Counters that start at 0 for every resource: Prometheus does not see an increase in one that starts at 1.
 _FROM_ZERO: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "genericdp_registrations_total": (("success",), ("error",)),
     "genericdp_registrations_lost_total": ((),),
     "genericdp_lists_sent_total": ((),),
     "genericdp_allocations_total": ((),),
-    "genericdp_allocation_errors_total": (("unknown device",),),
+    "genericdp_allocation_errors_total": tuple((reason,) for reason in RefusalReason),
 }
 
 
-#: So many devices of one resource make a step.
+#: How many devices of one resource make one step.
 STEP = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What the system knows about the process; None where it does not say."""
+    """The process according to the system; None for what it does not say."""
 
     python: str
     cpu_s: float
@@ -130,11 +140,11 @@ def metrics(facts: Facts, process: Process) -> str:
 def fill(samples: Samples, facts: Facts, process: Process) -> Iterator[None]:
     """Add every sample, in short steps: with a thousand devices it takes a while, and a pod may be waiting.
 
-    The inventory of the facts does not change meanwhile; a count may.
+    Meanwhile the inventory of the facts does not change, but counts may.
     """
     _of_the_daemon(samples, facts, process)
     yield from _of_what_happened(samples, facts)
-    held = held_devices(facts)
+    held = holdings.by_device(facts.holdings, facts.inventory)
     refused = Counter(refusal.resource for refusal in facts.inventory.refusals)
     yield
     for name in facts.inventory.offers:
@@ -152,7 +162,7 @@ def _of_the_daemon(samples: Samples, facts: Facts, process: Process) -> None:
     samples.add("genericdp_kubelet_up", facts.kubelet)
     samples.add("genericdp_kubelet_restarts_total", max(0, history.kubelets - 1))
     samples.add("genericdp_pod_resources_up", facts.holdings is not None)
-    samples.add("genericdp_udev_up", not history.deaf.what)
+    samples.add("genericdp_udev_up", not history.silence.what)
     samples.add("genericdp_config_problems", len(facts.problems))
     if history.read is not None:
         name = "genericdp_config_last_reload_success_timestamp_seconds"
@@ -208,7 +218,7 @@ def _of_what_happened(samples: Samples, facts: Facts) -> Iterator[None]:
 
 
 def _counts(history: History) -> Mapping[str, Counts]:
-    """Metric -> what is counted in it, by its labels."""
+    """Metric -> its counts by labels."""
     return {
         "genericdp_registrations_total": history.registrations,
         "genericdp_registrations_lost_total": history.lost,
@@ -219,26 +229,3 @@ def _counts(history: History) -> Mapping[str, Counts]:
         "genericdp_rescans_total": history.rescans,
         "genericdp_config_reloads_total": history.reloads,
     }
-
-
-def why_not_healthy(facts: Facts) -> str:
-    """What only a restart of the daemon would mend, as `/healthz` says it; "" when nothing is."""
-    return "".join(f"{name} is stuck: nothing tries to register it\n" for name in facts.stuck)
-
-
-def why_not_ready(facts: Facts) -> str:
-    """Why pods cannot be given everything that is offered, as `/readyz` says it; "" when they can.
-
-    One that stands by is ready: a rollout waits for it before it ends the one that serves.
-    """
-    if facts.standing_by:
-        return ""
-    if not facts.kubelet:
-        return f"there is no kubelet at '{facts.settings.kubelet_dir}'\n"
-    lines = []
-    for name in facts.inventory.offers:
-        standing = facts.standings.get(name)
-        if standing is None or not standing.registered:
-            why = "" if standing is None else standing.error or standing.phase
-            lines.append(f"{name} is not registered{': ' if why else ''}{why}\n")
-    return "".join(lines)

@@ -1,4 +1,4 @@
-"""What is worth a line in the log when one inventory follows another."""
+"""What is worth a log line when the inventory changes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
 
-#: How many different reasons why devices of a new resource are Unhealthy are named.
+#: For a new resource, at most this many reasons why devices are Unhealthy are named.
 REASON_LIMIT = 3
+
+UNSURE = "these devices differ only in the order in which they appeared; give the resource an 'identity'"
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One event for people: a fixed message, and what it is about as fields."""
+    """One log line: a fixed message, and what it is about as fields."""
 
     message: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -20,7 +22,7 @@ class News:
 
 
 def news(old: Inventory, new: Inventory) -> Iterator[News]:
-    """What changed, for people: resources, devices, claims in conflict, refusals."""
+    """What changed: resources, devices, conflicting claims, refusals."""
     for name, offer in new.offers.items():
         if name not in old.offers:
             yield _of_resource(offer)
@@ -30,24 +32,20 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
         for id_, device in after.items():
             yield from _of_device(name, before.get(id_), device)
         for id_ in before.keys() - after.keys():
-            yield News("device is forgotten", {"resource": name, "id": id_})
+            yield News("device forgotten", {"resource": name, "id": id_})
     for name in old.offers.keys() - new.offers.keys():
         yield News("resource is no longer offered", {"resource": name})
     for overlap in new.overlaps:
         if overlap not in old.overlaps:
             fields = {"node": overlap.node, "taken_by": overlap.winner, "not_by": ", ".join(overlap.losers)}
-            yield News("several resources take a device node, the first in file order has it", fields, True)
+            yield News("several resources match a device node, the first in file order gets it", fields, True)
     for refusal in new.refusals:
         if refusal not in old.refusals:
             fields = {"resource": refusal.resource, "node": refusal.node, "why": refusal.reason}
             yield News("device node is not offered", fields, True)
     for id_ in new.unsure:
         if id_ not in old.unsure:
-            yield News(
-                "nothing but their order tells these devices apart; give the resource an 'identity'",
-                {"id": id_},
-                True,
-            )
+            yield News(UNSURE, {"id": id_}, True)
 
 
 def _of_resource(offer: Offer) -> News:
@@ -66,14 +64,14 @@ def _of_device(resource: str, before: Device | None, after: Device) -> Iterator[
     nodes = ", ".join(node.path for node in after.nodes)
     if before is None or before.health is not after.health:
         if after.healthy:
-            word = "is here" if before is None else "is back"
+            word = "appeared" if before is None else "is back"
             yield News(f"device {word}", {**fields, "nodes": nodes})
         elif before is None:
-            # Most are so for an instant only: their nodes come one after the other.
-            yield News("device is here, but unhealthy", {**fields, "why": after.reason})
+            # Usually this lasts only an instant: nodes appear one after the other.
+            yield News("device appeared, but is unhealthy", {**fields, "why": after.reason})
         else:
             yield News("device is unhealthy", {**fields, "why": after.reason}, True)
     elif before.reason != after.reason:
         yield News("device is still unhealthy", {**fields, "why": after.reason})
     elif before.healthy and [node.path for node in before.nodes] != [node.path for node in after.nodes]:
-        yield News("device has other nodes", {**fields, "nodes": nodes})
+        yield News("device has different nodes", {**fields, "nodes": nodes})

@@ -5,10 +5,10 @@ from genericdp.core.words import counted
 
 
 def status_line(inventory: Inventory, registered: int | None, problems: int) -> str:
-    """What is offered, to whom, and whether rule files have mistakes.
+    """What is offered, whether the kubelet knows it, and whether the rule files have mistakes.
 
-    registered  how many resources the kubelet knows; None without a kubelet
-    problems    how many mistakes the rule files have
+    registered  the number of registered resources; None without a kubelet
+    problems    the number of mistakes in the rule files
     """
     devices = [device for offer in inventory.offers.values() for device in offer.devices]
     healthy = sum(device.healthy for device in devices)

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* Names and spellings are the proto's, so that what is read elsewhere about the API is found here.
-* It holds no behaviour: who serves or calls is elsewhere.
+* Names and spellings are the proto's, so that documentation of the API applies here.
+* There is no behaviour here: servers and clients are elsewhere.
 """
 # ruff: noqa: N802, N815  # the proto's spelling
 
@@ -24,7 +24,7 @@ KUBELET_SOCKET = "kubelet.sock"
 
 @message("v1beta1")
 class DevicePluginOptions(Message):
-    """The only place where the kubelet looks for them is the answer of GetDevicePluginOptions."""
+    """The kubelet takes them from the answer to GetDevicePluginOptions only."""
 
     pre_start_required: bool = field(1)
     get_preferred_allocation_available: bool = field(2)
@@ -57,7 +57,7 @@ class TopologyInfo(Message):
 
 @message("v1beta1")
 class Device(Message):
-    """`health` is HEALTHY or UNHEALTHY; `topology` is absent when the NUMA node is unknown."""
+    """`health` is HEALTHY or UNHEALTHY; `topology` is absent if the NUMA node is unknown."""
 
     ID: str = field(1)
     health: str = field(2)

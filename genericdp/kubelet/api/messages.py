@@ -1,16 +1,17 @@
 """Protobuf messages and gRPC methods declared in readable Python, without generated code.
 
-Generated code refuses every protobuf older than the compiler that wrote it, so no one file of it
-serves both a distribution's protobuf 3.21 and today's. A descriptor that is built at import time does.
+Generated code rejects every protobuf that is older than the compiler that wrote it, so no generated
+file works with both a distribution's protobuf 3.21 and today's. A descriptor that is built at import
+time does.
 
 The rules of this file:
 
 * A class under `@message(package)` is a declaration: its annotations become the descriptor, its
-  attribute values the field numbers, and the class itself is replaced by protobuf's own.
-  Type checkers keep seeing the declaration, so constructors and fields are checked.
-* A type has to be declared before the field that uses it.
-* Nothing here knows a particular API; the files of proto/ are the source of truth for those that
-  use it, and a test compares.
+  attribute values the field numbers, and protobuf's own class replaces the class itself. Type checkers
+  see the declaration, so constructors and fields are checked.
+* A type must be declared before the field that uses it.
+* Nothing here knows a particular API. The files in proto/ are the source of truth for those, and a test
+  compares.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,12 +42,12 @@ _SCALARS: dict[Any, Any] = {
     UInt64: _Field.TYPE_UINT64,
 }
 
-#: Apart from the default pool: another package of the process may hold the same names.
+#: Separate from the default pool: another package in the process may declare the same names.
 _POOL = descriptor_pool.DescriptorPool()
 
 
 def field(number: int) -> Any:
-    """The number of a message's field. A field that is not given keeps its proto3 default."""
+    """The number of a field. A field that is left out has its proto3 default."""
     return number
 
 
@@ -54,8 +55,8 @@ def field(number: int) -> Any:
 def message(package: str, *, reserved: Iterable[int] = ()) -> Callable[[_M], _M]:
     """Replace a declaration by the protobuf class of `package.ClassName`.
 
-    `list`, `Sequence` and `Mapping[str, str]` are repeated and map fields, `X | None` is a message
-    that may be absent (or an `optional` scalar); reading an absent message gives an empty one.
+    `Sequence` and `Mapping[str, str]` are repeated and map fields. `X | None` is a message that may be
+    absent (or an `optional` scalar); reading an absent message gives an empty one.
     """
 
     def declare(declaration: _M) -> _M:
@@ -82,7 +83,7 @@ def _add_field(
     number: int,
     hint: Any,
 ) -> None:
-    """Append one field, and what it needs: the file of its type, a map's entry, a oneof."""
+    """Append one field with what it needs: the file of its type, the entry of a map, a oneof."""
     made = descriptor.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
     origin = get_origin(hint)
     if origin is Mapping:
@@ -111,7 +112,7 @@ def _add_field(
 
 
 def _message_class(full_name: str) -> Any:
-    """The class of a message in our pool, on protobuf before and after `GetMessageClass` (4.22)."""
+    """The class of a message in `_POOL`, on protobuf before and after `GetMessageClass` (4.22)."""
     descriptor = _POOL.FindMessageTypeByName(full_name)
     get: Callable[[Any], Any] | None = getattr(message_factory, "GetMessageClass", None)
     if get is None:
@@ -122,7 +123,7 @@ def _message_class(full_name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[_Request, _Response]):
-    """One RPC: its path ("/package.Service/Name"), its messages, whether the response is a stream."""
+    """One RPC: its path ("/package.Service/Name"), its messages, and whether the response is a stream."""
 
     path: str
     request: type[_Request]
@@ -147,7 +148,7 @@ class Method(Generic[_Request, _Response]):
 
 
 def generic_handler(servicer: object, *methods: Method[Any, Any]) -> grpc.GenericRpcHandler:
-    """Serve `methods`, all of one service, by the like-named methods of `servicer`."""
+    """Serve `methods`, all of one service, with the methods of `servicer` of the same names."""
     handlers = {}
     service = ""
     for method in methods:

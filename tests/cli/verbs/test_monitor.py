@@ -12,7 +12,7 @@ import pytest
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.cli.verbs.monitor import WORDS, Show, words_of
-from genericdp.status.control import SOCKET
+from genericdp.status.protocol import SOCKET
 from tests.cli.daemons import a_daemon_that_says, config
 
 NOON = "2026-11-21T12:00:00.123Z"

@@ -18,7 +18,7 @@ from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.cli.verbs import status as verb
 from genericdp.status import client
-from genericdp.status.control import SOCKET
+from genericdp.status.protocol import SOCKET
 from tests.cli.daemons import a_daemon_that_says, config
 
 WELL: dict[str, Any] = {
@@ -36,7 +36,11 @@ WELL: dict[str, Any] = {
         "directory": "/var/lib/kubelet/x",
     },
     "udev": {"heard": True, "since": "2026-11-21T09:00:00Z", "reason": ""},
-    "podResources": {"answers": True, "socket": "/var/lib/kubelet/pod-resources/kubelet.sock"},
+    "podResources": {
+        "answers": True,
+        "complete": True,
+        "socket": "/var/lib/kubelet/pod-resources/kubelet.sock",
+    },
     "rules": {
         "lastGood": "2026-11-21T09:00:00Z",
         "files": [
@@ -94,7 +98,7 @@ UNWELL: dict[str, Any] = {
     ],
     "kubelet": {**WELL["kubelet"], "there": False},
     "udev": {"heard": False, "since": "2026-11-21T11:59:30Z", "reason": "it is away"},
-    "podResources": {**WELL["podResources"], "answers": False},
+    "podResources": {**WELL["podResources"], "answers": False, "complete": False},
     "rules": {
         "lastGood": None,
         "files": [
@@ -214,7 +218,7 @@ def test_one_that_stands_by_says_for_whom() -> None:
 
 
 def test_a_kubelet_that_has_only_begun_is_not_believed_that_nobody_holds_anything() -> None:
-    report = {**WELL, "kubelet": {**WELL["kubelet"], "since": "2026-11-21T11:59:00Z"}}
+    report = {**WELL, "podResources": {**WELL["podResources"], "complete": False}}
     assert "\n  pods     the kubelet has just started and may not know all of them yet\n" in shown(report)
 
 

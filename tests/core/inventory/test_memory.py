@@ -8,7 +8,14 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import memory as module
 from genericdp.core.inventory.inventory import Inventory, Refusal
-from genericdp.core.inventory.memory import Memory, Remembered, next_forgetting, remember
+from genericdp.core.inventory.memory import (
+    SAVE_WITHIN_S,
+    Memory,
+    Remembered,
+    next_forgetting,
+    remember,
+    save_within_s,
+)
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
@@ -344,3 +351,11 @@ def test_the_rest_of_the_inventory_passes_through() -> None:
     inventory, _ = remember(built, Memory(), 0.0, None)
     assert inventory == built
     assert inventory.refusals
+
+
+def test_a_change_of_ties_is_saved_at_once_any_other_change_soon_and_no_change_never() -> None:
+    before = Memory()
+    device = Remembered(FTDI, Device("ftdi_A", Health.UNHEALTHY))
+    assert save_within_s(before, Memory()) is None
+    assert save_within_s(before, Memory({"ftdi_A": device})) == SAVE_WITHIN_S
+    assert save_within_s(before, Memory({"ftdi_A": device}, {"unit": "port"})) == 0.0

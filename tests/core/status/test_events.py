@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from genericdp.core.hint import Uevent
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.status.events import NAMED_LIMIT, of_list, of_step, of_uevent
-from genericdp.udev import Uevent
+from genericdp.core.status.events import NAMED_LIMIT, of_changes, of_list, of_uevent
+from genericdp.core.status.news import news
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
 
@@ -62,7 +63,7 @@ def test_a_uevent_of_the_kernel_names_no_node() -> None:
 
 def test_what_changed_is_told_in_the_words_of_the_log() -> None:
     unhealthy = inventory_of(RULES, replace(STICK, node_is_there=False))
-    assert [*of_step(ONE, unhealthy)] == [
+    assert [*of_changes(news(ONE, unhealthy))] == [
         {
             "event": "change",
             "message": "device is unhealthy",
@@ -76,8 +77,8 @@ def test_what_changed_is_told_in_the_words_of_the_log() -> None:
             },
         }
     ]
-    (event,) = of_step(ONE, BOTH)
-    assert (event["message"], event["level"]) == ("device is here", "info")
+    (event,) = of_changes(news(ONE, BOTH))
+    assert (event["message"], event["level"]) == ("device appeared", "info")
 
 
 def test_a_list_is_told_with_what_is_other_than_in_the_list_before() -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from genericdp.core.allocate import RefusalReason
+from genericdp.core.hint import RescanCause
 from genericdp.core.inventory.changes import Changes, diff
 from genericdp.core.status.history import ALLOCATION_BOUNDS_S, KIND_LIMIT, Counts, Durations, History, Since
 from tests.scenes.builders import a_usb_serial
@@ -79,21 +81,22 @@ def test_a_kubelet_that_follows_another_is_counted_and_begins_anew() -> None:
 
 def test_deafness_and_what_it_costs() -> None:
     history = History(1.0)
-    history.heard("no udev", 2.0)
-    history.heard("no udev", 3.0)
-    history.looked_at_everything("overflow", overflow=True)
-    history.looked_at_everything("deaf", overflow=False)
-    assert history.deaf == Since("no udev", 2.0)
+    history.heard_udev("no udev", 2.0)
+    history.heard_udev("no udev", 3.0)
+    history.rescanned(RescanCause.OVERFLOW)
+    history.rescanned(RescanCause.DEAF)
+    assert history.silence == Since("no udev", 2.0)
     assert (history.overflows, history.rescans.by_kind) == (1, {("overflow",): 1, ("deaf",): 1})
 
 
 def test_allocations_are_timed_and_refusals_are_not() -> None:
     history = History(1.0)
-    history.allocated(FTDI, "", 0.0004)
-    history.allocated(FTDI, "", 9.0)
-    history.allocated(FTDI, "unknown device", 9.0)
+    history.allocated(FTDI, None, 0.0004)
+    history.allocated(FTDI, None, 9.0)
+    history.allocated(FTDI, RefusalReason.UNKNOWN, 9.0)
+    history.allocated(FTDI, RefusalReason.UNPLUGGED, 9.0)
     assert history.allocations.by_kind == {(FTDI,): 2}
-    assert history.refusals.by_kind == {(FTDI, "unknown device"): 1}
+    assert history.refusals.by_kind == {(FTDI, "unknown device"): 1, (FTDI, "unplugged"): 1}
     assert history.allocating == Durations([1, *[0] * (len(ALLOCATION_BOUNDS_S) - 1), 1], 9.0004)
 
 

@@ -5,18 +5,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from genericdp.core.allocate import RefusalReason
+from genericdp.core.hint import RescanCause
+from genericdp.core.status.complaints import why_not_healthy, why_not_ready
 from genericdp.core.status.exposition import SAMPLE_LIMIT, Samples
-from genericdp.core.status.holder import Holder
-from genericdp.core.status.metrics import (
-    FAMILIES,
-    STEP,
-    Process,
-    fill,
-    metrics,
-    why_not_healthy,
-    why_not_ready,
-)
-from genericdp.core.status.report import Facts, InForce, Standing
+from genericdp.core.status.facts import Facts, InForce, Standing
+from genericdp.core.status.holdings import Holder
+from genericdp.core.status.metrics import FAMILIES, STEP, Process, fill, metrics
 from genericdp.errors import Location, Problem
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.facts import NOON, facts_of
@@ -109,13 +104,13 @@ def test_when_nothing_is_well() -> None:
         problems=[Problem(Location("/a.toml", 1), "oh")],
     )
     history = facts.history
-    history.heard("no udev", 1.0)
+    history.heard_udev("no udev", 1.0)
     history.saw_kubelet(True, 2.0)
     history.saw_kubelet(True, 3.0)
-    history.looked_at_everything("overflow", overflow=True)
+    history.rescanned(RescanCause.OVERFLOW)
     history.heard_uevent("add", "tty")
-    history.allocated(FTDI, "unknown device", 0.1)
-    history.allocated(FTDI, "", 0.001)
+    history.allocated(FTDI, RefusalReason.UNKNOWN, 0.1)
+    history.allocated(FTDI, None, 0.001)
     history.sent_list(FTDI)
     history.registered_as(FTDI, registered=False, error="gone", now=9.0)
     found = values(facts, Process("3", 0.0, None, None))
@@ -158,6 +153,7 @@ def test_what_may_happen_to_a_resource_is_counted_from_nought() -> None:
         f"genericdp_lists_sent_total{{resource={FTDI}}}": 0,
         f"genericdp_allocations_total{{resource={FTDI}}}": 0,
         f"genericdp_allocation_errors_total{{resource={FTDI},reason=unknown device}}": 0,
+        f"genericdp_allocation_errors_total{{resource={FTDI},reason=unplugged}}": 0,
     }
     assert {name: found.get(name) for name in expected} == expected
 

@@ -53,12 +53,12 @@ def test_a_new_resource_says_why_devices_are_unhealthy_in_three_reasons_at_the_m
 def test_a_device_comes_leaves_comes_back_and_is_forgotten() -> None:
     about = {"resource": NAME, "id": "a"}
     nothing, here, away = an_inventory(), an_inventory(a_stick()), an_inventory(gone(a_stick()))
-    assert said(nothing, here) == [News("device is here", {**about, "nodes": "/dev/ttyUSB0"})]
+    assert said(nothing, here) == [News("device appeared", {**about, "nodes": "/dev/ttyUSB0"})]
     assert said(here, away) == [
         News("device is unhealthy", {**about, "why": "it is unplugged"}, warning=True)
     ]
     assert said(away, here) == [News("device is back", {**about, "nodes": "/dev/ttyUSB0"})]
-    assert said(away, nothing) == [News("device is forgotten", about)]
+    assert said(away, nothing) == [News("device forgotten", about)]
 
 
 def test_another_reason_and_other_nodes_are_news() -> None:
@@ -67,10 +67,10 @@ def test_another_reason_and_other_nodes_are_news() -> None:
         News("device is still unhealthy", {**about, "why": "y"})
     ]
     assert said(an_inventory(), an_inventory(gone(a_stick(), "a node is missing"))) == [
-        News("device is here, but unhealthy", {**about, "why": "a node is missing"})
+        News("device appeared, but is unhealthy", {**about, "why": "a node is missing"})
     ]
     assert said(an_inventory(a_stick()), an_inventory(a_stick(path="/dev/ttyUSB7"))) == [
-        News("device has other nodes", {**about, "nodes": "/dev/ttyUSB7"})
+        News("device has different nodes", {**about, "nodes": "/dev/ttyUSB7"})
     ]
 
 
@@ -81,18 +81,18 @@ def test_overlaps_refusals_and_doubts_are_said_once() -> None:
     messages = [(each.message, dict(each.fields), each.warning) for each in news(Inventory(), doubtful)]
     assert messages == [
         (
-            "several resources take a device node, the first in file order has it",
+            "several resources match a device node, the first in file order gets it",
             {"node": "/dev/x", "taken_by": "r/a", "not_by": "r/b, r/c"},
             True,
         ),
         ("device node is not offered", {"resource": "r/a", "node": "/dev/sda", "why": "no"}, True),
         (
-            "nothing but their order tells these devices apart; give the resource an 'identity'",
+            "these devices differ only in the order in which they appeared; give the resource an 'identity'",
             {"id": "a"},
             True,
         ),
         (
-            "nothing but their order tells these devices apart; give the resource an 'identity'",
+            "these devices differ only in the order in which they appeared; give the resource an 'identity'",
             {"id": "b"},
             True,
         ),

@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from genericdp.core.inventory.memory import Memory, remember
-from genericdp.core.status.holder import Holder
+from genericdp.core.status.complaints import complaints
+from genericdp.core.status.facts import InForce, Standing
+from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
 from genericdp.core.status.logged import Logged
-from genericdp.core.status.report import InForce, Standing, complaints, report, stamp
+from genericdp.core.status.report import report, stamp
 from genericdp.errors import Location, Problem
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.facts import NOON, facts_of
@@ -69,9 +71,21 @@ def test_that_nobody_can_say_who_holds_what_is_told_and_is_no_complaint() -> Non
     document: Any = report(facts_of(inventory_of(RULES, a_usb_serial(0)), holdings=None))
     assert document["podResources"] == {
         "answers": False,
+        "complete": False,
         "socket": "/var/lib/kubelet/pod-resources/kubelet.sock",
     }
     assert document["well"]
+
+
+def test_the_holders_are_complete_once_the_kubelet_has_had_time_to_learn_its_pods() -> None:
+    facts = facts_of(inventory_of(RULES))
+    after_s = [(KUBELET_SETTLES_S - 1, False), (KUBELET_SETTLES_S, True)]
+    for up_s, complete in after_s:
+        facts.history.saw_kubelet(True, facts.now - up_s)
+        document: Any = report(facts)
+        assert document["podResources"]["complete"] is complete
+    document = report(replace(facts, kubelet=False))
+    assert document["podResources"]["complete"] is False
 
 
 def test_an_unplugged_device_is_complained_of_and_its_node_is_no_longer_present() -> None:
@@ -121,13 +135,13 @@ def test_a_resource_that_has_no_plugin_yet_is_not_registered() -> None:
 
 def test_deafness_is_complained_of() -> None:
     facts = facts_of(inventory_of(RULES))
-    facts.history.heard("no udev is running", 90.0)
-    assert complaints(facts) == ("udev cannot be heard: no udev is running",)
+    facts.history.heard_udev("udev hangs", 90.0)
+    assert complaints(facts) == ("no udev events: udev hangs",)
     document: Any = report(facts)
     assert document["udev"] == {
         "heard": False,
         "since": "2026-11-21T11:59:50Z",
-        "reason": "no udev is running",
+        "reason": "udev hangs",
     }
 
 
@@ -176,7 +190,7 @@ def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:
 def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
     rules = f'{RULES}container_path = "/dev/{{ID_NOWHERE}}"\n'
     said = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
-    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), said=[said]))
+    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), logged=[said]))
     assert document["said"] == [
         {
             "time": "2026-11-21T11:59:00Z",

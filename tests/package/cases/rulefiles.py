@@ -54,7 +54,7 @@ async def a_rule_file_that_others_may_write_is_refused(node: Node) -> None:
 async def systemctl_reload_reads_the_rules_and_keeps_process_and_streams(node: Node) -> None:
     pid, before = await node.pid(), node.registrations(SCREEN)
     await node.run("systemctl", "reload", UNIT)
-    await node.logged("rules are read again")
+    await node.logged("rules reloaded")
     assert (await node.show("ActiveState"), await node.pid()) == ("active", pid)
     assert (node.kubelet.connections(SCREEN), node.registrations(SCREEN)) == (1, before)
 

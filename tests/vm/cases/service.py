@@ -52,7 +52,7 @@ def a_usb_device_is_reset_only_where_the_drop_in_allows_it(node: Node) -> None:
     pod = node.admit("forbidden", {SERIAL: 1})
     expect(pod.state, "waiting")
     number = int(node.sh(f"cat {node.usb_device('UNIT-A')}/devnum"))
-    refusal = f"USB device '/dev/bus/usb/001/{number:03}' is not reset: [Errno 1] Operation not permitted"
+    refusal = f"cannot reset USB device '/dev/bus/usb/001/{number:03}': [Errno 1] Operation not permitted"
     advice = "under systemd the service needs DeviceAllow=char-usb_device rw"
     expect(pod.message.split("desc = ")[1], f"genericdp.io/serial: {refusal}; {advice}")
     node.delete("forbidden")

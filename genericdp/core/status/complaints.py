@@ -1,0 +1,73 @@
+"""What is wrong, in sentences for the report or a probe.
+
+The rules of this file:
+
+* This is decided here and nowhere else. No complaint means that all is well.
+"""
+
+from collections.abc import Iterator
+
+from genericdp.core.status.facts import Facts
+
+#: For how many devices of one resource each complaint names the device.
+NAMED_LIMIT = 5
+
+
+def complaints(facts: Facts) -> tuple[str, ...]:
+    """What is not as it should be, the widest first; () when all is well."""
+    return tuple(_complaints(facts))
+
+
+def _complaints(facts: Facts) -> Iterator[str]:
+    for problem in facts.problems:
+        yield f"{problem.location}: {problem.message}"
+    if facts.standing_by:
+        return
+    if not facts.kubelet:
+        yield _no_kubelet(facts)
+    if facts.history.silence.what:
+        yield f"no udev events: {facts.history.silence.what}"
+    for name, offer in facts.inventory.offers.items():
+        standing = facts.standings.get(name)
+        if name in facts.stuck:
+            yield f"{name} is stuck: the kubelet does not listen, and nothing tries to change that"
+        elif facts.kubelet and standing is not None and not standing.registered:
+            yield _not_registered(facts, name)
+        unhealthy = [device for device in offer.devices if not device.healthy]
+        for device in unhealthy[:NAMED_LIMIT]:
+            yield f"{name}: {device.id} is {device.health}: {device.reason}"
+        if len(unhealthy) > NAMED_LIMIT:
+            yield f"{name}: {len(unhealthy) - NAMED_LIMIT} more devices are not Healthy"
+
+
+def why_not_healthy(facts: Facts) -> str:
+    """What only a restart of the daemon would mend, for `/healthz`; "" if nothing."""
+    return "".join(f"{name} is stuck: nothing tries to register it\n" for name in facts.stuck)
+
+
+def why_not_ready(facts: Facts) -> str:
+    """Why pods cannot get everything that is offered, for `/readyz`; "" if they can.
+
+    A daemon that stands by is ready: a rollout waits for it before it ends the one that serves.
+    """
+    if facts.standing_by:
+        return ""
+    if not facts.kubelet:
+        return f"{_no_kubelet(facts)}\n"
+    names = (name for name in facts.inventory.offers if not _is_registered(facts, name))
+    return "".join(f"{_not_registered(facts, name)}\n" for name in names)
+
+
+def _is_registered(facts: Facts, name: str) -> bool:
+    standing = facts.standings.get(name)
+    return standing is not None and standing.registered
+
+
+def _no_kubelet(facts: Facts) -> str:
+    return f"there is no kubelet at '{facts.settings.kubelet_dir}'"
+
+
+def _not_registered(facts: Facts, name: str) -> str:
+    standing = facts.standings.get(name)
+    why = "" if standing is None else standing.error or standing.phase
+    return f"{name} is not registered{': ' if why else ''}{why}"

@@ -1,0 +1,52 @@
+"""Which containers hold which devices, by the names that Kubernetes has for them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Offer
+
+#: How long a kubelet may take from its start until it knows its pods, in seconds. Before it has reached the
+#: API server, its PodResources API lists no holders at all.
+KUBELET_SETTLES_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Holder:
+    """A container that holds a device."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+#: (resource, id as the kubelet knows it) -> its holders.
+Holdings = dict[tuple[str, str], tuple[Holder, ...]]
+
+#: Device -> (id as the kubelet knows it, holder) for each holder; only devices that are held.
+Held = Mapping[str, Sequence[tuple[str, Holder]]]
+
+
+def are_complete(kubelet_up_s: float) -> bool:
+    """Whether the holdings of a kubelet that has been up for so many seconds include every holder."""
+    return kubelet_up_s >= KUBELET_SETTLES_S
+
+
+def by_device(holdings: Holdings | None, inventory: Inventory) -> Mapping[str, Held]:
+    """Resource -> the holders of its devices; only resources with a device that is held."""
+    by_resource: dict[str, dict[str, tuple[Holder, ...]]] = {}
+    for (name, id_), holders in (holdings or {}).items():
+        by_resource.setdefault(name, {})[id_] = holders
+    return {
+        name: _of_one(inventory.offers[name], held)
+        for name, held in by_resource.items()
+        if name in inventory.offers
+    }
+
+
+def _of_one(offer: Offer, by_id: Mapping[str, tuple[Holder, ...]]) -> Held:
+    held: dict[str, list[tuple[str, Holder]]] = {}
+    ids = offer.ids
+    for id_ in sorted(by_id.keys() & ids.keys()):
+        held.setdefault(ids[id_].id, []).extend((id_, holder) for holder in by_id[id_])
+    return held

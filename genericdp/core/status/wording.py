@@ -1,0 +1,39 @@
+"""Causes in words, for the log, the report and `genericdp monitor`.
+
+The rules of this file:
+
+* The words are for people. Programs and metrics go by the value (`core.hint`).
+"""
+
+from genericdp.core.hint import RescanCause, Resync, Silence, SilenceCause
+
+_SILENT = {
+    SilenceCause.NO_SOCKET: "no socket for {source} events: {detail}",
+    SilenceCause.NO_UDEV: "udev is not running ('{detail}' does not exist)",
+    SilenceCause.UNANSWERED: (
+        "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
+        " or systemd-udevd hangs"
+    ),
+    SilenceCause.USER_NAMESPACE: "the kernel sends no events to the network namespace of a user namespace",
+}
+
+_RESCAN = {
+    RescanCause.OVERFLOW: "the socket for {source} events overflowed",
+    RescanCause.DEAF: "periodic rescan",
+    RescanCause.HEARD_AGAIN: "udev events arrive again",
+    RescanCause.USB_RESET: "a USB device was reset",
+    RescanCause.TROUBLE: "the socket for {source} events failed: {detail}",
+}
+
+
+def why_silent(silence: Silence) -> str:
+    """Why udev's events do not arrive."""
+    return _SILENT[silence.cause].format(source=silence.source, detail=silence.detail)
+
+
+def why_rescan(resync: Resync) -> str:
+    """Why every device is read again."""
+    if resync.silence is None:
+        return _RESCAN[resync.cause].format(source=resync.source, detail=resync.detail)
+    why = why_silent(resync.silence)
+    return f"{_RESCAN[resync.cause]}, after: {why}" if resync.cause is RescanCause.HEARD_AGAIN else why

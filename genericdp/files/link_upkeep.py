@@ -1,0 +1,76 @@
+"""Keeps the stable links as they should be.
+
+The rules of this file:
+
+* A link that cannot be made is tried again, and so is one that somebody else changed.
+* Somebody who changes links again and again does not keep the daemon busy: they are made again at intervals.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from genericdp import log
+from genericdp.errors import GenericdpError
+from genericdp.files.links import Links
+from genericdp.watch import DirectoryWatch
+
+#: How long to wait before making links again, in seconds.
+AGAIN_S = 10.0
+
+_log = log.get(__name__)
+
+
+class LinkUpkeep:
+    """The links of a directory.
+
+    again  called when links have to be made again; it must call `apply`
+    """
+
+    def __init__(self, directory: str, again: Callable[[], None]) -> None:
+        self._links = Links(directory)
+        self._again = again
+        self._timer: asyncio.TimerHandle | None = None
+        self._mended: float | None = None
+
+    def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
+        """Make the links, see `Links.apply`; returns those that could not be made, with the reason."""
+        self._cancel()
+        try:
+            failed = self._links.apply(wanted)
+        except GenericdpError as error:
+            _log.error(str(error), hint=error.hint)
+            failed = dict.fromkeys(wanted, str(error))
+        if failed:
+            self._schedule()
+        return failed
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Notice within the block when somebody else changes a link."""
+        watch = DirectoryWatch(self._links.directory, self._hear)
+        try:
+            yield
+        finally:
+            watch.close()
+            self._cancel()
+
+    def _hear(self, names: frozenset[str]) -> None:
+        # Changes by this process arrive here, too.
+        if self._links.intact(names):
+            return
+        now = asyncio.get_running_loop().time()
+        if self._mended is None or now - self._mended > AGAIN_S:
+            self._mended = now
+            _log.warning("the links were changed, making them again", directory=self._links.directory)
+            self._again()
+        elif self._timer is None:  # somebody changes them again and again
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(AGAIN_S, self._again)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

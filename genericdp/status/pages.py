@@ -1,0 +1,112 @@
+"""Makes the answers: the report, the metrics, the probes.
+
+The rules of this file:
+
+* An answer is made when somebody asks for it. This module is loaded then, too (`answers`).
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from genericdp import VERSION, log
+from genericdp.core.status.complaints import why_not_healthy, why_not_ready
+from genericdp.core.status.exposition import CONTENT_TYPE, Samples
+from genericdp.core.status.facts import Facts, InForce, Standing
+from genericdp.core.status.holdings import Holdings
+from genericdp.core.status.metrics import FAMILIES, Process, fill
+from genericdp.core.status.report import report
+from genericdp.kubelet.registration import Phase
+from genericdp.status.exporter import Exporter, Page
+from genericdp.status.listener import Listener
+from genericdp.status.subject import Subject
+
+
+class Pages:
+    """Looks at the daemon and makes what is answered.
+
+    recent  the last warnings and errors
+    now     the clock of the recorder's history, in seconds
+    """
+
+    def __init__(self, subject: Subject, recent: log.Recent, now: Callable[[], float]) -> None:
+        self._subject = subject
+        self._recent = recent
+        self._now = now
+
+    def status(self, holdings: Holdings | None) -> Mapping[str, object]:
+        """The report of `genericdp status`."""
+        return report(self.facts(holdings))
+
+    def exporter(self, address: str, holdings: Callable[[], Awaitable[Holdings | None]]) -> Listener:
+        """Serves metrics and probes on an address."""
+
+        async def metrics() -> Page:
+            return await self._metrics(await holdings())
+
+        async def health() -> Page:
+            return _verdict(why_not_healthy(self.facts(None)))
+
+        async def readiness() -> Page:
+            return _verdict(why_not_ready(self.facts(None)))
+
+        return Exporter(address, {"/metrics": metrics, "/healthz": health, "/readyz": readiness}).listener
+
+    async def _metrics(self, holdings: Holdings | None) -> Page:
+        samples = Samples(FAMILIES)
+        for _ in fill(samples, self.facts(holdings), this_process()):
+            await asyncio.sleep(0)  # everything else gets its turn
+        return Page(samples.render(), kind=CONTENT_TYPE)
+
+    def facts(self, holdings: Holdings | None) -> Facts:
+        """The state of the daemon now."""
+        subject = self._subject
+        standings = {
+            name: Standing(
+                phase=str(each.progress.phase),
+                registered=each.progress.phase is Phase.REGISTERED,
+                error=each.progress.error,
+                streams=each.plugin.streams,
+                lists=each.plugin.messages,
+            )
+            for name, each in subject.plugins.registrations.items()
+        }
+        files = [
+            InForce(file.path, file.digest, file.outdated, tuple(each.name for each in file.resources))
+            for file in subject.rules.files
+        ]
+        return Facts(
+            version=VERSION,
+            pid=os.getpid(),
+            settings=subject.settings,
+            now=self._now(),
+            unix_now=time.time(),
+            history=subject.recorder.history,
+            inventory=subject.inventory,
+            standing_by=subject.standing_by,
+            kubelet=subject.plugins.kubelet.incarnation is not None,
+            standings=standings,
+            stuck=subject.watchdog.stuck(),
+            holdings=holdings,
+            files=files,
+            problems=tuple(subject.rules.problems),
+            logged=self._recent.events[::-1],
+        )
+
+
+def _verdict(why_not: str) -> Page:
+    return Page(why_not, 503) if why_not else Page("ok\n")
+
+
+def this_process() -> Process:
+    """The daemon's process according to the system, which may hide /proc."""
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        files = len(os.listdir("/proc/self/fd"))
+    except OSError:
+        return Process(python, time.process_time(), None, None)
+    return Process(python, time.process_time(), resident, files)

@@ -1,0 +1,137 @@
+"""Records what the daemon sees and does: as log lines, counts, events.
+
+The rules of this file:
+
+* Recording is cheap: a log line, a count, a time. What costs more is done only while somebody follows
+  the events.
+* Each of the three words a cause for itself: the log and the events in sentences
+  (`core.status.wording`), the counts by its value.
+"""
+
+from collections.abc import Callable
+
+from genericdp import log
+from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.inventory.changes import Changes
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.status import events
+from genericdp.core.status.history import History
+from genericdp.core.status.news import news
+from genericdp.core.status.wording import why_rescan, why_silent
+from genericdp.inputs import Rules
+from genericdp.kubelet.plugin import Allocated, Listed
+from genericdp.kubelet.registration import Phase, Progress
+from genericdp.status.broadcast import Broadcast
+from genericdp.udev import SeenUevents
+
+#: How many uevents wait for the end of a step, for those who follow events.
+UEVENT_LIMIT = 10_000
+
+_log = log.get(__name__)
+
+
+class Recorder:
+    """Called by the daemon whenever something happens.
+
+    now      the clock of the history, in seconds
+    history  the counts and times so far
+    events   the events, for those who follow them
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.history = History(now())
+        self.events = Broadcast()
+        self._now = now
+        self._seen = SeenUevents()
+        self._uevents: list[Uevent] = []
+
+    def see_rules(self, rules: Rules) -> None:
+        """The rule files were read."""
+        for problem in rules.problems:
+            _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
+        digests = {file.path: file.digest for file in rules.files}
+        mistakes = any(problem.severity == "error" for problem in rules.problems)
+        self.history.read_rules(digests, mistakes, self._now())
+        self.events.tell(events.of_rules(len(digests), len(rules.problems)))
+
+    def see_ready(self, inventory: Inventory) -> None:
+        """The first inventory is complete."""
+        devices = sum(len(offer.devices) for offer in inventory.offers.values())
+        _log.info("ready", resources=len(inventory.offers), devices=devices)
+
+    def see_hint(self, hint: Hint) -> None:
+        """The monitor sent a hint."""
+        match hint:
+            case Uevent():
+                if self._seen.is_new(hint):
+                    self.history.heard_uevent(hint.action, hint.subsystem)
+                    if self.events and len(self._uevents) < UEVENT_LIMIT:
+                        self._uevents.append(hint)
+            case Resync():
+                _log.debug("reading every device again", why=why_rescan(hint))
+                self.history.rescanned(hint.cause)
+                self.events.tell(events.of_resync(hint))
+            case Deafness(silence=silence):
+                why = "" if silence is None else why_silent(silence)
+                if silence is None:
+                    _log.info("udev events arrive again")
+                else:
+                    _log.warning("no udev events; using kernel events and periodic rescans", why=why)
+                self.history.heard_udev(why, self._now())
+                self.events.tell(events.of_deafness(hint))
+
+    def see_step(self, before: Inventory, after: Inventory, changes: Changes) -> None:
+        """All pending hints were followed, and this is the inventory now."""
+        found = tuple(news(before, after))
+        for each in found:
+            (_log.warning if each.warning else _log.info)(each.message, **each.fields)
+        self.history.stepped(after, changes, self._now())
+        self._tell_uevents(before, after)
+        if self.events:
+            for event in events.of_changes(found):
+                self.events.tell(event)
+
+    def see_no_step(self, inventory: Inventory) -> None:
+        """All pending hints were followed, and the inventory did not change."""
+        self._tell_uevents(inventory, inventory)
+
+    def see_kubelet(self, socket: str, *, there: bool) -> None:
+        """A new kubelet listens on its socket, or the last one has stopped."""
+        if there:
+            _log.info("kubelet is up", socket=socket)
+        else:
+            _log.info("kubelet is gone, waiting for it", socket=socket)
+        self.history.saw_kubelet(there, self._now())
+        self.events.tell(events.of_kubelet(there=there))
+
+    def see_progress(self, progress: Progress) -> None:
+        """The registration of a resource got further, or failed."""
+        resource, phase, error = progress.resource, progress.phase, progress.error
+        registered = phase is Phase.REGISTERED
+        if registered:
+            _log.info("resource registered", resource=resource)
+        elif phase is Phase.WAITING and error:
+            _log.warning("resource not registered", resource=resource, why=error)
+        self.history.registered_as(resource, registered, error, self._now())
+        self.events.tell(events.of_registration(resource, str(phase), registered=registered, error=error))
+
+    def see_list(self, listed: Listed) -> None:
+        """A list was sent to the kubelet."""
+        self.history.sent_list(listed.offer.resource.name)
+        if self.events:
+            self.events.tell(events.of_list(listed.before, listed.offer))
+
+    def see_allocated(self, allocated: Allocated) -> None:
+        """The kubelet got devices for a container, or a refusal."""
+        resource, ids, error = allocated.resource, allocated.ids, allocated.error
+        if error:
+            _log.warning("allocation refused", resource=resource, ids=",".join(ids), why=error)
+        else:
+            _log.info("allocated", resource=resource, ids=",".join(ids))
+        self.history.allocated(resource, allocated.refused, allocated.took_s)
+        self.events.tell(events.of_allocation(resource, ids, error))
+
+    def _tell_uevents(self, before: Inventory, after: Inventory) -> None:
+        uevents, self._uevents = self._uevents, []
+        for uevent in uevents:
+            self.events.tell(events.of_uevent(uevent, before, after))

@@ -1,0 +1,16 @@
+"""Unix sockets that other processes may listen on."""
+
+import socket
+
+
+def accepts(path: str) -> bool:
+    """Whether somebody listens on the socket; tried by connecting and closing at once."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except BlockingIOError:
+            return True  # the queue is full: somebody listens, and is busy
+        except OSError:
+            return False
+        return True

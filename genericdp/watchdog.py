@@ -1,0 +1,42 @@
+"""Tells the service manager that all is well, for as long as it is; otherwise it restarts the daemon."""
+
+import asyncio
+from collections.abc import Callable
+
+from genericdp import log
+from genericdp.core.status import watchdog
+from genericdp.kubelet.plugins import Plugins
+from genericdp.systemd import Notify
+
+_log = log.get(__name__)
+
+
+class Watchdog:
+    """Watches the plugins for resources that nothing tries to register.
+
+    now  a clock that does not jump, in seconds
+    """
+
+    def __init__(self, notify: Notify, plugins: Plugins, *, now: Callable[[], float]) -> None:
+        self._notify = notify
+        self._plugins = plugins
+        self._now = now
+        self._seen: dict[str, watchdog.Seen] = {}
+
+    def stuck(self) -> tuple[str, ...]:
+        """The resources that nothing tries to register, judged by all calls so far."""
+        now = self._now()
+        self._seen = watchdog.look(self._seen, self._plugins.signs(), now)
+        return watchdog.stuck(self._seen, now)
+
+    async def run(self) -> None:
+        """Until cancelled; returns at once if the service manager has no watchdog."""
+        interval = self._notify.watchdog_interval_s
+        while interval is not None:
+            self._plugins.kubelet.look_again()
+            stuck = self.stuck()
+            if stuck:
+                _log.error("resources are stuck, the watchdog is not fed", resources=",".join(stuck))
+            else:
+                self._notify.watchdog()
+            await asyncio.sleep(interval)

@@ -1,0 +1,53 @@
+"""Causes in words."""
+
+import pytest
+
+from genericdp.core.hint import RescanCause, Resync, Silence, SilenceCause
+from genericdp.core.status.wording import why_rescan, why_silent
+
+UNANSWERED = (
+    "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
+    " or systemd-udevd hangs"
+)
+
+
+@pytest.mark.parametrize(
+    ("silence", "words"),
+    [
+        (Silence(SilenceCause.NO_SOCKET, "udev", "no memory"), "no socket for udev events: no memory"),
+        (
+            Silence(SilenceCause.NO_UDEV, detail="/run/udev/control"),
+            "udev is not running ('/run/udev/control' does not exist)",
+        ),
+        (Silence(SilenceCause.UNANSWERED), UNANSWERED),
+        (
+            Silence(SilenceCause.USER_NAMESPACE),
+            "the kernel sends no events to the network namespace of a user namespace",
+        ),
+    ],
+)
+def test_why_no_events_of_udev_arrive(silence: Silence, words: str) -> None:
+    assert why_silent(silence) == words
+
+
+@pytest.mark.parametrize(
+    ("resync", "words"),
+    [
+        (Resync(RescanCause.OVERFLOW, "kernel"), "the socket for kernel events overflowed"),
+        (Resync(RescanCause.DEAF), "periodic rescan"),
+        (Resync(RescanCause.HEARD_AGAIN), "udev events arrive again"),
+        (
+            Resync(RescanCause.HEARD_AGAIN, silence=Silence(SilenceCause.UNANSWERED)),
+            f"udev events arrive again, after: {UNANSWERED}",
+        ),
+        (Resync(RescanCause.USB_RESET), "a USB device was reset"),
+        (Resync(RescanCause.TROUBLE, "udev", "no memory"), "the socket for udev events failed: no memory"),
+        (Resync(RescanCause.TROUBLE, silence=Silence(SilenceCause.UNANSWERED)), UNANSWERED),
+    ],
+)
+def test_why_every_device_is_read_again(resync: Resync, words: str) -> None:
+    assert why_rescan(resync) == words
+
+
+def test_the_labels_of_rescans_are_those_that_dashboards_know() -> None:
+    assert [*RescanCause] == ["overflow", "deaf", "heard again", "usb reset", "trouble"]

@@ -1,0 +1,75 @@
+"""What happens is recorded three times: in words for the log and the events, by its value for the metrics."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.allocate import RefusalReason
+from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
+from genericdp.core.status.history import Since
+from genericdp.kubelet.api import deviceplugin as api
+from genericdp.status import recorder
+from genericdp.status.recorder import Recorder
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene
+
+
+class RefusedError(Exception):
+    """What a call that did not come over a socket makes of a refusal."""
+
+
+class Context:
+    """A call that did not come over a socket."""
+
+    async def abort(self, code: object, details: str) -> None:
+        del code
+        raise RefusedError(details)
+
+
+@pytest.mark.parametrize("cause", RescanCause)
+def test_a_rescan_is_counted_by_its_cause_whatever_the_log_says(
+    cause: RescanCause, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "why_rescan", lambda _: "a periodic rescan, after a USB device overflowed")
+    it = Recorder(lambda: 0.0)
+
+    it.see_hint(Resync(cause, "udev", "no memory"))
+
+    assert it.history.rescans.by_kind == {(cause.value,): 1}
+    assert it.history.overflows == (cause is RescanCause.OVERFLOW)
+
+
+def test_a_silence_is_logged_and_reported_in_the_same_words(caplog: pytest.LogCaptureFixture) -> None:
+    it = Recorder(lambda: 5.0)
+
+    it.see_hint(Deafness(Silence(SilenceCause.NO_SOCKET, "udev", "Too many open files")))
+
+    why = "no socket for udev events: Too many open files"
+    assert it.history.silence == Since(why, 5.0)
+    (record,) = caplog.records
+    assert record.getMessage() == "no udev events; using kernel events and periodic rescans"
+    assert getattr(record, "fields", {}) == {"why": why}
+
+
+async def test_a_refused_allocation_is_counted_under_its_true_reason(short_dir: Path) -> None:
+    stick = a_usb_serial(0)
+    async with a_scene(short_dir, stick, kubelet_runs=False) as scene:
+        await scene.service.stop()
+        scene.unplug(stick)
+        await scene.service.start()
+        plugin = scene.daemon.plugins.plugins[FTDI]
+        refusals = []
+        for id_ in ("ftdi_A50285BI", "ftdi_other"):
+            asked = [api.ContainerAllocateRequest(devices_ids=[id_])]
+            with pytest.raises(RefusedError) as refused:
+                await plugin.Allocate(api.AllocateRequest(container_requests=asked), Context())  # type: ignore[arg-type]
+            refusals.append(str(refused.value))
+        assert refusals == [
+            f"device 'ftdi_A50285BI' of {FTDI} is unplugged; plug it in again",
+            f"{FTDI} has no device 'ftdi_other'",
+        ]
+        assert scene.daemon.recorder.history.refusals.by_kind == {
+            (FTDI, RefusalReason.UNPLUGGED.value): 1,
+            (FTDI, RefusalReason.UNKNOWN.value): 1,
+        }

@@ -1,0 +1,28 @@
+"""Whether somebody listens on a unix socket."""
+
+import socket
+from pathlib import Path
+
+from genericdp.unixsocket import accepts
+
+
+def test_a_socket_accepts_while_somebody_listens(short_dir: Path) -> None:
+    path = short_dir / "x.sock"
+    assert not accepts(str(path))
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+        assert not accepts(str(path))
+        made.listen(1)
+        assert accepts(str(path))
+    assert not accepts(str(path))
+
+
+def test_a_socket_whose_queue_is_full_is_alive(short_dir: Path) -> None:
+    path = short_dir / "x.sock"
+    with socket.socket(socket.AF_UNIX) as made, socket.socket(socket.AF_UNIX) as one:
+        made.bind(str(path))
+        made.listen(1)
+        with socket.socket(socket.AF_UNIX) as two:
+            one.connect(str(path))
+            two.connect(str(path))
+            assert accepts(str(path))

@@ -1,4 +1,4 @@
-"""What is printed when a verb fails: a mistake of the operator's, or a bug of ours.
+"""What is printed when a verb fails: a mistake of the operator, or a bug in genericdp.
 
 The rules of this file:
 

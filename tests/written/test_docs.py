@@ -131,7 +131,7 @@ def typed(path: Path) -> list[str]:
 
 def without_blocks(path: Path) -> str:
     """The text of a page without what is shown in blocks."""
-    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))

@@ -9,7 +9,7 @@ from genericdp.core.explain.model import identification
 from genericdp.core.explain.near_misses import wants
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.usb_port import UsbPort
+from genericdp.core.usb_port import UsbPort
 
 
 def show(absent: Absent, link_dir: str, output: Output) -> None:

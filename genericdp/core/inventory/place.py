@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.usb_port import UsbPort
+from genericdp.core.usb_port import UsbPort
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio"})

@@ -3,7 +3,7 @@
 import pytest
 
 from genericdp.core.inventory.place import locate
-from genericdp.core.inventory.usb_port import UsbPort
+from genericdp.core.usb_port import UsbPort
 from tests.scenes.builders import CONTROLLER, a_fuse, a_usb_serial
 
 PORT = UsbPort(CONTROLLER, "2", "3.1")

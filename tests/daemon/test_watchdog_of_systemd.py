@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sized
+from collections.abc import AsyncIterator, Callable, Sized
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ import pytest
 
 from genericdp.core.status.watchdog import STUCK_AFTER_S
 from genericdp.kubelet.registration import Registration
+from genericdp.watch import DirectoryWatch
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import Scene, a_scene
@@ -76,6 +77,23 @@ async def test_it_is_fed_with_a_kubelet_and_without_one_however_long(short_dir: 
         state.now += 10 * STUCK_AFTER_S
         await state.heard(3)
         await state.scene.kubelet.start()
+
+
+async def test_each_sign_of_life_looks_for_a_kubelet_that_no_event_tells_of(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system that is mounted over the kubelet's directory gives no event."""
+
+    class Deaf(DirectoryWatch):
+        def __init__(self, directory: str, on_change: Callable[[frozenset[str]], None]) -> None:
+            del on_change
+            super().__init__(directory, lambda _: None)
+
+    monkeypatch.setattr("genericdp.kubelet.socket.DirectoryWatch", Deaf)
+    async with watched(short_dir) as state:
+        await state.scene.until_allocatable(1)
+        await state.scene.kubelet.restart()
+        await state.scene.until_allocatable(1)
 
 
 async def test_it_is_fed_while_a_kubelet_refuses_us(short_dir: Path) -> None:

@@ -21,10 +21,14 @@ from genericdp.core.hint import Hint, Uevent
 
 
 class FakeUdev:
-    """Made-up udev devices. `Daemon(devices=udev, listen=udev.listen)` takes them for real."""
+    """Made-up udev devices. `Daemon(devices=udev, listen=udev.listen)` takes them for real.
+
+    changes  whether looking again after a hint finds something changed
+    """
 
     def __init__(self, dev: Path) -> None:
         self.dev = dev
+        self.changes = True
         self._devices: dict[str, UdevDevice] = {}
         self._sinks: list[Callable[[Hint], None]] = []
         self._unheard: list[Hint] | None = None
@@ -42,7 +46,7 @@ class FakeUdev:
 
     def apply(self, hint: Hint) -> bool:
         del hint
-        return True
+        return self.changes
 
     def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
         del rescan_s

@@ -98,6 +98,28 @@ async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Pat
         assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
 
 
+async def test_uevents_are_told_even_if_no_device_was_read_differently(short_dir: Path) -> None:
+    async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
+        scene.udev.changes = False
+        scene.udev.tell(Uevent("change", "/sys/x", "tty", "udev"))
+        (event,) = await listener.read_to("uevent")
+        assert (event["sysPath"], event["touched"]) == ("/sys/x", [])
+
+
+async def test_of_a_storm_of_uevents_between_two_steps_a_limited_number_is_told(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genericdp.status.recorder.UEVENT_LIMIT", 2)
+    async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
+        for number in range(1, 4):
+            scene.udev.tell(Uevent("change", f"/sys/{number}", "tty", "udev", seqnum=number))
+        await until(lambda: not scene.daemon.recorder._uevents)
+        scene.udev.tell(Uevent("change", "/sys/4", "tty", "udev", seqnum=4))
+        await listener.read_to("uevent", sysPath="/sys/4")
+        told = [event["sysPath"] for event in listener.heard if event["event"] == "uevent"]
+        assert told == ["/sys/1", "/sys/2", "/sys/4"]
+
+
 async def test_a_kubelet_that_comes_is_told_with_each_registration(short_dir: Path) -> None:
     async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
         async with scene.kubelet:

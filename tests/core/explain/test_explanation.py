@@ -105,6 +105,22 @@ def test_one_condition_of_two_is_nearer_than_three_of_eight() -> None:
     assert [opinion.resource.short_name for opinion in explanation.opinions] == ["one", "many"]
 
 
+def test_a_value_that_the_device_lacks_is_farther_than_another_value() -> None:
+    explanation = explained(
+        a_usb_serial(),
+        """
+[[resource]]
+name = "lacking"
+match = { SUBSYSTEM = "tty", DEVNAME = "/dev/tty*", ID_X = "1" }
+[[resource]]
+name = "other"
+match = { SUBSYSTEM = "tty", DEVNAME = "/dev/tty*", usb = { product = "6010" } }
+""",
+    )
+    assert [opinion.resource.short_name for opinion in explanation.opinions] == ["other", "lacking"]
+    assert [opinion.nearness for opinion in explanation.opinions] == [(False, 1, -2), (False, 2, -2)]
+
+
 def test_a_rule_of_which_nothing_holds_is_farther_than_one_of_which_more_holds_than_fails() -> None:
     explanation = explained(
         a_usb_serial(),

@@ -1,0 +1,69 @@
+"""When links are made again: at once, but not again and again; and those that could not be made."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from genericdp.files.link_upkeep import AGAIN_S, LinkUpkeep
+from tests.scenes.scene import LoopTime
+from tests.scenes.waiting import until
+
+
+class Upkeep:
+    """One link, made again whenever it has to be."""
+
+    def __init__(self, directory: Path) -> None:
+        self.link = directory / "ftdi_A"
+        self.times = 0
+        self._upkeep = LinkUpkeep(str(directory), self.apply)
+        self.watching = self._upkeep.watching
+
+    def apply(self) -> None:
+        self.times += 1
+        self.failed = self._upkeep.apply({self.link.name: "/dev/null"})
+
+    @property
+    def waits(self) -> bool:
+        """Whether the link will be made again later."""
+        return self._upkeep._timer is not None
+
+    def made(self, times: int) -> Callable[[], bool]:
+        return lambda: self.times == times and os.path.lexists(self.link)
+
+
+async def test_links_that_somebody_changes_again_and_again_are_made_again_at_intervals(
+    tmp_path: Path,
+) -> None:
+    time, upkeep = LoopTime(), Upkeep(tmp_path)
+    upkeep.apply()
+    with upkeep.watching():
+        upkeep.link.unlink()
+        await until(upkeep.made(2))
+        assert not upkeep.waits
+
+        upkeep.link.unlink()
+        await until(lambda: upkeep.waits)
+        assert upkeep.times == 2
+        time.advance(AGAIN_S)
+        await until(upkeep.made(3))
+
+        time.advance(AGAIN_S)
+        upkeep.link.unlink()
+        await until(upkeep.made(4))
+        assert not upkeep.waits
+
+
+async def test_a_link_that_cannot_be_made_is_tried_again_until_it_is(tmp_path: Path) -> None:
+    time, directory = LoopTime(), tmp_path / "links"
+    directory.write_text("not a directory")
+    upkeep = Upkeep(directory)
+    upkeep.apply()
+    for times in (2, 3):
+        assert list(upkeep.failed) == ["ftdi_A"]
+        time.advance(AGAIN_S)
+        await until(lambda: upkeep.times == times)  # noqa: B023  (it is asked in this round)
+    directory.unlink()
+    time.advance(AGAIN_S)
+    await until(upkeep.made(4))
+    assert not upkeep.failed
+    assert not upkeep.waits

@@ -1,0 +1,44 @@
+"""The reason why a device is absent, as its nodes that are plugged in tell it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from genericdp.core.inventory.absence import Absence
+from genericdp.core.inventory.inventory import Refusal
+from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial, by_sys_path
+from tests.scenes.inventories import the_device
+from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
+
+STICK = a_usb_serial(3)
+REFUSAL = Refusal(FTDI, STICK.device_node or "", "it has no luck")
+
+
+def reason_for_the_stick(refusals: Sequence[Refusal]) -> str:
+    device = the_device(FTDI_RULE, STICK)
+    return Absence([device], by_sys_path(STICK), refusals).reason(FTDI, device)
+
+
+def test_a_refusal_by_its_resource_is_the_reason() -> None:
+    assert reason_for_the_stick([REFUSAL]) == "it has no luck"
+
+
+def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
+    others = [replace(REFUSAL, resource=MODEM), replace(REFUSAL, node="/dev/ttyUSB4")]
+    assert reason_for_the_stick(others) == "the rules no longer take it"
+
+
+def test_what_udev_has_only_begun_with_is_not_finished() -> None:
+    usb, *nodes = a_modem()
+    device = the_device(MODEM_RULE, usb, *nodes)
+    *finished, last = nodes
+    coming = by_sys_path(usb, *finished, replace(last, initialized=False))
+    assert Absence([device], coming, []).reason(MODEM, device) == "udev has not finished with it"
+
+
+def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
+    """Its interface is still there, without a device node."""
+    device = the_device(FTDI_RULE, STICK)
+    usb = STICK.usb_device
+    assert usb is not None
+    left = by_sys_path(usb, a_usb_interface(usb))
+    assert Absence([device], left, []).reason(FTDI, device) == "it is unplugged"

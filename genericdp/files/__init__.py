@@ -1,11 +1,13 @@
 """The files on the host that genericdp reads and keeps.
 
-    rulefiles   which rule files count, and which version of each is in force
-    rulewatch   noticing that one may have changed
-    settings    `genericdp.toml`
-    trust       how both are read, and when they are refused
-    links       the stable links in /dev/genericdp
-    state       what must survive a restart
+    rulefiles    which rule files count, and which version of each is in force
+    rulewatch    noticing that one may have changed
+    settings     `genericdp.toml`
+    trust        how both are read, and when they are refused
+    links        the stable links in /dev/genericdp
+    link_upkeep  when they are made again
+    state        what must survive a restart
+    saving       when it is saved
 
 Does not belong here: what the files mean. `genericdp.core` decides that.
 """

@@ -4,6 +4,7 @@ The layers stand in pyproject.toml, where `lint-imports` finds them too.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -14,7 +15,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted((ROOT / "genericdp").rglob("*.py"))
+PACKAGES = sorted({path.parent for path in MODULES})
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+#: How much one folder and one file of the program may hold.
+MOST_MODULES = 15
+MOST_LINES = 300
 
 #: Outside library -> the modules that may import it. Everybody else asks them.
 DOORS = {
@@ -76,6 +82,25 @@ def test_an_outside_library_is_a_declared_one(imports: grimp.ImportGraph) -> Non
 def test_a_module_says_why_it_exists_under_a_name_that_says_something(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_bytes())), "it opens with no docstring"
     assert not set(path.stem.split("_")) & SAYING_NOTHING
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_package_names_everything_in_it(package: Path) -> None:
+    names = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/*.py")
+    }
+    if package.name == "verbs":
+        names = set()  # each is what it is called on the command line
+    told = ast.get_docstring(ast.parse((package / "__init__.py").read_bytes())) or ""
+    assert names - {"__init__", "__main__"} <= set(re.findall(r"\w+", told))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_package_can_be_taken_in_at_a_glance(package: Path) -> None:
+    modules = list(package.glob("*.py"))
+    assert len(modules) <= MOST_MODULES
+    long = {path.name for path in modules if len(path.read_text().splitlines()) > MOST_LINES}
+    assert not long
 
 
 def test_every_package_is_packaged() -> None:

@@ -8,6 +8,7 @@ from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
 from genericdp.core.status.history import Since
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.registration import Phase, Progress
 from genericdp.status import recorder
 from genericdp.status.recorder import Recorder
 from tests.scenes.builders import a_usb_serial
@@ -50,6 +51,23 @@ def test_a_silence_is_logged_and_reported_in_the_same_words(caplog: pytest.LogCa
     (record,) = caplog.records
     assert record.getMessage() == "no udev events; using kernel events and periodic rescans"
     assert getattr(record, "fields", {}) == {"why": why}
+
+
+def test_why_a_registration_failed_is_logged_once_however_often_it_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    it = Recorder(lambda: 0.0)
+
+    for phase, error in (
+        (Phase.REGISTERING, ""),
+        (Phase.WAITING, "no such resource"),
+        (Phase.REGISTERING, "no such resource"),
+    ):
+        it.see_progress(Progress(FTDI, phase, error))
+
+    (record,) = caplog.records
+    assert record.getMessage() == "resource not registered"
+    assert getattr(record, "fields", {}) == {"resource": FTDI, "why": "no such resource"}
 
 
 async def test_a_refused_allocation_is_counted_under_its_true_reason(short_dir: Path) -> None:

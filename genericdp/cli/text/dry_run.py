@@ -49,7 +49,7 @@ def show_node(offered: Counts, missing: Sequence[str], output: Output) -> None:
     if rows:
         output.table(("RESOURCE", "CAPACITY", "ALLOCATABLE"), rows, indent=2)
     else:
-        output.line("  nothing: no rule file defines a resource")
+        output.line("  nothing" if missing else "  nothing: no rule file defines a resource")
     output.line()
 
 

@@ -97,12 +97,12 @@ def test_a_bad_rule_file_is_shown_and_is_status_1(rules: Path) -> None:
     assert result.returncode == 1
 
 
-def test_it_leaves_nothing_behind(rules: Path, tmp_path: Path) -> None:
-    temporary = tmp_path / "t"
-    temporary.mkdir()
+def test_it_leaves_nothing_behind(rules: Path, short_dir: Path) -> None:
     command = [*SIMULATE, "--rules", str(rules), "--for", "0.1"]
-    subprocess.run(command, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, check=True)
-    assert list(temporary.iterdir()) == []
+    environment = {**os.environ, "TMPDIR": str(short_dir)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "not registered" not in done.stdout + done.stderr
+    assert list(short_dir.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["null=none", "=1", "null=0"])

@@ -69,10 +69,6 @@ class UdevDevices:
             self._take_out(sys_path)
         return self._has_changed_since(changes)
 
-    def refresh(self, sys_path: str) -> bool:
-        """Read one device again and check its descendants; True if anything changed."""
-        return self._refresh(sys_path)
-
     def apply(self, hint: Hint) -> bool:
         """Read again what the hint points at; True if anything changed."""
         match hint:
@@ -99,6 +95,7 @@ class UdevDevices:
         trust_the_past: bool = True,
         with_new: bool = False,
     ) -> bool:
+        """Read one device again and check its descendants; True if anything changed."""
         if not sys_path.startswith(snapshot.DEVICES):
             return False
         changes = self._changes

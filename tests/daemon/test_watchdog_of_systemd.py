@@ -48,7 +48,9 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(short_dir: Path, *, refusal: str | None = None) -> AsyncIterator[Watched]:
+async def watched(
+    short_dir: Path, *, refusal: str | None = None, kubelet_runs: bool = True
+) -> AsyncIterator[Watched]:
     address = str(short_dir / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
@@ -57,6 +59,7 @@ async def watched(short_dir: Path, *, refusal: str | None = None) -> AsyncIterat
         async with a_scene(
             short_dir,
             a_usb_serial(0),
+            kubelet_runs=kubelet_runs,
             daemon_runs=False,
             now=lambda: state.now,
             pauses=SHORT_PAUSES,
@@ -90,9 +93,7 @@ async def test_each_sign_of_life_looks_for_a_kubelet_that_no_event_tells_of(
             super().__init__(directory, lambda _: None)
 
     monkeypatch.setattr("genericdp.kubelet.socket.DirectoryWatch", Deaf)
-    async with watched(short_dir) as state:
-        await state.scene.until_allocatable(1)
-        await state.scene.kubelet.restart()
+    async with watched(short_dir, kubelet_runs=False) as state, state.scene.kubelet:
         await state.scene.until_allocatable(1)
 
 

@@ -14,12 +14,12 @@ from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.rules.resource import Resource
 from genericdp.core.status.events import of_changes, of_list, of_uevent
 from genericdp.core.status.holdings import Holder, Holdings
-from genericdp.core.status.metrics import Process, metrics
+from genericdp.core.status.metrics import Process
 from genericdp.core.status.news import news
 from genericdp.core.status.report import report
 from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
 from tests.scenes.facts import facts_of
-from tests.scenes.scrape import read
+from tests.scenes.scrape import read, scrape_of
 
 Rules = tuple[Resource, ...]
 Units = tuple[Unit, ...]
@@ -72,7 +72,7 @@ def test_the_metrics_count_what_is_there_and_prometheus_reads_them(
 ) -> None:
     _, inventory = inventories(rules_, before, after)
     holdings = held(inventory, chance)
-    found = read(metrics(facts_of(inventory, holdings=holdings), PROCESS))
+    found = read(scrape_of(facts_of(inventory, holdings=holdings), PROCESS))
     counted = {
         (labels["resource"], labels["health"]): value for labels, value in found.get("genericdp_devices", ())
     }

@@ -129,7 +129,7 @@ def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:
 
     assert not devices.resync()
     for sys_path in before:
-        assert not devices.refresh(sys_path)
+        assert not devices.apply(Uevent("change", sys_path, "", "udev"))
 
     assert all(devices.devices[sys_path] is device for sys_path, device in before.items())
     assert len(devices.devices) == len(before)
@@ -145,7 +145,7 @@ def test_links_and_tags_are_in_the_same_order_however_often_they_are_read(bed: T
     devices.resync()
 
     for _ in range(20):
-        assert not devices.refresh(entry.sys_path)
+        assert not devices.apply(Uevent("change", entry.sys_path, "", "udev"))
 
     device = by_node(devices)["/dev/gpiochip0"]
     assert device.devlinks == links

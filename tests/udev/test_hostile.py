@@ -78,7 +78,7 @@ def test_a_device_whose_name_is_no_text_is_left_out_and_the_others_are_not(bed: 
     devices = UdevDevices()
 
     devices.resync()
-    devices.refresh(odd.sys_path)
+    devices.apply(Uevent("change", odd.sys_path, "", "udev"))
 
     assert set(by_node(devices)) == {"/dev/ttyUSB0", "/dev/bus/usb/001/001", "/dev/bus/usb/001/005"}
 
@@ -194,7 +194,7 @@ def test_devices_that_come_and_go_while_they_are_read_do_no_harm(bed: Testbed) -
         flapper.stdout.readline()
         for _ in range(150):
             devices.apply(Resync(RescanCause.DEAF))
-            devices.refresh(gadgets.hub(behind=2)[-1].sys_path)
+            devices.apply(Uevent("change", gadgets.hub(behind=2)[-1].sys_path, "", "udev"))
             sizes.add(len(devices.devices))
             for device in devices.devices.values():
                 assert all(each.sys_path in device.sys_path for each in device.ancestors())

@@ -129,14 +129,6 @@ class Process:
     open_files: int | None
 
 
-def metrics(facts: Facts, process: Process) -> str:
-    """The metrics as text."""
-    samples = Samples(FAMILIES)
-    for _ in fill(samples, facts, process):
-        pass
-    return samples.render()
-
-
 def fill(samples: Samples, facts: Facts, process: Process) -> Iterator[None]:
     """Add every sample, in short steps: with a thousand devices it takes a while, and a pod may be waiting.
 

@@ -168,18 +168,18 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
     kind = kind_of(group)
     for clue in clues(node):
         # A name is enough by itself.
-        base = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
-        yield clue, base
+        conditions = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
+        yield clue, conditions
         if len(group.nodes) == 1:
-            yield from ((clue, joined_all(base, more)) for more in _telling(node, base, present))
+            yield from ((clue, joined_all(conditions, more)) for more in _telling(node, conditions, present))
     yield Clue(By.ARRIVAL, {}), names_of(group.nodes)
 
 
-def _telling(node: UdevDevice, base: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
+def _telling(node: UdevDevice, conditions: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
     """Details that tell a node from everything else that these conditions take, few before many; last,
     those that leave the fewest others.
     """
-    taken = present.taken_by(base)
+    taken = present.taken_by(conditions)
     known = [(detail, present.taken_by(detail)) for detail in details(node)]
     nearest: tuple[int, Sequence[Conditions]] = (len(taken), ())
     for count in range(1, min(_MOST_DETAILS, len(known)) + 1):

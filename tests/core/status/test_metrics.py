@@ -11,12 +11,12 @@ from genericdp.core.status.complaints import why_not_healthy, why_not_ready
 from genericdp.core.status.exposition import SAMPLE_LIMIT, Samples
 from genericdp.core.status.facts import Facts, InForce, Standing
 from genericdp.core.status.holdings import Holder
-from genericdp.core.status.metrics import FAMILIES, STEP, Process, fill, metrics
+from genericdp.core.status.metrics import FAMILIES, STEP, Process, fill
 from genericdp.errors import Location, Problem
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.facts import NOON, facts_of
 from tests.scenes.inventories import inventory_of
-from tests.scenes.scrape import read
+from tests.scenes.scrape import read, scrape_of
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -32,7 +32,7 @@ def values(facts: Facts, process: Process = PROCESS) -> dict[str, float]:
     """`name{label=value,…}` -> its value."""
     return {
         name + braces(labels): value
-        for name, samples in read(metrics(facts, process)).items()
+        for name, samples in read(scrape_of(facts, process)).items()
         for labels, value in samples
     }
 

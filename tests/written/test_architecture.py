@@ -37,14 +37,21 @@ DOORS = {
 SAYING_NOTHING = {
     "base",
     "common",
+    "given",
     "handler",
     "helper",
     "helpers",
     "impl",
     "manager",
     "misc",
+    "once",
+    "pool",
+    "said",
+    "sought",
+    "together",
     "util",
     "utils",
+    "witness",
 }
 
 

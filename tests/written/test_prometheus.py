@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from genericdp.core.status.metrics import FAMILIES, Process, metrics
+from genericdp.core.status.metrics import FAMILIES, Process
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.facts import facts_of
 from tests.scenes.inventories import inventory_of
+from tests.scenes.scrape import scrape_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "packaging" / "prometheus" / "genericdp.rules.yml"
@@ -143,5 +144,5 @@ def test_promtool_takes_the_metrics_and_has_nothing_to_say_about_their_names() -
     rules = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
     facts = facts_of(inventory_of(rules, a_usb_serial(0)))
     facts.history.heard_uevent("add", "tty")
-    text = metrics(facts, Process("3.11.2", 1.5, 1 << 20, 9))
+    text = scrape_of(facts, Process("3.11.2", 1.5, 1 << 20, 9))
     assert promtool("check", "metrics", stdin=text) == ""

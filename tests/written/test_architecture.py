@@ -33,6 +33,9 @@ DOORS = {
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }
 
+#: Folders of tests that are not about one package: the daemon as a whole, laws, documents, the scenes themselves.
+OF_NO_PACKAGE = {"daemon", "properties", "scenes", "torture", "written"}
+
 #: Names that say nothing about what a module is for.
 SAYING_NOTHING = {
     "base",
@@ -108,6 +111,12 @@ def test_a_package_can_be_taken_in_at_a_glance(package: Path) -> None:
     assert len(modules) <= MOST_MODULES
     long = {path.name for path in modules if len(path.read_text().splitlines()) > MOST_LINES}
     assert not long
+
+
+def test_the_tests_mirror_the_program() -> None:
+    folders = {path.parent.relative_to(ROOT / "tests") for path in TESTS if path.name.startswith("test_")}
+    program = {package.relative_to(ROOT / "genericdp") for package in PACKAGES}
+    assert {str(folder) for folder in folders - program} == OF_NO_PACKAGE
 
 
 def test_every_package_is_packaged() -> None:

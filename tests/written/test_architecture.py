@@ -33,7 +33,7 @@ DOORS = {
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }
 
-#: Folders of tests that are not about one package: the daemon as a whole, laws, documents, the scenes themselves.
+#: Folders of tests that are not about one package: the whole daemon, laws, documents, the scenes themselves.
 OF_NO_PACKAGE = {"daemon", "properties", "scenes", "torture", "written"}
 
 #: Names that say nothing about what a module is for.

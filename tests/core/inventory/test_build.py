@@ -158,6 +158,14 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
 # Rebuilding
 
 
+def test_a_builder_keeps_nothing_about_devices_that_have_left() -> None:
+    fuse, terminal = a_fuse(), a_terminal()
+    builder = Builder(resources_of(FTDI), DOMAIN)
+    builder.build(by_sys_path(fuse, terminal))
+    builder.build(by_sys_path(fuse))
+    assert builder.claims._known.keys() == {fuse.sys_path}
+
+
 def rebuilt(builder: Builder, devices: dict[str, UdevDevice], **remembered: dict[str, str]) -> Inventory:
     inventory = builder.build(devices, **remembered)
     # What is kept from one time to the next never shows.

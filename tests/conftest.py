@@ -1,4 +1,4 @@
-"""What every test has: a watchdog if it is async, a directory with a short name if it asks for one."""
+"""What every test has: a watchdog, a directory with a short name if it asks for one."""
 
 import inspect
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenes.running import as_sync
+from tests.scenes.running import as_limited, as_sync
 from tests.udev.hotplug import Console, reserve_console
 from tests.udev.machine import pytest_configure, pytest_runtest_logreport, pytest_runtest_protocol
 from tests.udev.testbed import Testbed
@@ -18,10 +18,10 @@ __all__ = ["pytest_configure", "pytest_runtest_logreport", "pytest_runtest_proto
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Run an `async def test_…` under the watchdog; pytest itself calls it and judges the outcome."""
-    if inspect.iscoroutinefunction(pyfuncitem.obj):
-        marker = pyfuncitem.get_closest_marker("timeout_s")
-        pyfuncitem.obj = as_sync(pyfuncitem.obj, *(marker.args if marker else ()))
+    """Put the test under the watchdog; pytest itself calls it and judges the outcome."""
+    watched = as_sync if inspect.iscoroutinefunction(pyfuncitem.obj) else as_limited
+    marker = pyfuncitem.get_closest_marker("timeout_s")
+    pyfuncitem.obj = watched(pyfuncitem.obj, *(marker.args if marker else ()))
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.scenes.terminal import PATIENCE_S, read_to_the_end
+
 RULES = """
 [[resource]]
 name = "null-and-zero-which-every-machine-has"
@@ -48,16 +50,15 @@ def at_a_terminal(words: list[str], columns: int, **environment: str) -> str:
         start_new_session=True,
     )
     os.close(slave)
-    said = b""
     try:
-        while block := os.read(master, 65536):
-            said += block
-    except OSError:
-        pass  # so a terminal says that nobody writes to it any more
-    program.wait(timeout=30)
-    os.close(master)
-    assert b"Traceback" not in said, said
-    return said.decode().replace("\r\n", "\n")
+        said = read_to_the_end(master)
+        program.wait(timeout=PATIENCE_S)
+    finally:
+        program.kill()
+        program.wait()
+        os.close(master)
+    assert "Traceback" not in said, said
+    return said.replace("\r\n", "\n")
 
 
 VERBS = {

@@ -1,26 +1,55 @@
-"""Runs an async test under a watchdog that also looks at what the test leaves behind.
+"""The watchdog of the tests: a test that hangs, or leaves something behind, fails.
 
 The rules of this file:
 
-* A test that leaves a task, a thread or a file descriptor behind fails, whatever else it showed.
+* An async test that leaves a task, a thread or a file descriptor behind fails, whatever else it showed.
+* A test that hangs fails where it hangs, and the next one runs.
 """
 
 import asyncio
 import functools
 import gc
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: How long a test may take before it hangs: far longer than any does, for machines are slow at times.
+#: How long an async test may take, in seconds: far longer than any does, because machines are slow at times.
 HANGS_S = 60.0
+
+#: How long a test without an event loop may take, in seconds: some build packages, others try many examples.
+BLOCKS_S = 240.0
+
+#: How long an async test may take to end once its time is over, in seconds.
+_ENDING_S = 60.0
 
 #: How long grpc may take to end, in tasks and threads of its own, what a test has ended.
 _CLOSING_S = 2.0
+
+
+class HangError(BaseException):
+    """A test hangs. It is not an Exception, so that nothing that a test calls takes it for one of its own."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise HangError if the block takes longer, wherever it is then. For the main thread."""
+
+    def end(*_: object) -> None:
+        raise HangError(f"the test took longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    left_s, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left_s)
+        signal.signal(signal.SIGALRM, before)
 
 
 def run(coroutine: Coroutine[Any, Any, T], timeout_s: float = HANGS_S) -> T:
@@ -41,7 +70,19 @@ def as_sync(test: Callable[..., Coroutine[Any, Any, T]], timeout_s: float = HANG
 
     @functools.wraps(test)
     def runs(*args: Any, **kwargs: Any) -> T:
-        return run(test(*args, **kwargs), timeout_s)
+        with limited(timeout_s + _ENDING_S):
+            return run(test(*args, **kwargs), timeout_s)
+
+    return runs
+
+
+def as_limited(test: Callable[..., T], timeout_s: float = BLOCKS_S) -> Callable[..., T]:
+    """The same test, which fails if it takes longer."""
+
+    @functools.wraps(test)
+    def runs(*args: Any, **kwargs: Any) -> T:
+        with limited(timeout_s):
+            return test(*args, **kwargs)
 
     return runs
 

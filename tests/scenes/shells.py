@@ -4,20 +4,17 @@ import contextlib
 import os
 import pty
 import re
-import select
 import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.scenes.terminal import read_until
+
 ROOT = Path(__file__).resolve().parents[2]
 COMPLETIONS = ROOT / "generated" / "completions"
-
-#: How long a shell may take, in seconds: it starts genericdp at each question.
-PATIENCE_S = 30.0
 
 _END = "That is all."
 
@@ -123,12 +120,12 @@ def _fish_quoted(text: str) -> str:
 def _pressed(command: list[str], lines: Sequence[str], room: Path, **environment: str) -> Iterator[str]:
     """What the shell has written into $OUT for each line that was typed."""
     with _terminal(command, {**_environment(room), **environment}) as terminal:
-        _read_until(terminal, b"READY")
+        read_until(terminal, "READY")
         for line in lines:
             (room / "out").write_text("")
             os.write(terminal, line.encode() + b"\x18\x01")
             os.write(terminal, b"\x18\x0f")
-            _read_until(terminal, b"DONE")
+            read_until(terminal, "DONE")
             yield (room / "out").read_text()
 
 
@@ -145,12 +142,3 @@ def _terminal(command: list[str], environment: dict[str, str]) -> Iterator[int]:
         process.kill()
         process.wait()
         os.close(master)
-
-
-def _read_until(terminal: int, mark: bytes) -> None:
-    seen = b""
-    deadline = time.monotonic() + PATIENCE_S
-    while mark not in seen:
-        ready, _, _ = select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))
-        assert ready, f"the shell did not say {mark!r}: {seen!r}"
-        seen += os.read(terminal, 4096)

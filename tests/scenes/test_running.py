@@ -1,4 +1,4 @@
-"""The watchdog itself: what it lets pass, and what it catches; alone, and as pytest runs an async test."""
+"""The watchdog itself: what it lets pass, and what it catches; alone, and as pytest runs a test."""
 
 import asyncio
 import socket
@@ -147,6 +147,32 @@ FAILING = {
         """,
         "E               TimeoutError",
     ),
+    "block": (
+        """
+        @pytest.mark.timeout_s(0.01)
+        def test_it():
+            threading.Event().wait()
+        """,
+        "E       tests.scenes.running.HangError: the test took longer than 0.01 s",
+    ),
+    "block in a loop": (
+        """
+        @pytest.mark.timeout_s(0.01)
+        def test_it():
+            asyncio.run(asyncio.Event().wait())
+        """,
+        "E       tests.scenes.running.HangError: the test took longer than 0.01 s",
+    ),
+    "no end": (
+        """
+        @pytest.mark.timeout_s(0.01)
+        async def test_it(leave):
+            waiting = Waiting()
+            leave(waiting)
+            await asyncio.to_thread(waiting.join)
+        """,
+        "E       tests.scenes.running.HangError: the test took longer than 0.05 s",
+    ),
     "task": (
         """
         async def test_it():
@@ -204,6 +230,7 @@ def test_a_test_that_hangs_or_leaves_something_behind_fails(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, case: str, line: str
 ) -> None:
     monkeypatch.setattr("tests.scenes.running._CLOSING_S", 0.01)
+    monkeypatch.setattr("tests.scenes.running._ENDING_S", 0.04)
     result = outcome(pytester, case)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([line])

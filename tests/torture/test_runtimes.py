@@ -122,10 +122,12 @@ def test_a_link_that_is_re_pointed_is_never_missing_in_between(short_dir: Path) 
 
     watcher = threading.Thread(target=look)
     watcher.start()
-    for number in range(2_000):
-        target = ("/dev/null", "/dev/zero", None)[number % 3]
-        assert links.apply({"ftdi_A": target}) == {}
-    done.set()
-    watcher.join()
+    try:
+        for number in range(2_000):
+            target = ("/dev/null", "/dev/zero", None)[number % 3]
+            assert links.apply({"ftdi_A": target}) == {}
+    finally:
+        done.set()
+        watcher.join()
     assert missing == []
     assert seen <= {"/dev/null", "/dev/zero", "ftdi_A"}

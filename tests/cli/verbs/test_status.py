@@ -20,6 +20,7 @@ from genericdp.cli.verbs import status as verb
 from genericdp.status import client
 from genericdp.status.protocol import SOCKET
 from tests.cli.daemons import a_daemon_that_says, config
+from tests.scenes.terminal import read_until
 
 WELL: dict[str, Any] = {
     "version": "1.2.3",
@@ -348,21 +349,13 @@ def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(sh
     )
     os.close(theirs)
     try:
-        with os.fdopen(ours, "rb", buffering=0) as terminal:
-            assert "no genericdp runs on this node" in read_until(terminal, "Ctrl-C to stop.")
-            with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
-                shown = read_until(terminal, "0123456789ab")
-            assert "All is well." in shown
-            watching.send_signal(signal.SIGINT)
-            assert watching.wait(timeout=20) == 130
+        assert "no genericdp runs on this node" in read_until(ours, "Ctrl-C to stop.")
+        with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
+            shown = read_until(ours, "0123456789ab")
+        assert "All is well." in shown
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(timeout=20) == 130
     finally:
         watching.kill()
         watching.wait()
-
-
-def read_until(terminal: io.RawIOBase | io.FileIO, text: str) -> str:
-    """What a terminal shows up to a text."""
-    shown = ""
-    while text not in shown:
-        shown += (terminal.read(4096) or b"").decode("utf-8", "replace")
-    return shown
+        os.close(ours)

@@ -62,12 +62,12 @@ def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
     ]
     refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
     unsure = [("give the resource an 'identity' that differs", id_) for id_ in inventory.unsure]
-    _show_section(output, "Taken by several rules; the first in file order gets them:", overlaps)
-    _show_section(output, "Taken by a rule, but not offered:", refusals)
+    _show_section(output, "Matched by several rules; the first in file order gets them:", overlaps)
+    _show_section(output, "Matched by a rule but not offered:", refusals)
     _show_section(output, "Told apart only by their order:", unsure)
     if everything:
         output.line()
-        output.line(Styled("Taken by no rule:", Style.STRONG))
+        output.line(Styled("Not matched by any rule:", Style.STRONG))
         free = [
             (device.device_node or "", device.subsystem, identification(device))
             for device in unclaimed(survey)

@@ -169,7 +169,7 @@ def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
         "\n"
         "Stable links: /dev/genericdp/DEVICE.\n"
         "\n"
-        "Rule files, and the version of each that is in force:\n"
+        "Rule files, each with the version in effect:\n"
         "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h\n"
     )
 
@@ -194,11 +194,11 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "\n"
         "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
         "\n"
-        "Rule files, and the version of each that is in force:\n"
+        "Rule files, each with the version in effect:\n"
         "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h; now has a mistake\n"
         "  /etc/genericdp/rules.d/70-new.toml   none          has a mistake\n"
         "\n"
-        "Taken by a rule, but not offered:\n"
+        "Matched by a rule but not offered:\n"
         "  /dev/x: genericdp.io/x: it has no property Y\n"
         "\n"
         "Warnings and errors, latest first:\n"

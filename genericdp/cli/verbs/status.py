@@ -29,9 +29,10 @@ Report = Mapping[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Ask the daemon of this node how it is doing: which resources are registered with the kubelet, "
-        "their devices, who holds each, the rules in effect, and recent warnings and errors. Exits with "
-        "status 0 when all is well, and with 1 when something is wrong or no daemon answers."
+        "Ask the daemon of this node for its state: which resources are registered with the kubelet, "
+        "their devices, which containers hold them, the rules in effect, and recent warnings and "
+        "errors. Exits with status 0 when all is well, and with 1 when something is wrong or no daemon "
+        "answers."
     )
     parser.epilog = (
         "examples:\n"

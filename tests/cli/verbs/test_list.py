@@ -116,8 +116,8 @@ def test_what_is_taken_but_not_offered_is_said_with_its_reason_once() -> None:
 example.com/disk: no device
 
 Matched by a rule but not offered:
-  example.com/disk: it gives its holder the whole host; the
-  rule lacks 'allow_dangerous = true'
+  example.com/disk: it gives control of the host; the rule
+  lacks 'allow_dangerous = true'
     /dev/loop9, /dev/loop10
 """
     )
@@ -247,9 +247,9 @@ ONLY_FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { v
         (
             ONLY_FTDI + 'identity = ["NOT_THERE"]\n',
             a_usb_serial(0),
-            "it has no property NOT_THERE, which 'identity' names",
+            "it has no property NOT_THERE, which 'identity' uses",
         ),
-        (ONLY_FTDI.replace("0403", "1a86"), a_usb_serial(0), "the rules no longer take it"),
+        (ONLY_FTDI.replace("0403", "1a86"), a_usb_serial(0), "the rules no longer match it"),
         (ONLY_FTDI, replace(a_usb_serial(0), initialized=False), "udev has not finished with it"),
     ],
 )

@@ -256,7 +256,7 @@ def test_that_no_daemon_runs_is_said_with_what_to_do(
 ) -> None:
     assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        f"genericdp: error: no genericdp runs on this node: there is no '{short_dir}/{SOCKET}'\n"
+        f"genericdp: error: genericdp is not running on this node: '{short_dir}/{SOCKET}' does not exist\n"
         "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
     )
 
@@ -266,7 +266,7 @@ def test_that_it_runs_no_more_is_said(short_dir: Path, capsys: pytest.CaptureFix
         dead.bind(f"{short_dir}/{SOCKET}")
     assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        "genericdp: error: no genericdp runs on this node any more: nobody listens on "
+        "genericdp: error: genericdp is no longer running on this node: nothing listens on "
         f"'{short_dir}/{SOCKET}'\n"
         "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
     )
@@ -285,8 +285,8 @@ def test_who_may_not_ask_is_told_so(short_dir: Path, capsys: pytest.CaptureFixtu
         finally:
             os.seteuid(0)
     assert capsys.readouterr().err == (
-        f"genericdp: error: you may not ask the daemon on '{short_dir}/{SOCKET}'\n"
-        "  hint: root may: sudo genericdp status\n"
+        f"genericdp: error: no permission to ask the daemon on '{short_dir}/{SOCKET}'\n"
+        "  hint: ask as root: sudo genericdp status\n"
     )
 
 
@@ -300,7 +300,7 @@ def test_an_answer_that_is_none_is_said(
     with a_daemon_that_says(short_dir, answer):
         assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        f"genericdp: error: what answers on '{short_dir}/{SOCKET}' gives no status: {why}\n"
+        f"genericdp: error: no status from what listens on '{short_dir}/{SOCKET}': {why}\n"
         "  hint: 'journalctl -u genericdp' says what it is doing\n"
     )
 
@@ -349,7 +349,7 @@ def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(sh
     os.close(theirs)
     try:
         with os.fdopen(ours, "rb", buffering=0) as terminal:
-            assert "no genericdp runs on this node" in read_until(terminal, "Ctrl-C to stop.")
+            assert "genericdp is not running on this node" in read_until(terminal, "Ctrl-C to stop.")
             with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
                 shown = read_until(terminal, "0123456789ab")
             assert "All is well." in shown

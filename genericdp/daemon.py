@@ -146,7 +146,7 @@ class Daemon:
                 self._notify.ready(self.status_line())
                 self.recorder.see_ready(self.inventory)
                 if not self.plugins.kubelet.is_there():
-                    _log.info("there is no kubelet yet, waiting for it", socket=self.plugins.kubelet.path)
+                    _log.info("no kubelet yet, waiting for it", socket=self.plugins.kubelet.path)
                 while not self._stopping:
                     await self._awake.wait()
                     self._awake.clear()

@@ -15,7 +15,7 @@ from genericdp.udev import Monitor
 
 
 class Rules(Protocol):
-    """The rules in force. The real ones: `genericdp.files.rulefiles.RuleFiles`."""
+    """The rules in effect. The real ones: `genericdp.files.rulefiles.RuleFiles`."""
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]

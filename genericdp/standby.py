@@ -107,7 +107,7 @@ async def until_alone(
     if lock.taken():
         return
     _log.warning(
-        "another genericdp serves this node, standing by until it ends",
+        "another genericdp serves this node; standing by until it ends",
         who=lock.holder,
         hint="if this is not an upgrade, remove one of the two",
     )

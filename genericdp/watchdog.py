@@ -36,7 +36,7 @@ class Watchdog:
             self._plugins.kubelet.look_again()
             stuck = self.stuck()
             if stuck:
-                _log.error("resources are stuck, the watchdog is not fed", resources=",".join(stuck))
+                _log.error("resources are stuck; no longer notifying the watchdog", resources=",".join(stuck))
             else:
                 self._notify.watchdog()
             await asyncio.sleep(interval)

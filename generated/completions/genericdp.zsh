@@ -40,12 +40,12 @@ _genericdp() {
     local -a verbs=(
         'run:run the daemon, which offers this machine'\''s devices to the kubelet'
         'check:check the rule files; print every mistake with its place'
-        'list:list the devices that rules take, and the resource each goes to'
-        'explain:explain why a device matches or not, and what a container would get'
+        'list:list the devices that rules match, and the resource of each'
+        'explain:explain why rules match a device or not, and what a container gets'
         'suggest:write the rule for a device; with --all, a first draft for all'
-        'monitor:follow device events, and what the kubelet is told, live'
-        'status:ask the daemon what is registered, who holds what, what is wrong'
-        'simulate:try rules without a cluster: run the daemon at a simulated kubelet'
+        'monitor:show device events, and what the kubelet is told, as they happen'
+        'status:show what is registered, which pods hold devices, and what is wrong'
+        'simulate:try rules without a cluster: the daemon with a simulated kubelet'
         'schema:print the JSON Schema of rule files or settings, for editors'
         'help:all about a verb'
     )
@@ -59,28 +59,28 @@ _genericdp() {
         run)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' && ret=0
             ;;
         check)
             _arguments -S \
                 '(- *)--help[show help]' \
                 '--format=[for people, for programs, or as GitHub workflow commands (default\: human)]:format:(human json github)' \
                 '--json[the same as --format=json]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' \
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' \
                 '*:dir_or_file:_genericdp_rules' && ret=0
             ;;
         list)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '--all[also the device nodes that no rule takes]' \
+                '--all[also the device nodes that no rule matches]' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' && ret=0
             ;;
         explain)
             _arguments -S \
@@ -88,20 +88,20 @@ _genericdp() {
                 '--serial=[the device with this serial number]:serial:_genericdp_serials' \
                 '--usb=[USB devices of this model]:vendor\:product:_genericdp_usb' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' \
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' \
                 '1:device:_genericdp_subjects' && ret=0
             ;;
         suggest)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '--all[rules for everything that no rule takes yet]' \
+                '--all[rules for everything that no rule matches yet]' \
                 '--node[a rule for this device node alone, not for the whole device]' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' \
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' \
                 '1:device:_genericdp_nodes' && ret=0
             ;;
         monitor)
@@ -109,9 +109,9 @@ _genericdp() {
                 '(- *)--help[show help]' \
                 '--touched[leave out uevents that affect no device of a resource]' \
                 '--json[print JSON, for programs]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' && ret=0
             ;;
         status)
             _arguments -S \
@@ -124,13 +124,13 @@ _genericdp() {
         simulate)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '*--allocate=[start a container that requests this, and show what it gets; may be repeated]:name=count:_genericdp_assignments' \
+                '*--allocate=[start a container that requests this, and show what it gets; can be repeated]:name=count:_genericdp_assignments' \
                 '--runtime=[the container runtime to simulate]:runtime:(containerd cri-o)' \
                 '--for=[stop after this many seconds instead of at Ctrl-C]:seconds: ' \
                 '--json[print JSON, for programs, and exit as soon as the node is ready]' \
-                '*--rules=[read these rules instead of the system'\''s; may be repeated, later ones win]:dir_or_file:_genericdp_rules' \
+                '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain of resource names without one, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' && ret=0
             ;;
         schema)
             _arguments -S \

@@ -29,7 +29,7 @@ INTERRUPTED = 130
 #: What a shell reports for a program that writes to a closed pipe.
 BROKEN_PIPE = 141
 
-#: What each means; 141 is the shell's own.
+#: What each one means, except 141, which shells define.
 STATUSES = {
     FINE: "all is well",
     NOT_FINE: "something is wrong: a mistake in a rule file, a device that is not offered",
@@ -38,16 +38,16 @@ STATUSES = {
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 
-#: The verbs in the order in which an operator meets them; the module has the verb's name.
+#: The verbs in the order in which an operator needs them; each module has the name of its verb.
 VERBS = {
     "run": "run the daemon, which offers this machine's devices to the kubelet",
     "check": "check the rule files; print every mistake with its place",
-    "list": "list the devices that rules take, and the resource each goes to",
-    "explain": "explain why a device matches or not, and what a container would get",
+    "list": "list the devices that rules match, and the resource of each",
+    "explain": "explain why rules match a device or not, and what a container gets",
     "suggest": "write the rule for a device; with --all, a first draft for all",
-    "monitor": "follow device events, and what the kubelet is told, live",
-    "status": "ask the daemon what is registered, who holds what, what is wrong",
-    "simulate": "try rules without a cluster: run the daemon at a simulated kubelet",
+    "monitor": "show device events, and what the kubelet is told, as they happen",
+    "status": "show what is registered, which pods hold devices, and what is wrong",
+    "simulate": "try rules without a cluster: the daemon with a simulated kubelet",
     "schema": "print the JSON Schema of rule files or settings, for editors",
 }
 
@@ -58,14 +58,14 @@ _USAGE = """\
 usage: genericdp VERB [OPTION…]
        genericdp VERB --help
 
-Offers the devices that udev knows to Kubernetes. Rule files say which.
+Offers devices that udev knows to Kubernetes. Rule files say which ones.
 
 verbs:
 {verbs}
 
 options:
   --version   print the version
-  --help      print this help; after a verb, the help of the verb
+  --help      print this help; after a verb, the help for that verb
 
 examples:
   genericdp check                       every mistake in every rule file
@@ -135,7 +135,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
         )
     if verb not in VERBS and verb not in _FOR_SHELLS:
         raise UsageError(
-            f"there is no verb '{for_terminal(verb)}'",
+            f"unknown verb '{for_terminal(verb)}'",
             hint=nearest(verb, VERBS) or "'genericdp --help' lists the verbs",
         )
     try:

@@ -23,13 +23,13 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         metavar="DIR_OR_FILE",
         action="append",
         default=[],
-        help="read these rules instead of the system's; may be repeated, later ones win",
+        help="read these rules instead of the system's; can be repeated; later ones win",
     )
     add_config_option(group)
     group.add_argument(
         "--domain",
         metavar="DOMAIN",
-        help="the domain of resource names without one, instead of the one in the settings",
+        help="the domain for resource names that have none, instead of the one in the settings",
     )
 
 

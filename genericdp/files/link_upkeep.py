@@ -62,7 +62,7 @@ class LinkUpkeep:
         now = asyncio.get_running_loop().time()
         if self._mended is None or now - self._mended > AGAIN_S:
             self._mended = now
-            _log.warning("the links were changed, making them again", directory=self._links.directory)
+            _log.warning("the stable links were changed, restoring them", directory=self._links.directory)
             self._again()
         elif self._timer is None:  # somebody changes them again and again
             self._schedule()

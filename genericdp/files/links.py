@@ -49,7 +49,7 @@ class Links:
                     elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
                         _point(directory, name, target)
                 except OSError as error:
-                    failed[name] = f"cannot make the link '{self.directory}/{name}': {error.strerror}"
+                    failed[name] = f"cannot create the link '{self.directory}/{name}': {error.strerror}"
         self._ours = set(wanted)
         self._made = {name: path or name for name, path in wanted.items() if name not in failed}
         return failed
@@ -78,7 +78,7 @@ class Links:
 def _unusable(directory: str, error: OSError) -> GenericdpError:
     return GenericdpError(
         f"cannot use the link directory '{directory}': {error.strerror}",
-        hint="it must be a directory, not a symlink, that genericdp alone uses and can write to; "
+        hint="it must be a directory, not a symlink, that only genericdp uses and that it can write to; "
         "see 'link_dir' in genericdp.toml",
     )
 

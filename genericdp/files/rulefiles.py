@@ -1,11 +1,11 @@
-"""Rule files on disk, each with the version that is in force.
+"""Rule files on disk, each with the version that is in effect.
 
 The rules of this file:
 
 * Of several directories the later one wins: a file replaces the whole file of that name in earlier
   directories; an empty file, or a symlink to /dev/null, disables it. Files are read in the order of
   their names, whatever their directory (like those of udev and sysctl.d).
-* A file with a mistake is not used. Its previous version stays in force, and the problem is reported
+* A file with a mistake is not used. Its previous version stays in effect, and the problem is reported
   until the file is right again.
 """
 
@@ -35,11 +35,11 @@ class RuleFile:
     """One rule file that counts.
 
     text        what is on disk
-    resources   those in force: of this text, or of the previous version when this one has a mistake
+    resources   those in effect: of this text, or of the previous version when this one has a mistake
     problems    those of this text
     outdated    the resources are of the previous version
-    digest      of the version in force, the beginning of what sha256sum(1) prints (without a byte order
-                mark); "" when no version is in force
+    digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
+                mark); "" when no version is in effect
     """
 
     path: str
@@ -96,7 +96,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
 
 
 def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
-    """The version that was in force, with the problems of the new text."""
+    """The version that was in effect, with the problems of the new text."""
     resources = previous.resources if previous is not None else ()
     digest = previous.digest if previous is not None else ""
     return RuleFile(fresh.path, fresh.text, resources, fresh.problems, bool(resources), digest)
@@ -107,7 +107,7 @@ def _digest(text: str) -> str:
 
 
 class RuleFiles:
-    """All rule files of some places, with the version of each that is in force."""
+    """All rule files of some places, with the version of each that is in effect."""
 
     def __init__(self, places: Sequence[str], domain: str) -> None:
         """Read everything. Mistakes in files raise nothing: they are in `problems`."""

@@ -141,7 +141,7 @@ class Registration:
             try:
                 server.add_insecure_port(f"unix:{path}")
             except RuntimeError as error:
-                raise OSError(f"cannot make the socket '{path}': {error}") from error
+                raise OSError(f"cannot create the socket '{path}': {error}") from error
             await _uninterrupted(server.start())
             yield endpoint
         finally:

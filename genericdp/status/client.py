@@ -35,7 +35,7 @@ def status(settings: Settings) -> dict[str, Any]:
     report = answer.get("status")
     if not isinstance(report, dict):
         raise GenericdpError(
-            f"what answers on '{_path(settings)}' gives no status: {answer.get('error', 'it hung up')}",
+            f"no status from what listens on '{_path(settings)}': {answer.get('error', 'it hung up')}",
             hint=_JOURNAL,
         )
     return report
@@ -62,18 +62,18 @@ def _connected(settings: Settings) -> socket.socket:
     except PermissionError as error:
         connection.close()
         raise NotAllowedError(
-            f"you may not ask the daemon on '{path}'", hint="root may: sudo genericdp status"
+            f"no permission to ask the daemon on '{path}'", hint="ask as root: sudo genericdp status"
         ) from error
     except FileNotFoundError as error:
         connection.close()
         raise NotRunningError(
-            f"no genericdp runs on this node: there is no '{path}'",
+            f"genericdp is not running on this node: '{path}' does not exist",
             hint="'systemctl status genericdp' says why; 'genericdp list' shows what it would offer",
         ) from error
     except ConnectionRefusedError as error:
         connection.close()
         raise NotRunningError(
-            f"no genericdp runs on this node any more: nobody listens on '{path}'",
+            f"genericdp is no longer running on this node: nothing listens on '{path}'",
             hint="'systemctl status genericdp' says why; 'genericdp list' shows what it would offer",
         ) from error
     except OSError as error:

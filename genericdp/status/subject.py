@@ -25,4 +25,4 @@ class Subject(Protocol):
 
     @property
     def rules(self) -> Rules:
-        """The rules in force."""
+        """The rules in effect."""

@@ -73,8 +73,8 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["chekc"], "there is no verb 'chekc'\n  hint: did you mean 'check'?"),
-        (["frobnicate"], "there is no verb 'frobnicate'\n  hint: 'genericdp --help' lists the verbs"),
+        (["chekc"], "unknown verb 'chekc'\n  hint: did you mean 'check'?"),
+        (["frobnicate"], "unknown verb 'frobnicate'\n  hint: 'genericdp --help' lists the verbs"),
         (
             ["--json", "shout"],
             (

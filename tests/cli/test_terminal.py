@@ -116,7 +116,7 @@ def test_an_error_is_broken_between_its_words(tmp_path: Path) -> None:
     settings.chmod(0o644)
     said = at_a_terminal(["status", "--config", str(settings)], 80)
     words = (
-        f"genericdp: error: no genericdp runs on this node: there is no '{tmp_path}/control.sock' "
+        f"genericdp: error: genericdp is not running on this node: '{tmp_path}/control.sock' does not exist "
         "hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer"
     )
     assert max(len(line) for line in said.splitlines()) <= 80

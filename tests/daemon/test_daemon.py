@@ -317,7 +317,7 @@ async def test_links_that_somebody_took_away_are_made_again(
         await until(lambda: os.path.lexists(link), made)
         watch.close()
         assert os.readlink(link) == scene.udev.node(a_usb_serial(0))
-    assert caplog.messages.count("the links were changed, making them again") == 1
+    assert caplog.messages.count("the stable links were changed, restoring them") == 1
 
 
 async def test_a_stop_removes_the_sockets_and_leaves_the_links(short_dir: Path) -> None:

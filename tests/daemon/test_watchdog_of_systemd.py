@@ -128,5 +128,5 @@ async def test_it_starves_while_a_resource_is_stuck_and_the_log_names_it(
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await state.heard(1)
-    assert "resources are stuck, the watchdog is not fed" in caplog.text
+    assert "resources are stuck; no longer notifying the watchdog" in caplog.text
     assert all(getattr(record, "fields", None) == {"resources": FTDI} for record in caplog.records[-2:])

@@ -134,13 +134,13 @@ def test_a_file_that_has_the_name_of_a_link_gives_way(tmp_path: Path) -> None:
 def test_a_link_that_cannot_be_made_is_reported_and_the_others_are_made(tmp_path: Path) -> None:
     (tmp_path / "in-the-way").mkdir()
     failed = Links(str(tmp_path)).apply({"in-the-way": "/dev/ttyUSB0", "other": "/dev/null"})
-    assert failed == {"in-the-way": f"cannot make the link '{tmp_path}/in-the-way': Is a directory"}
+    assert failed == {"in-the-way": f"cannot create the link '{tmp_path}/in-the-way': Is a directory"}
     assert os.readlink(tmp_path / "other") == "/dev/null"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["in-the-way", "other"]
 
 
 HINT = (
-    "it must be a directory, not a symlink, that genericdp alone uses and can write to; "
+    "it must be a directory, not a symlink, that only genericdp uses and that it can write to; "
     "see 'link_dir' in genericdp.toml"
 )
 

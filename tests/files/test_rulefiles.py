@@ -1,4 +1,4 @@
-"""Which rule files count, which version of each is in force, and when they are read again."""
+"""Which rule files count, which version of each is in effect, and when they are read again."""
 
 import asyncio
 import os

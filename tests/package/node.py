@@ -151,7 +151,7 @@ class Node:
         return RULES.format(screen=self.console.node)
 
     async def write_drop_in(self, name: str, text: str) -> None:
-        """Add a drop-in to the unit and restart the service, which puts it in force."""
+        """Add a drop-in to the unit and restart the service, which puts it in effect."""
         DROP_INS.mkdir(exist_ok=True)
         (DROP_INS / name).write_text(text)
         await self.run("systemctl", "daemon-reload")

@@ -218,7 +218,7 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
     # Of the removal, the kernel tells first; one that is slow may read udev's message before.
     said[4] = said[4].replace(f"{name} (from the kernel)", console.node)
     assert said == [
-        "begin    without the daemon: what the rules make of this machine; Ctrl-C to stop",
+        "begin    without the daemon: what the rules would do on this machine; Ctrl-C to stop",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device appeared; nodes={console.node}",
         f"kubelet  would be told genericdp.io/screen: 1 of 1 Healthy; screen_{name} Healthy",

@@ -56,7 +56,7 @@ async def test_a_scrape_tells_of_devices_allocations_and_who_holds_them(
 
 async def test_without_a_kubelet_it_is_healthy_and_not_ready(short_dir: Path, settings: Settings) -> None:
     async with a_scene(short_dir, settings=settings, kubelet_runs=False):
-        why = f"there is no kubelet at '{settings.kubelet_dir}'\n"
+        why = f"no kubelet listens in '{settings.kubelet_dir}'\n"
         assert await get(settings, "/readyz") == ("503", why)
         assert await get(settings, "/healthz") == ("200", "ok\n")
         assert (await scrape(settings))["genericdp_kubelet_up"] == [({}, 0.0)]

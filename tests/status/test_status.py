@@ -48,7 +48,7 @@ async def test_it_tells_what_is_registered_and_who_holds_what(short_dir: Path) -
 async def test_without_a_kubelet_it_says_so_and_that_nobody_knows_who_holds_what(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
         report = await status_of(scene.settings)
-        assert report["complaints"] == [f"there is no kubelet at '{scene.settings.kubelet_dir}'"]
+        assert report["complaints"] == [f"no kubelet listens in '{scene.settings.kubelet_dir}'"]
         assert report["podResources"]["answers"] is False
 
 

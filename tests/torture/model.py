@@ -184,7 +184,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(rules=st.sampled_from([*sorted(RULES), "a mistake"]), settle=st.booleans())
     def edit_rules(self, rules: str, settle: bool) -> None:
-        """Edit the rule file; after a mistake the rules in force stay in force."""
+        """Edit the rule file; after a mistake the rules in effect stay in effect."""
 
         def act() -> None:
             if rules != "a mistake":

@@ -58,7 +58,7 @@ def test_the_starter_file_for_a_recorded_device_leaves_nothing(
     assert all(resource["devices"] for resource in listed["resources"])
     assert {each["subsystem"] for each in listed["notTaken"]} <= {"usb"}
     assert printed(capsys, "suggest", "--all", "--rules", str(rules)).startswith(
-        "# No device here needs a rule.\n"
+        "# No device of this machine needs a rule.\n"
     )
 
 

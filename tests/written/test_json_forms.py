@@ -154,7 +154,7 @@ def test_explain_of_what_is_absent() -> None:
         key.removesuffix("[]") if key == "devices[]" else key
         for key in all_keys(absent.as_json(found, machine.settings.link_dir))
     }
-    assert printed == documented("`genericdp explain --json` of what is absent")
+    assert printed == documented("`genericdp explain --json` of an absent device or a resource")
 
 
 def test_suggest() -> None:

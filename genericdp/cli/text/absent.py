@@ -17,7 +17,7 @@ def show(absent: Absent, link_dir: str, output: Output) -> None:
     output.paragraph(Styled(absent.answer, Style.STRONG))
     for reason in dict.fromkeys(refusal.reason for refusal in absent.refused):
         nodes = [refusal.node for refusal in absent.refused if refusal.reason == reason]
-        output.paragraph(Styled(f"taken, but not offered: {reason}", Style.BAD))
+        output.paragraph(Styled(f"matched but not offered: {reason}", Style.BAD))
         output.paragraph(f"  {', '.join(sorted(nodes, key=natural))}")
     for text in dict.fromkeys(text for _, text in absent.similar):
         output.paragraph(f"  {_names([node for node, each in absent.similar if each == text])}: {text}")
@@ -54,7 +54,7 @@ def _facts(last_seen: LastSeen, link_dir: str) -> Iterator[Row]:
     yield ("health", Styled(f"{device.health}: {device.reason or 'it is unplugged'}", Style.BAD))
     if device.port:
         yield ("last port", str(UsbPort.of_exact(device.port) or device.port))
-        yield ("now there", _at_port(last_seen.at_port))
+        yield ("there now", _at_port(last_seen.at_port))
     for link in sorted(device.links, key=natural):
         yield ("link", f"{link_dir}/{link}, broken on purpose until the device returns")
 

@@ -56,7 +56,7 @@ def _answer(explanation: Explanation) -> str:
     name = explanation.subject.device_node or explanation.subject.sys_path
     if explanation.offer is None or explanation.device is None:
         return f"{name} is not offered"
-    part = "a part of device" if len(explanation.device.nodes) > 1 else "device"
+    part = "part of device" if len(explanation.device.nodes) > 1 else "device"
     return f"{name} goes to {explanation.offer.resource.name} as {part} {explanation.device.id}"
 
 
@@ -87,11 +87,11 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
 def _show_opinion(opinion: Opinion, output: Output) -> None:
     name, location = opinion.resource.name, opinion.resource.location
     if not opinion.takes or opinion.owner is None:
-        text = f"{name} does not take it"
+        text = f"{name} does not match"
     elif opinion.owner == opinion.resource:
-        text = f"{name} takes it"
+        text = f"{name} matches"
     else:
-        text = f"{name} would take it, but {opinion.owner.name} comes first"
+        text = f"{name} matches, but {opinion.owner.name} comes first"
     output.paragraph(Styled(text, Style.STRONG))
     output.paragraph(Styled(f"  {location.file}:{location.line}", Style.FAINT))
     _show_match(opinion.match, output, indent=2)

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  genericdp check                      the settings and rules of this machine\n"
         "  genericdp check my.toml rules/       these instead\n"
-        "  genericdp check --format=github .    in a GitHub workflow: notes in the diff"
+        "  genericdp check --format=github .    in a GitHub workflow, as annotations"
     )
     parser.add_argument(
         "paths", metavar="DIR_OR_FILE", nargs="*", help="what to check instead of the system's rule files"
@@ -47,7 +47,7 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     try:
         _, rule_files = open_rules(places, config, domain)
     except ConfigError as error:
-        # A mistake in the settings does not keep those in the rule files from being found.
+        # A mistake in the settings must not hide those in the rule files.
         problems = error.problems
         rule_files = RuleFiles(places or RULE_DIRECTORIES, domain or DEFAULT_DOMAIN)
     problems += rule_files.problems

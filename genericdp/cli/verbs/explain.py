@@ -23,10 +23,11 @@ from genericdp.errors import GenericdpError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Explain a device: which resource it goes to, why the others do not take it, with the wanted "
-        "and the actual value of each condition, and what a container would get. For a device that is "
-        "not plugged in: what is known about it, what comes close, and which rules wait for it. Needs "
-        "neither the daemon nor root. Exits with status 1 if no resource offers the device."
+        "Explain a device: which resource it goes to, why the other rules do not match it, with the "
+        "wanted and the actual value of each condition, and what a container would get. For a device "
+        "that is not plugged in: what is known about it, which devices are similar, and which rules "
+        "expect it. Needs neither the daemon nor root. Exits with status 1 if no resource offers the "
+        "device."
     )
     parser.epilog = (
         "examples:\n"
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp explain --serial A50285BI  plugged in or not\n"
         "  genericdp explain --usb 0403:6001\n"
         "  genericdp explain ftdi_A50285BI      by its id, plugged in or not\n"
-        "  genericdp explain ftdi               a resource, and what it nearly takes\n"
+        "  genericdp explain ftdi               a resource, and devices that almost match\n"
         "  genericdp explain --rules my.toml ttyUSB0"
     )
     parser.add_argument(
@@ -65,7 +66,7 @@ def run(
     query = _query(serial, usb)
     if (device is None) is (query is None):
         raise UsageError(
-            "explain takes one of DEVICE, --serial and --usb",
+            "explain needs exactly one of DEVICE, --serial and --usb",
             hint="'genericdp list --all' shows the device nodes of this machine",
         )
     survey = look(rules=rules, config=config, domain=domain)

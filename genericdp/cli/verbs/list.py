@@ -1,4 +1,4 @@
-"""`genericdp list`: every device that a rule takes, and why others are not offered."""
+"""`genericdp list`: every device that a rule matches, and why others are not offered."""
 
 import argparse
 import sys
@@ -17,17 +17,17 @@ from genericdp.core.words import counted
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "List every device that a rule takes: the resource it goes to, its id and health, its "
+        "List every device that a rule matches: the resource it goes to, its id and health, its "
         "device nodes and the stable links to them. Needs neither the daemon nor root."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp list                     with the rules of this machine\n"
         "  genericdp list --rules my.toml     with rules that are not installed yet\n"
-        "  genericdp list --all               also the device nodes that no rule takes\n"
+        "  genericdp list --all               also the device nodes that no rule matches\n"
         "  genericdp list --json | jq -r '.resources[].devices[].id'"
     )
-    parser.add_argument("--all", action="store_true", help="also the device nodes that no rule takes")
+    parser.add_argument("--all", action="store_true", help="also the device nodes that no rule matches")
     add_json_option(parser)
     add_rule_options(parser)
 
@@ -61,13 +61,13 @@ def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
         for overlap in inventory.overlaps
     ]
     refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
-    unsure = [("give the resource an 'identity' that differs", id_) for id_ in inventory.unsure]
-    _show_section(output, "Taken by several rules; the first in file order gets them:", overlaps)
-    _show_section(output, "Taken by a rule, but not offered:", refusals)
+    unsure = [("set an 'identity' that distinguishes them", id_) for id_ in inventory.unsure]
+    _show_section(output, "Matched by several rules; the first in file order gets them:", overlaps)
+    _show_section(output, "Matched by a rule but not offered:", refusals)
     _show_section(output, "Told apart only by their order:", unsure)
     if everything:
         output.line()
-        output.line(Styled("Taken by no rule:", Style.STRONG))
+        output.line(Styled("Not matched by any rule:", Style.STRONG))
         free = [
             (device.device_node or "", device.subsystem, identification(device))
             for device in unclaimed(survey)
@@ -115,7 +115,7 @@ def _summary(offer: Offer) -> str:
 
 
 def unclaimed(survey: Survey) -> Sequence[UdevDevice]:
-    """The device nodes that no rule takes, in the order of their names."""
+    """The device nodes that no rule matches, in the order of their names."""
     free = [node for node in survey.nodes if not survey.claims.on(node)]
     return sorted(free, key=lambda device: natural(device.device_node or ""))
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Show each uevent with the devices that it affects, what changes, and what the kubelet is told, one "
         "line each, until Ctrl-C. Asks the running daemon; without one, or with --rules, shows what the "
-        "rules make of this machine's uevents."
+        "rules would do with this machine's uevents."
     )
     parser.epilog = (
         "examples:\n"
@@ -110,7 +110,7 @@ def words_of(event: Event) -> tuple[str, Styled]:
 
 def _begin(event: Event) -> tuple[str, str]:
     if event["from"] == "rules":
-        return "begin", "without the daemon: what the rules make of this machine; Ctrl-C to stop"
+        return "begin", "without the daemon: what the rules would do on this machine; Ctrl-C to stop"
     what = {"serving": "serves this node", "standing by": "stands by"}[event["state"]]
     return "begin", f"genericdp {event['version']} {what}; Ctrl-C to stop"
 
@@ -157,8 +157,8 @@ def _registration(event: Event) -> tuple[str, Styled]:
 
 def _kubelet(event: Event) -> tuple[str, Styled]:
     if event["there"]:
-        return "kubelet", Styled("it is up", Style.GOOD)
-    return "kubelet", Styled("it is down", Style.BAD)
+        return "kubelet", Styled("is up", Style.GOOD)
+    return "kubelet", Styled("is down", Style.BAD)
 
 
 def _allocation(event: Event) -> tuple[str, Styled]:
@@ -188,7 +188,7 @@ def _resync(event: Event) -> tuple[str, Styled]:
 
 
 def _lost(event: Event) -> tuple[str, Styled]:
-    return "lost", Styled(f"{event['count']} events were dropped, they came too fast to show", Style.BAD)
+    return "lost", Styled(f"{event['count']} events were dropped: they came too fast to show", Style.BAD)
 
 
 #: Kind of event -> its text, for people.

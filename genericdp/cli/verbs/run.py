@@ -11,8 +11,8 @@ _log = log.get(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Offer the devices that the rules name to the kubelet of this node, until SIGTERM. A rule file "
-        "that changes is read again by itself; SIGHUP reads all of them again."
+        "Offer the devices that the rules match to the kubelet of this node, until SIGTERM. Rule files "
+        "are read again when they change; SIGHUP makes the daemon read all of them again."
     )
     add_rule_options(parser)
 

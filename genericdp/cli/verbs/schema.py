@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp schema rules > rules.schema.json\n"
         "  sed -i '1i #:schema ./rules.schema.json' my.toml"
     )
-    parser.add_argument("file", choices=tuple(SCHEMAS), help="which file")
+    parser.add_argument("file", choices=tuple(SCHEMAS), help="the kind of file")
 
 
 def run(*, file: str) -> int:

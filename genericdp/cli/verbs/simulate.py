@@ -13,9 +13,9 @@ from genericdp.core.rules.settings import LogFormat
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Run the daemon on this machine's devices at a simulated kubelet, and show what a node would "
-        "offer, as it changes: plug or unplug a device, edit a rule file. Ctrl-C ends it. Nothing on the "
-        "machine is changed: sockets, links and memory are in a temporary directory."
+        "Run the daemon on this machine's devices with a simulated kubelet, and show what a node would "
+        "offer. To see it change, plug or unplug a device, or edit a rule file. Ctrl-C ends it. Nothing "
+        "on the machine is changed: sockets, links and memory are in a temporary directory."
     )
     parser.epilog = (
         "examples:\n"
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=COUNT",
         action="append",
         default=[],
-        help="start a container that requests this, and show what it gets; may be repeated",
+        help="start a container that requests this, and show what it gets; can be repeated",
     )
     parser.add_argument(
         "--runtime",

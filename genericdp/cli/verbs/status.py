@@ -29,9 +29,10 @@ Report = Mapping[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Ask the daemon of this node how it is doing: which resources are registered with the kubelet, "
-        "their devices, who holds each, the rules in force, and recent warnings and errors. Exits with "
-        "status 0 when all is well, and with 1 when something is wrong or no daemon answers."
+        "Ask the daemon of this node for its state: which resources are registered with the kubelet, "
+        "their devices, which containers hold them, the rules in effect, and recent warnings and "
+        "errors. Exits with status 0 when all is well, and with 1 when something is wrong or no daemon "
+        "answers."
     )
     parser.epilog = (
         "examples:\n"
@@ -120,7 +121,7 @@ def show(report: Report, output: Output) -> None:
     _show_files(report, output)
     if report["notOffered"]:
         output.line()
-        output.line(Styled("Taken by a rule, but not offered:", Style.STRONG))
+        output.line(Styled("Matched by a rule but not offered:", Style.STRONG))
         for refusal in report["notOffered"]:
             output.paragraph(f"  {refusal['node']}: {refusal['resource']}: {refusal['reason']}")
     if report["said"]:
@@ -230,7 +231,7 @@ def _show_files(report: Report, output: Output) -> None:
     if not files:
         return
     output.line()
-    output.line(Styled("Rule files, and the version of each that is in force:", Style.STRONG))
+    output.line(Styled("Rule files, each with the version in effect:", Style.STRONG))
     output.table((), [_file(file, report["time"]) for file in files], indent=2)
 
 

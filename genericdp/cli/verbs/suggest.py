@@ -17,22 +17,22 @@ from genericdp.core.suggest.title import taken_by
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        "Print the smallest rule that takes a device and no other that is present, with the reasons "
+        "Print the smallest rule that matches a device and no other that is present, with the reasons "
         "as comments. All nodes of a composite device (a modem's ports, the nodes of a sound card) "
-        "make one device. The output is a complete rule file. Needs neither the daemon nor root."
+        "form one device. The output is a complete rule file. Needs neither the daemon nor root."
     )
     parser.epilog = (
         "examples:\n"
         "  genericdp suggest /dev/ttyUSB0\n"
         "  genericdp suggest /dev/ttyUSB0 > /etc/genericdp/rules.d/50-meter.toml\n"
-        "  genericdp suggest --node /dev/ttyUSB2   one port of a modem, by itself\n"
+        "  genericdp suggest --node /dev/ttyUSB2   a single port of a modem\n"
         "  genericdp suggest 1-2                   all nodes of the USB device at port 2\n"
-        "  genericdp suggest --all                 a draft for all that no rule takes"
+        "  genericdp suggest --all                 a draft for all that no rule matches"
     )
     parser.add_argument(
         "device", metavar="DEVICE", nargs="?", help="a path below /dev or /sys, or a kernel name"
     )
-    parser.add_argument("--all", action="store_true", help="rules for everything that no rule takes yet")
+    parser.add_argument("--all", action="store_true", help="rules for everything that no rule matches yet")
     parser.add_argument(
         "--node",
         action="store_true",
@@ -55,7 +55,7 @@ def run(
     """Print the rule. Returns 0, or 1 when something is wrong with the rule files."""
     if all is (device is not None) or (all and node):
         raise UsageError(
-            "suggest takes a DEVICE or --all", hint="'genericdp list --all' shows what no rule takes"
+            "suggest needs a DEVICE or --all", hint="'genericdp list --all' shows what no rule matches"
         )
     survey = look(rules=rules, config=config, domain=domain)
     output = Output(sys.stdout)

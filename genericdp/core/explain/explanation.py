@@ -46,13 +46,13 @@ class Explanation:
         if not self.subject.initialized:
             return "udev has not finished with it yet"
         if self.taken_by:
-            return f"{self.taken_by[0].name} takes it, but {self.refusal}"
+            return f"{self.taken_by[0].name} matches, but {self.refusal}"
         if not self.opinions:
             return "no rule file defines a resource"
         nearest = self.opinions[0]
         miss = near_miss(nearest)
         hint = "" if miss is None else f"; for {nearest.resource.name} it {miss}"
-        return f"no resource takes it{hint}"
+        return f"no rule matches it{hint}"
 
 
 def explain(subject: UdevDevice, survey: Survey) -> Explanation:

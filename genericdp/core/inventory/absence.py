@@ -46,4 +46,4 @@ class Absence:
             return "udev has not finished with it"
         paths = {node.device_node for node in nodes}
         refused = (each for each in self._refusals if each.resource == resource and each.node in paths)
-        return next((each.reason for each in refused), "the rules no longer take it")
+        return next((each.reason for each in refused), "the rules no longer match it")

@@ -96,7 +96,7 @@ class Builder:
             try:
                 identified.append((group, identity_of(group)))
             except UnidentifiedError as error:
-                refusals += group.refusals(f"it has no property {error.name}, which 'identity' names")
+                refusals += group.refusals(f"it has no property {error.name}, which 'identity' uses")
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, ties, known_ports)
         composer = Composer(resource)
@@ -107,7 +107,7 @@ class Builder:
             try:
                 composed.append(composer.compose(group, identity, id_, unit))
             except MissingPropertyError as error:
-                reason = f"it has no property {error.name}, which a template names without a default"
+                reason = f"it has no property {error.name}, which a template uses without a default"
                 refusals += group.refusals(reason)
         most = ID_LIMIT // (resource.replicas or 1)
         offered = in_order(composed)

@@ -61,7 +61,7 @@ def gather(
     for device in devices:
         subject, value = _subject(resource.group_by, device)
         if is_dangerous(device) and not resource.allow_dangerous:
-            reason = "it gives its holder the whole host; the rule lacks 'allow_dangerous = true'"
+            reason = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
             refusals.append(_refusal(resource, device, reason))
         elif subject is None and not value:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))

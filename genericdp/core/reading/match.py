@@ -181,7 +181,7 @@ MATCHERS = (
         Kind(_usb, definition("usb")),
         "the USB device and interface of the node, from sysfs; works without a udev database",
     ),
-    Key("parent", Kind(_parent, MATCH.schema), "a match that one ancestor satisfies as a whole"),
+    Key("parent", Kind(_parent, MATCH.schema), "a match that a single ancestor satisfies"),
 )
 
 _READERS: Mapping[str, Callable[[At], tuple[Condition, ...]]] = {

@@ -142,7 +142,7 @@ _SHARED_KEYS = keys_of(
 )
 
 NODE_KEYS = (
-    *keys_of(NodeTable, Key("match", MATCH, "which nodes of the device the table is about")),
+    *keys_of(NodeTable, Key("match", MATCH, "which nodes of the device the table applies to")),
     *_SHARED_KEYS,
 )
 
@@ -175,7 +175,7 @@ RESOURCE_KEYS = (
         Key(
             "node",
             _NODES,
-            "which nodes of a device go into the container, and under which paths",
+            "which nodes of a device the container gets, and under which paths",
             field="nodes",
         ),
         Key("replicas", whole_number(1, MOST_REPLICAS), "how many containers may share a device"),
@@ -193,7 +193,7 @@ RESOURCE_KEYS = (
         Key("prestart", _PRESTART, "what to do before each start of a container"),
         Key("health", MATCH, "a match that every node of a Healthy device satisfies"),
         Key("kubevirt", BOOLEAN, "whether to set KubeVirt's USB_RESOURCE_… variables"),
-        Key("allow_dangerous", BOOLEAN, "required to hand out disks, memory and similar devices"),
+        Key("allow_dangerous", BOOLEAN, "required to offer disks, memory and similar devices"),
     ),
 )
 

@@ -44,7 +44,7 @@ def rules_schema() -> Schema:
         "type": "object",
         "properties": {
             "resource": {
-                "description": "the resources that pods may request",
+                "description": "the resources that pods can request",
                 "type": "array",
                 "items": definition("resource"),
             }
@@ -71,7 +71,7 @@ def settings_schema() -> Schema:
     return {
         "$schema": _DRAFT,
         "title": "the settings of genericdp",
-        "description": "What the daemon can be told, see genericdp.toml(5)",
+        "description": "How the daemon is configured, see genericdp.toml(5)",
         **table(SETTINGS_KEYS),
         "definitions": {"duration": scalars.DEFINITIONS["duration"]},
     }

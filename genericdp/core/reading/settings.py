@@ -62,7 +62,7 @@ SETTINGS_KEYS = keys_of(
     Key("kubelet_dir", ABSOLUTE_PATH, "the kubelet's device plugin directory"),
     Key("pod_resources_socket", ABSOLUTE_PATH, "the kubelet's PodResources socket"),
     Key("link_dir", _DIRECTORY, "where the stable links are"),
-    Key("state_dir", ABSOLUTE_PATH, "what survives a reboot"),
+    Key("state_dir", ABSOLUTE_PATH, "where to keep what must survive a reboot"),
     Key("run_dir", ABSOLUTE_PATH, "where `genericdp status` and `genericdp monitor` find the daemon"),
     Key(
         "metrics",
@@ -79,7 +79,7 @@ SETTINGS_KEYS = keys_of(
     Key(
         "rescan",
         duration(1.0, 3600.0),
-        "how often to look at all devices where no udev events arrive",
+        "how often to examine all devices where no udev events arrive",
         field="rescan_s",
     ),
     Key("log_format", member_of(LogFormat), "the format of log lines"),

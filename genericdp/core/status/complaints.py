@@ -30,7 +30,7 @@ def _complaints(facts: Facts) -> Iterator[str]:
     for name, offer in facts.inventory.offers.items():
         standing = facts.standings.get(name)
         if name in facts.stuck:
-            yield f"{name} is stuck: the kubelet does not listen, and nothing tries to change that"
+            yield f"{name} is stuck: the kubelet does not listen, and nothing tries to register it"
         elif facts.kubelet and standing is not None and not standing.registered:
             yield _not_registered(facts, name)
         unhealthy = [device for device in offer.devices if not device.healthy]
@@ -64,7 +64,7 @@ def _is_registered(facts: Facts, name: str) -> bool:
 
 
 def _no_kubelet(facts: Facts) -> str:
-    return f"there is no kubelet at '{facts.settings.kubelet_dir}'"
+    return f"no kubelet listens in '{facts.settings.kubelet_dir}'"
 
 
 def _not_registered(facts: Facts, name: str) -> str:

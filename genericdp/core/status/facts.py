@@ -30,7 +30,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A rule file and its version in force: the digest, "" without one.
+    """A rule file and its version in effect: the digest, "" without one.
 
     outdated  the text on disk is a newer one with a mistake
     """

@@ -76,7 +76,7 @@ class History:
     began        when the daemon started
     kubelet      "here" or "away"
     silence      why udev's events do not arrive, "" if they do
-    files        rule file -> the digest of the version in force
+    files        rule file -> the digest of the version in effect
     registered   resource -> "registered" or ""
     devices      resource -> device -> its health
     read         when all rule files were last without a mistake; None if they never were
@@ -119,7 +119,7 @@ class History:
         self.silence = self.silence.follow(silence, now)
 
     def read_rules(self, digests: Mapping[str, str], mistakes: bool, now: float) -> None:
-        """The rule files were read; `digests` are those of the versions in force."""
+        """The rule files were read; `digests` are those of the versions in effect."""
         self.files = {
             path: self.files.get(path, Since("", now)).follow(digest, now) for path, digest in digests.items()
         }

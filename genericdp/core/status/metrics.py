@@ -87,13 +87,13 @@ FAMILIES = (
         "genericdp_rule_file_info",
         "gauge",
         ("file", "digest"),
-        "The version of each rule file that is in force; 0 without one.",
+        "The version of each rule file that is in effect; 0 without one.",
     ),
     Family(
         "genericdp_rule_file_outdated",
         "gauge",
         ("file",),
-        "1 while the text on disk has a mistake and an earlier version is in force.",
+        "1 while the text on disk has a mistake and an earlier version is in effect.",
     ),
     Family(
         "genericdp_samples_left_out", "gauge", ("metric",), "Samples dropped because a metric had too many."

@@ -38,7 +38,7 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
     for overlap in new.overlaps:
         if overlap not in old.overlaps:
             fields = {"node": overlap.node, "taken_by": overlap.winner, "not_by": ", ".join(overlap.losers)}
-            yield News("several resources match a device node, the first in file order gets it", fields, True)
+            yield News("several resources match a device node; the first in file order gets it", fields, True)
     for refusal in new.refusals:
         if refusal not in old.refusals:
             fields = {"resource": refusal.resource, "node": refusal.node, "why": refusal.reason}

@@ -7,7 +7,7 @@ parser reads, until one takes exactly these nodes. Then:
     clues                 what tells them from all others, as conditions
     quoting, rule_text    conditions as TOML that reads back as the same values
     title, reasons        what the comments say: what the device is, why the rule is written so
-    starter               the file for everything that no rule takes yet
+    starter               the file for everything that no rule matches yet
 
 Does not belong here: how a rule is read or matched. `reading` and `rules` do that, for suggestions too.
 """

@@ -24,40 +24,40 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
             if serial is not None and _is_shared(serial):
                 yield (
                     f"Many makers give every unit the serial number '{serial}'. A second unit of this "
-                    "model would be taken too; their ids then differ by port."
+                    "model would match, too; the two ids would then differ by port."
                 )
         case By.MODEL if usb is not None:
             yield (
                 "By model: it has no serial number, and no other unit of the model is plugged in. A "
-                "second one would be taken too; to exclude it, add "
+                "second one would match, too; to exclude it, add "
                 f"port = \"{unit.sys_name.partition('-')[2]}\" to 'usb'."
             )
         case By.MODEL:
             yield "By model: this machine has only one."
         case By.PORT | By.PLACE if usb is not None:
             told_by = "port" if by is By.PORT else "controller and port"
-            tell = "tells" if by is By.PORT else "tell"
+            tell, distinguish = ("tells", "distinguishes") if by is By.PORT else ("tell", "distinguish")
             twin = f"its twin ({listed(rivals)})" if rivals else "others"
             if serial is None:
-                why = f"it has no serial number, so only the {told_by} {tell} it from {twin}"
+                why = f"it has no serial number, so only the {told_by} {distinguish} it from {twin}"
             else:
                 why = f"{twin} has the same serial number, so only the {told_by} {tell} the two apart"
             yield (
-                f"By {told_by}: {why}. Any unit of this model that is plugged in there is taken for it, "
-                "and it is not found at another port."
+                f"By {told_by}: {why}. Any unit of this model matches there, and this one does not match "
+                "at another port."
             )
         case By.PORT | By.PLACE:
-            yield "By its place in the machine: whatever device is there is taken."
+            yield "By its place in the machine: any device there matches."
         case By.KIND:
             yield "By its kind: this machine has only one."
         case By.INTERFACE:
             yield "By the name of its network interface."
         case By.NAME:
-            yield "By name: the kernel always gives it the same one."
+            yield "By name: the kernel always gives it the same name."
         case _:
             yield (
-                f"CAUTION: nothing permanent tells it from {listed(rivals)}. The rule goes by the name "
-                "that the kernel gave it today; after the next re-plug or reboot another device may have "
+                f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
+                "that the kernel has given it for now; after a re-plug or reboot, another device may have "
                 "that name."
             )
     if len(group.nodes) > 1:
@@ -66,7 +66,7 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
 
 def _of_groups(group: Siblings) -> Iterator[str]:
     usb = group.nodes[0].usb_device
-    text = f"A container gets its {len(group.nodes)} nodes together."
+    text = f"A container gets these {len(group.nodes)} nodes together."
     if usb is not None and usb.device_node is not None:
         text += (
             f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "

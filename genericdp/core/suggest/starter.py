@@ -1,4 +1,4 @@
-"""Rules for everything that no rule takes yet: a first draft for a new machine.
+"""Rules for everything that no rule matches yet: a first draft for a new machine.
 
 The rules of this file:
 
@@ -31,11 +31,11 @@ _CONSOLES = re.compile(r"tty\d+|vcs[au]?\d*")
 FILE = f"{DIRECTORY}/90-found.toml"
 
 _DRAFT = (
-    "A first draft: what this machine has and no rule takes yet, one resource for each kind of device. "
-    "Rename the resources as you like, and delete those that no pod needs. For a single unit: "
-    "'genericdp suggest DEVICE'."
+    "A first draft for the devices of this machine that no rule matches yet, with one resource for each "
+    "kind of device. Rename the resources as you like, and delete those that no pod needs. For a single "
+    "unit: 'genericdp suggest DEVICE'."
 )
-_NOTHING = "No device here needs a rule."
+_NOTHING = "No device of this machine needs a rule."
 
 #: More names of one kind than this do not help.
 _NAMES = 12
@@ -43,7 +43,7 @@ _NAMES = 12
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A rule file for what no rule takes.
+    """A rule file for what no rule matches.
 
     chapters  the lines of each resource with the comments above it
     left_out  (why, device nodes) of what no rule was written for
@@ -85,13 +85,13 @@ def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> 
 def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims) -> str:
     """Why no rule is written for a device node; "" when one is."""
     if is_dangerous(node):
-        return "Each of these gives its holder the whole host"
+        return "Each of these gives control of the host"
     if node.devname in _IN_EVERY_CONTAINER:
         return "Every container has these anyway"
     if node.sys_path.startswith("/sys/devices/virtual/") and _CONSOLES.fullmatch(node.devname):
         return "Consoles of the machine"
     if any(claims.on(each) for each in group.nodes):
-        return "Parts of devices that rules take other parts of"
+        return "Further nodes of devices that rules match in part"
     if node.usb_device is node:
         below = f"{node.sys_path}/"
         inside = [each for each in present.nodes if each.sys_path.startswith(below)]

@@ -77,8 +77,8 @@ class Suggestion:
             for claim in claims.on(node)[:1]:
                 takers.setdefault(claim.resource.name, []).append(node.device_node or "")
         return tuple(
-            f"{name} already takes {', '.join(paths)}; if two rules take a node, the first in file order "
-            "gets it"
+            f"{name} already matches {', '.join(paths)}; if two rules match a node, the first in file "
+            "order gets it"
             for name, paths in takers.items()
         )
 
@@ -150,7 +150,7 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
             return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
         rivals = _nearest(rivals, taken - wanted)
     raise GenericdpError(
-        f"no rule can tell {', '.join(group.paths)} from the other device nodes",
+        f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",
         hint="udev gives one name to several of them; 'udevadm trigger' makes it look again",
     )
 
@@ -206,11 +206,11 @@ def table_of(
     if group.group_by != "node":
         lines += rule_text.key_lines("group_by", group.group_by, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
-        lines += rule_text.key_lines("identity", "port", "whatever is plugged in there counts as it")
+        lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
     if any(is_dangerous(node) for node in group.nodes):
-        lines += rule_text.remarked("allow_dangerous = true", "it gives its holder the whole host")
+        lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
     if by is By.NAME:
-        lines.append(rule_text.option("replicas = 10", "how many containers may share it"))
+        lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
     elif group.group_by == "node":
         path = f"container_path = {toml(f'/dev/{name}')}"
         lines.append(rule_text.option(path, "a fixed name in the container"))

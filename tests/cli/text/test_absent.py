@@ -70,7 +70,7 @@ example.com/meter expects this device; close matches:
 The daemon remembers meter_A50285BI of example.com/meter
   health     Unhealthy: it is unplugged
   last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
-  now there  /dev/ttyUSB3, /dev/bus/usb/001/004 (usb 0403:6015 serial A50285BJ)
+  there now  /dev/ttyUSB3, /dev/bus/usb/001/004 (usb 0403:6015 serial A50285BJ)
   link       /dev/genericdp/meter_A50285BI, broken on purpose until the device
              returns
 """
@@ -94,7 +94,7 @@ example.com/meter expects this device; no connected device is a close match
 The daemon remembers meter_A50285BI of example.com/meter
   health     Unhealthy: it is unplugged
   last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
-  now there  nothing
+  there now  nothing
   link       /dev/genericdp/meter_A50285BI, broken on purpose until the device
              returns
 """
@@ -188,7 +188,7 @@ def test_what_a_resource_takes_and_cannot_offer_is_said_with_the_reason() -> Non
         told(found, machine)
         == """\
 example.com/x offers no device
-taken, but not offered: it has no property ID_MODEL, which a template names
+matched but not offered: it has no property ID_MODEL, which a template uses
 without a default
   /dev/fuse
 
@@ -201,7 +201,7 @@ No connected device is a close match
     assert absent.as_json(found, machine.settings.link_dir)["refused"] == [
         {
             "node": "/dev/fuse",
-            "reason": "it has no property ID_MODEL, which a template names without a default",
+            "reason": "it has no property ID_MODEL, which a template uses without a default",
         }
     ]
 
@@ -295,7 +295,7 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
 def test_one_way_to_say_what_is_meant(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", *arguments]) == 2
     assert capsys.readouterr().err == (
-        "genericdp: error: explain takes one of DEVICE, --serial and --usb\n"
+        "genericdp: error: explain needs exactly one of DEVICE, --serial and --usb\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
     )
 

@@ -88,12 +88,12 @@ A container that is allocated serial_A50285BI.0 gets
   caution     in a pod with hostUsers: false, runc looks for /dev/serial0 on the
               host; container_path = "{link}" works in every pod
 
-example.com/serial takes it
+example.com/serial matches
   50-test.toml:14
   yes  SUBSYSTEM   is 'tty'   wanted: 'tty'
   yes  usb.vendor  is '0403'  wanted: '0403' or '1a86'
 
-example.com/any-tty would take it, but example.com/serial comes first
+example.com/any-tty matches, but example.com/serial comes first
   50-test.toml:24
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
@@ -101,7 +101,7 @@ example.com/any-tty would take it, but example.com/serial comes first
   no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
   no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
-example.com/modem does not take it
+example.com/modem does not match
   50-test.toml:3
   no  usb.vendor  is '0403'  wanted: '2c7c'
 """
@@ -113,7 +113,7 @@ def test_a_part_of_a_device_is_explained_with_the_whole_device() -> None:
     assert (
         explained(modem[3], a_machine(*modem))
         == """\
-/dev/ttyUSB3 goes to example.com/modem as a part of device modem_EC25-17
+/dev/ttyUSB3 goes to example.com/modem as part of device modem_EC25-17
 Healthy
 
   device node  /dev/ttyUSB3 (c 188:3)
@@ -132,7 +132,7 @@ A container that is allocated modem_EC25-17 gets
            /dev/modem-qmi on the host; container_path = "{link}" works in every
            pod
 
-example.com/modem takes it
+example.com/modem matches
   50-test.toml:3
   yes  usb.vendor  is '2c7c'  wanted: '2c7c'
   [[resource.node]] 1, /dev/modem-at:
@@ -141,7 +141,7 @@ example.com/modem takes it
   [[resource.node]] 2, /dev/modem-qmi:
     no  SUBSYSTEM  is 'tty'  wanted: 'usbmisc'
 
-example.com/any-tty would take it, but example.com/modem comes first
+example.com/any-tty matches, but example.com/modem comes first
   50-test.toml:24
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
@@ -149,7 +149,7 @@ example.com/any-tty would take it, but example.com/modem comes first
   no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
   no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
-example.com/serial does not take it
+example.com/serial does not match
   50-test.toml:14
   yes  SUBSYSTEM   is 'tty'   wanted: 'tty'
   no   usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
@@ -163,7 +163,7 @@ def test_a_node_that_no_node_table_takes_shows_where_each_table_fails() -> None:
         explained(modem[0], a_machine(*modem))
         == """\
 /dev/bus/usb/001/009 is not offered
-no resource takes it; for example.com/modem it matches all but SUBSYSTEM: wanted
+no rule matches it; for example.com/modem it matches all but SUBSYSTEM: wanted
 'usbmisc', is 'usb'
 
   device node  /dev/bus/usb/001/009 (c 189:8)
@@ -171,7 +171,7 @@ no resource takes it; for example.com/modem it matches all but SUBSYSTEM: wanted
   subsystem    usb
   model        usb 2c7c:0125 serial EC25-17
 
-example.com/modem does not take it
+example.com/modem does not match
   50-test.toml:3
   yes  usb.vendor  is '2c7c'  wanted: '2c7c'
   [[resource.node]] 1, /dev/modem-at:
@@ -180,7 +180,7 @@ example.com/modem does not take it
   [[resource.node]] 2, /dev/modem-qmi:
     no  SUBSYSTEM  is 'usb'  wanted: 'usbmisc'
 
-example.com/any-tty does not take it
+example.com/any-tty does not match
   50-test.toml:24
   either
   no  SUBSYSTEM  is 'usb'  wanted: 'tty'
@@ -188,7 +188,7 @@ example.com/any-tty does not take it
   no  SUBSYSTEM      is 'usb'    wanted: 'usbmisc'
   no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
 
-example.com/serial does not take it
+example.com/serial does not match
   50-test.toml:14
   no  SUBSYSTEM   is 'usb'   wanted: 'tty'
   no  usb.vendor  is '2c7c'  wanted: '0403' or '1a86'
@@ -217,7 +217,7 @@ def test_a_device_that_is_taken_but_refused_says_why() -> None:
     machine = a_machine(disk, rules='[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = "block" }\n')
     assert beginning(explained(disk, machine)) == (
         "/dev/sda is not offered\n"
-        "example.com/any takes it, but it gives its holder the whole host; the rule lacks\n"
+        "example.com/any matches, but it gives control of the host; the rule lacks\n"
         "'allow_dangerous = true'"
     )
 
@@ -244,7 +244,7 @@ def test_what_udev_has_not_finished_with_is_not_offered_yet() -> None:
 @pytest.mark.parametrize(
     ("rules", "reason"),
     [
-        ('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\n', "no resource takes it"),
+        ('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\n', "no rule matches it"),
         ("", "no rule file defines a resource"),
     ],
 )
@@ -269,7 +269,7 @@ match = { usb = { vendor = "0403", product = "6010" } }
 """
     assert beginning(explained(dongle, a_machine(dongle, rules=rules))) == (
         "/dev/ttyUSB0 is not offered\n"
-        "no resource takes it; for example.com/one it matches all but usb.product: wanted\n"
+        "no rule matches it; for example.com/one it matches all but usb.product: wanted\n"
         "'6010', is '6001'"
     )
 
@@ -298,7 +298,7 @@ match = { SUBSYSTEM = "mem", DEVNAME = "/dev/nul" }
     assert main(["explain", "--rules", str(rules), "/dev/null"]) == 1
     assert beginning(capsys.readouterr().out) == (
         "/dev/null is not offered\n"
-        "no resource takes it; for genericdp.io/one it matches all but DEVNAME: wanted\n"
+        "no rule matches it; for genericdp.io/one it matches all but DEVNAME: wanted\n"
         "'/dev/nul', is '/dev/null'"
     )
 
@@ -418,9 +418,9 @@ def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
     assert stream.getvalue().startswith("""\
 /dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17
 /dev/ttyUSB2 goes to example.com/any-tty as device any-tty_EC25-17.if01
-/dev/ttyUSB3 goes to example.com/modem as a part of device modem_EC25-17
-/dev/cdc-wdm0 goes to example.com/modem as a part of device modem_EC25-17
-/dev/bus/usb/001/009 is not offered: no resource takes it; for example.com/modem
+/dev/ttyUSB3 goes to example.com/modem as part of device modem_EC25-17
+/dev/cdc-wdm0 goes to example.com/modem as part of device modem_EC25-17
+/dev/bus/usb/001/009 is not offered: no rule matches it; for example.com/modem
 it matches all but SUBSYSTEM: wanted 'usbmisc', is 'usb'
 
 /dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17

@@ -94,7 +94,7 @@ example.com/disk: no device
 
 Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
 
-Taken by several rules; the first in file order gets them:
+Matched by several rules; the first in file order gets them:
   example.com/ftdi, not example.com/tty
     /dev/ttyUSB0, /dev/ttyUSB7
   example.com/lte-modem, not example.com/tty
@@ -115,9 +115,9 @@ def test_what_is_taken_but_not_offered_is_said_with_its_reason_once() -> None:
   DEVICE  HEALTH  NODE  LINK
 example.com/disk: no device
 
-Taken by a rule, but not offered:
-  example.com/disk: it gives its holder the whole host; the
-  rule lacks 'allow_dangerous = true'
+Matched by a rule but not offered:
+  example.com/disk: it gives control of the host; the rule
+  lacks 'allow_dangerous = true'
     /dev/loop9, /dev/loop10
 """
     )
@@ -133,7 +133,7 @@ def test_all_shows_what_no_rule_takes_and_what_it_is() -> None:
     assert (
         listed(machine, everything=True).partition("\n\n")[2]
         == """\
-Taken by no rule:
+Not matched by any rule:
   /dev/bus/usb/001/004  usb  usb 0403:6001 serial A50285BI
   /dev/ttyUSB3          tty  usb 0403:6001 serial A50285BI
   /dev/vcs9             vc
@@ -247,9 +247,9 @@ ONLY_FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { v
         (
             ONLY_FTDI + 'identity = ["NOT_THERE"]\n',
             a_usb_serial(0),
-            "it has no property NOT_THERE, which 'identity' names",
+            "it has no property NOT_THERE, which 'identity' uses",
         ),
-        (ONLY_FTDI.replace("0403", "1a86"), a_usb_serial(0), "the rules no longer take it"),
+        (ONLY_FTDI.replace("0403", "1a86"), a_usb_serial(0), "the rules no longer match it"),
         (ONLY_FTDI, replace(a_usb_serial(0), initialized=False), "udev has not finished with it"),
     ],
 )

@@ -75,7 +75,7 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         ({**BEGIN, "state": "standing by"}, "begin    genericdp 1.2.3 stands by; Ctrl-C to stop"),
         (
             {**BEGIN, "from": "rules"},
-            "begin    without the daemon: what the rules make of this machine; Ctrl-C to stop",
+            "begin    without the daemon: what the rules would do on this machine; Ctrl-C to stop",
         ),
         (UEVENT, "uevent   add tty /dev/ttyUSB0 -> x/ftdi ftdi_A"),
         ({**UEVENT, "touched": []}, "uevent   add tty /dev/ttyUSB0"),
@@ -101,8 +101,8 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         (REGISTRATION, "kubelet  x/ftdi: registering"),
         ({**REGISTRATION, "error": "no"}, "kubelet  x/ftdi: registering: no"),
         ({**REGISTRATION, "registered": True}, "kubelet  x/ftdi: registered"),
-        ({"event": "kubelet", "there": True}, "kubelet  it is up"),
-        ({"event": "kubelet", "there": False}, "kubelet  it is down"),
+        ({"event": "kubelet", "there": True}, "kubelet  is up"),
+        ({"event": "kubelet", "there": False}, "kubelet  is down"),
         (ALLOCATION, "allocate x/ftdi a, b"),
         ({**ALLOCATION, "error": "no"}, "allocate x/ftdi a, b: no"),
         (RULES, "rules    reloaded: 2 files"),
@@ -110,7 +110,7 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         ({"event": "udev", "heard": True, "reason": ""}, "udev     events arrive again"),
         ({"event": "udev", "heard": False, "reason": "no udev"}, "udev     no events: no udev"),
         ({"event": "resync", "reason": "rescan"}, "udev     reading all devices again: rescan"),
-        ({"event": "lost", "count": 3}, "lost     3 events were dropped, they came too fast to show"),
+        ({"event": "lost", "count": 3}, "lost     3 events were dropped: they came too fast to show"),
         ({"event": "of a newer daemon"}, ""),
     ],
 )
@@ -192,6 +192,6 @@ def test_that_there_is_no_daemon_to_ask_is_said(
     monkeypatch.setattr("genericdp.cli.verbs.monitor.watch_alone", lambda *_, **__: 0)
     assert main(["monitor", "--config", config(short_dir)]) == 0
     assert capsys.readouterr().err == (
-        f"genericdp: no genericdp runs on this node: there is no '{short_dir}/{SOCKET}'; "
+        f"genericdp: genericdp is not running on this node: '{short_dir}/{SOCKET}' does not exist; "
         "watching without it\n"
     )

@@ -104,9 +104,7 @@ def test_without_a_kubelet_it_says_where_it_waits_for_one(short_dir: Path) -> No
         it.told("READY=1")
         it.process.send_signal(signal.SIGTERM)
         _, log = it.process.communicate(timeout=PATIENCE_S)
-        assert (
-            f"there is no kubelet yet, waiting for it  socket={short_dir}/device-plugins/kubelet.sock" in log
-        )
+        assert f"no kubelet yet, waiting for it  socket={short_dir}/device-plugins/kubelet.sock" in log
 
 
 def test_sighup_reads_the_rules_again(short_dir: Path) -> None:

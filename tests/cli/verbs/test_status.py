@@ -170,7 +170,7 @@ def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
         "\n"
         "Stable links: /dev/genericdp/DEVICE.\n"
         "\n"
-        "Rule files, and the version of each that is in force:\n"
+        "Rule files, each with the version in effect:\n"
         "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h\n"
     )
 
@@ -195,11 +195,11 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "\n"
         "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
         "\n"
-        "Rule files, and the version of each that is in force:\n"
+        "Rule files, each with the version in effect:\n"
         "  /etc/genericdp/rules.d/60-ftdi.toml  0123456789ab  for 3 h; now has a mistake\n"
         "  /etc/genericdp/rules.d/70-new.toml   none          has a mistake\n"
         "\n"
-        "Taken by a rule, but not offered:\n"
+        "Matched by a rule but not offered:\n"
         "  /dev/x: genericdp.io/x: it has no property Y\n"
         "\n"
         "Warnings and errors, latest first:\n"
@@ -257,7 +257,7 @@ def test_that_no_daemon_runs_is_said_with_what_to_do(
 ) -> None:
     assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        f"genericdp: error: no genericdp runs on this node: there is no '{short_dir}/{SOCKET}'\n"
+        f"genericdp: error: genericdp is not running on this node: '{short_dir}/{SOCKET}' does not exist\n"
         "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
     )
 
@@ -267,7 +267,7 @@ def test_that_it_runs_no_more_is_said(short_dir: Path, capsys: pytest.CaptureFix
         dead.bind(f"{short_dir}/{SOCKET}")
     assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        "genericdp: error: no genericdp runs on this node any more: nobody listens on "
+        "genericdp: error: genericdp is no longer running on this node: nothing listens on "
         f"'{short_dir}/{SOCKET}'\n"
         "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
     )
@@ -286,8 +286,8 @@ def test_who_may_not_ask_is_told_so(short_dir: Path, capsys: pytest.CaptureFixtu
         finally:
             os.seteuid(0)
     assert capsys.readouterr().err == (
-        f"genericdp: error: you may not ask the daemon on '{short_dir}/{SOCKET}'\n"
-        "  hint: root may: sudo genericdp status\n"
+        f"genericdp: error: no permission to ask the daemon on '{short_dir}/{SOCKET}'\n"
+        "  hint: ask as root: sudo genericdp status\n"
     )
 
 
@@ -301,7 +301,7 @@ def test_an_answer_that_is_none_is_said(
     with a_daemon_that_says(short_dir, answer):
         assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        f"genericdp: error: what answers on '{short_dir}/{SOCKET}' gives no status: {why}\n"
+        f"genericdp: error: no status from what listens on '{short_dir}/{SOCKET}': {why}\n"
         "  hint: 'journalctl -u genericdp' says what it is doing\n"
     )
 
@@ -349,7 +349,7 @@ def test_watching_goes_on_without_a_daemon_and_shows_it_as_soon_as_it_answers(sh
     )
     os.close(theirs)
     try:
-        assert "no genericdp runs on this node" in read_until(ours, "Ctrl-C to stop.")
+        assert "genericdp is not running on this node" in read_until(ours, "Ctrl-C to stop.")
         with a_daemon_that_says(short_dir, json.dumps({"status": WELL}).encode() + b"\n"):
             shown = read_until(ours, "0123456789ab")
         assert "All is well." in shown

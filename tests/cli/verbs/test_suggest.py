@@ -65,8 +65,8 @@ def test_a_rule_that_takes_it_already_is_named() -> None:
 
     assert suggest(subject("1-4", machine), present).remarks(machine.claims) == (
         (
-            "example.com/any already takes /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3; if two "
-            "rules take a node, the first in file order gets it"
+            "example.com/any already matches /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3; if two "
+            "rules match a node, the first in file order gets it"
         ),
     )
 
@@ -83,7 +83,7 @@ def test_the_form_for_programs() -> None:
         "groupBy": "node",
         "knownBy": "name",
         "rivals": [],
-        "reasons": ["By name: the kernel always gives it the same one."],
+        "reasons": ["By name: the kernel always gives it the same name."],
         "remarks": [],
     }
 
@@ -141,15 +141,15 @@ def test_the_starter_file_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["check", str(rules)]) == 0
     capsys.readouterr()
     assert main(["suggest", "--all", "--rules", str(rules)]) == 0
-    assert capsys.readouterr().out.startswith("# No device here needs a rule.\n")
+    assert capsys.readouterr().out.startswith("# No device of this machine needs a rule.\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "/dev/null"], ["--all", "--node"]])
 def test_one_device_or_all(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suggest", *arguments]) == 2
     assert capsys.readouterr().err == (
-        "genericdp: error: suggest takes a DEVICE or --all\n"
-        "  hint: 'genericdp list --all' shows what no rule takes\n"
+        "genericdp: error: suggest needs a DEVICE or --all\n"
+        "  hint: 'genericdp list --all' shows what no rule matches\n"
     )
 
 

@@ -59,7 +59,7 @@ def test_the_first_claim_wins_and_all_are_named() -> None:
 def test_a_node_that_its_winner_refuses_does_not_go_to_the_next() -> None:
     inventory = inventory_of(FTDI + 'identity = ["NOT_THERE"]\n' + SERIAL, a_usb_serial(3))
     assert ids_of(inventory) == []
-    reason = "it has no property NOT_THERE, which 'identity' names"
+    reason = "it has no property NOT_THERE, which 'identity' uses"
     assert inventory.refusals == (Refusal("example.com/ftdi", "/dev/ttyUSB3", reason),)
 
 

@@ -312,7 +312,7 @@ def test_the_properties_that_templates_name_are_kept() -> None:
 def test_a_device_that_lacks_what_a_template_names_is_not_offered(keys: str) -> None:
     inventory = inventory_of(TTY + keys, a_usb_serial(3))
     assert inventory.offers["example.com/ftdi"].devices == ()
-    reason = "it has no property NOT_THERE, which a template names without a default"
+    reason = "it has no property NOT_THERE, which a template uses without a default"
     assert inventory.refusals == (Refusal("example.com/ftdi", "/dev/ttyUSB3", reason),)
 
 

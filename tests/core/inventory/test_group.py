@@ -99,7 +99,7 @@ def test_a_node_that_belongs_to_no_group_is_refused(group_by: str, reason: str) 
 
 def test_a_node_that_gives_its_holder_the_host_is_refused_unless_the_rule_allows_it() -> None:
     memory = a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem")
-    reason = "it gives its holder the whole host; the rule lacks 'allow_dangerous = true'"
+    reason = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
     assert gathered("", memory, a_fuse())[1] == [Refusal("example.com/x", "/dev/mem", reason)]
     assert groups("allow_dangerous = true", memory) == [["mem"]]
 

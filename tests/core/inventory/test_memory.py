@@ -159,7 +159,7 @@ def test_what_is_plugged_and_not_offered_is_not_called_unplugged() -> None:
     _, memory = remember(PLUGGED, Memory(), 0.0, None)
     plugged = {STICK.sys_path: STICK}
     inventory, _ = remember(UNPLUGGED, memory, 1.0, None, plugged)
-    assert states(inventory) == {"ftdi_A5": "the rules no longer take it"}
+    assert states(inventory) == {"ftdi_A5": "the rules no longer match it"}
     refused = replace(UNPLUGGED, refusals=(Refusal("example.com/ftdi", "/dev/ttyUSB3", "it has no luck"),))
     inventory, _ = remember(refused, memory, 1.0, None, plugged)
     assert states(inventory) == {"ftdi_A5": "it has no luck"}
@@ -173,7 +173,7 @@ def test_the_reason_follows_what_is_plugged_in_now() -> None:
     _, memory = after((PLUGGED, 0.0, None), (UNPLUGGED, 1.0, None))
     moved = a_usb_serial(7, serial="A5")
     inventory, memory = remember(UNPLUGGED, memory, 2.0, None, {moved.sys_path: moved})
-    assert states(inventory) == {"ftdi_A5": "the rules no longer take it"}
+    assert states(inventory) == {"ftdi_A5": "the rules no longer match it"}
     inventory, memory = remember(UNPLUGGED, memory, 3.0, None)
     assert states(inventory) == {"ftdi_A5": "it is unplugged"}
 

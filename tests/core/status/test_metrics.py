@@ -200,7 +200,7 @@ def test_it_is_ready_when_the_kubelet_has_everything() -> None:
     ]
     assert [why_not_ready(facts_of(inventory, **each)) for each in others] == [
         "",
-        "there is no kubelet at '/var/lib/kubelet/device-plugins'\n",
+        "no kubelet listens in '/var/lib/kubelet/device-plugins'\n",
         f"{FTDI} is not registered: no\n",
         f"{FTDI} is not registered: waiting for the kubelet\n",
         f"{FTDI} is not registered\n",

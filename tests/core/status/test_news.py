@@ -81,7 +81,7 @@ def test_overlaps_refusals_and_doubts_are_said_once() -> None:
     messages = [(each.message, dict(each.fields), each.warning) for each in news(Inventory(), doubtful)]
     assert messages == [
         (
-            "several resources match a device node, the first in file order gets it",
+            "several resources match a device node; the first in file order gets it",
             {"node": "/dev/x", "taken_by": "r/a", "not_by": "r/b, r/c"},
             True,
         ),

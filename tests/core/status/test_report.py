@@ -109,7 +109,7 @@ def test_of_many_devices_that_are_gone_a_few_are_named() -> None:
 def test_without_a_kubelet_nothing_is_said_of_each_resource() -> None:
     waiting = {FTDI: Standing("waiting for the kubelet", registered=False)}
     facts = facts_of(inventory_of(RULES, a_usb_serial(0)), kubelet=False, standings=waiting)
-    assert complaints(facts) == ("there is no kubelet at '/var/lib/kubelet/device-plugins'",)
+    assert complaints(facts) == ("no kubelet listens in '/var/lib/kubelet/device-plugins'",)
 
 
 def test_a_resource_that_the_kubelet_does_not_know_is_complained_of_with_the_reason() -> None:
@@ -122,7 +122,7 @@ def test_a_resource_that_the_kubelet_does_not_know_is_complained_of_with_the_rea
     facts = facts_of(inventory, standings={FTDI: refused})
     assert complaints(facts) == (f"{FTDI} is not registered: unsupported version",)
     assert complaints(replace(facts, stuck=(FTDI,))) == (
-        f"{FTDI} is stuck: the kubelet does not listen, and nothing tries to change that",
+        f"{FTDI} is stuck: the kubelet does not listen, and nothing tries to register it",
     )
 
 
@@ -204,7 +204,7 @@ def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
         {
             "node": "/dev/ttyUSB0",
             "resource": FTDI,
-            "reason": "it has no property ID_NOWHERE, which a template names without a default",
+            "reason": "it has no property ID_NOWHERE, which a template uses without a default",
         }
     ]
 

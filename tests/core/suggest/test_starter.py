@@ -40,9 +40,9 @@ def test_what_no_rule_takes_gets_one_and_what_is_left_out_is_said() -> None:
         == """\
 # /etc/genericdp/rules.d/90-found.toml
 #
-# A first draft: what this machine has and no rule takes yet, one resource for
-# each kind of device. Rename the resources as you like, and delete those that
-# no pod needs. For a single unit: 'genericdp suggest DEVICE'.
+# A first draft for the devices of this machine that no rule matches yet, with
+# one resource for each kind of device. Rename the resources as you like, and
+# delete those that no pod needs. For a single unit: 'genericdp suggest DEVICE'.
 
 # USB device (2c7c:0125): /dev/cdc-wdm0, /dev/ttyUSB1, /dev/ttyUSB2,
 # /dev/ttyUSB3
@@ -56,7 +56,7 @@ group_by = "usb_device"  # all nodes of a unit make one device
 [[resource]]
 name = "fuse"  # pods request example.com/fuse
 match = { DEVNAME = "/dev/fuse" }
-# replicas = 10  # how many containers may share it
+# replicas = 10  # how many containers can share it
 
 # USB device (0403:6001), 2 units: /dev/ttyUSB1, /dev/ttyUSB2
 [[resource]]
@@ -69,7 +69,7 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
 # Raw USB nodes of devices that have other nodes: /dev/bus/usb/001/001,
 # /dev/bus/usb/001/002, /dev/bus/usb/001/009
 #
-# Each of these gives its holder the whole host: /dev/mem
+# Each of these gives control of the host: /dev/mem
 #
 # Every container has these anyway: /dev/null
 #
@@ -83,7 +83,7 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
 def test_a_machine_of_which_rules_take_everything_needs_no_more() -> None:
     rules = '[[resource]]\nname = "all"\nmatch = { DEVNAME = "*" }'
 
-    assert started(a_fuse(), rules=rules) == "# No device here needs a rule.\n"
+    assert started(a_fuse(), rules=rules) == "# No device of this machine needs a rule.\n"
 
 
 def test_what_udev_has_not_finished_with_is_not_spoken_of() -> None:
@@ -105,7 +105,7 @@ def test_a_device_of_which_a_rule_takes_a_part_is_left_to_it() -> None:
     rules = '[[resource]]\nname = "at"\nmatch = { usb = { interface = "02" } }'
 
     assert (
-        "# Parts of devices that rules take other parts of: /dev/cdc-wdm0, /dev/ttyUSB1,\n# /dev/ttyUSB2"
+        "# Further nodes of devices that rules match in part: /dev/cdc-wdm0,\n# /dev/ttyUSB1, /dev/ttyUSB2"
         in started(*a_modem(), rules=rules)
     )
 

@@ -75,7 +75,7 @@ def test_a_unit_without_a_serial_number_is_known_by_its_model_while_it_is_the_on
 # USB device (0403:6001): /dev/ttyUSB0
 #
 # By model: it has no serial number, and no other unit of the model is plugged
-# in. A second one would be taken too; to exclude it, add port = "2" to 'usb'.
+# in. A second one would match, too; to exclude it, add port = "2" to 'usb'.
 
 [[resource]]
 name = "usb-0403-6001"  # pods request example.com/usb-0403-6001
@@ -92,9 +92,9 @@ def test_twins_without_serial_numbers_are_told_apart_by_their_ports() -> None:
     assert suggestion.rivals == ("/dev/ttyUSB1",)
     assert suggestion.reasons == (
         (
-            "By port: it has no serial number, so only the port tells it from its twin (/dev/ttyUSB1). "
-            "Any unit of this model that is plugged in there is taken for it, and it is not found at "
-            "another port."
+            "By port: it has no serial number, so only the port distinguishes it from its twin "
+            "(/dev/ttyUSB1). Any unit of this model matches there, and this one does not match at another "
+            "port."
         ),
     )
     assert suggestion.table[2:4] == (
@@ -111,11 +111,11 @@ def test_twins_with_the_same_serial_number_are_told_apart_by_their_ports() -> No
     assert suggestion.reasons == (
         (
             "By port: its twin (/dev/ttyUSB2, /dev/ttyUSB3, /dev/ttyUSB4, /dev/ttyUSB5 and 2 more) has the "
-            "same serial number, so only the port tells the two apart. Any unit of this model that is "
-            "plugged in there is taken for it, and it is not found at another port."
+            "same serial number, so only the port tells the two apart. Any unit of this model "
+            "matches there, and this one does not match at another port."
         ),
     )
-    assert 'identity = "port"  # whatever is plugged in there counts as it' in suggestion.table
+    assert 'identity = "port"  # any unit plugged in there counts as this device' in suggestion.table
 
 
 def test_twins_at_the_same_port_of_two_controllers_are_told_apart_by_these() -> None:
@@ -126,8 +126,8 @@ def test_twins_at_the_same_port_of_two_controllers_are_told_apart_by_these() -> 
 
     assert suggestion.by is By.PLACE
     assert suggestion.reasons[0].startswith(
-        "By controller and port: it has no serial number, so only the controller and port tell it from "
-        "its twin (/dev/ttyUSB1). "
+        "By controller and port: it has no serial number, so only the controller and port "
+        "distinguish it from its twin (/dev/ttyUSB1). "
     )
     assert 'match.DEVPATH = "/devices/pci0000:00/0000:00:14.0/*"' in suggestion.table
 
@@ -146,7 +146,7 @@ def test_a_serial_number_that_many_units_share_is_said_to_be_one() -> None:
         "By serial number: the rule finds this unit wherever it is plugged in.",
         (
             "Many makers give every unit the serial number '00000001'. A second unit of this model would "
-            "be taken too; their ids then differ by port."
+            "match, too; the two ids would then differ by port."
         ),
     )
 
@@ -167,9 +167,9 @@ def test_what_nothing_lasting_tells_apart_is_known_by_its_name_of_today() -> Non
 #
 # USB device (0403:6001): /dev/hidraw0
 #
-# CAUTION: nothing permanent tells it from /dev/hidraw1. The rule goes by the
-# name that the kernel gave it today; after the next re-plug or reboot another
-# device may have that name.
+# CAUTION: nothing permanent distinguishes it from /dev/hidraw1. The rule uses
+# the name that the kernel has given it for now; after a re-plug or reboot,
+# another device may have that name.
 
 [[resource]]
 name = "usb-0403-6001-hidraw"  # pods request example.com/usb-0403-6001-hidraw
@@ -187,12 +187,12 @@ def test_a_device_of_no_bus_is_known_by_its_name() -> None:
 #
 # misc device: /dev/fuse
 #
-# By name: the kernel always gives it the same one.
+# By name: the kernel always gives it the same name.
 
 [[resource]]
 name = "fuse"  # pods request example.com/fuse
 match = { DEVNAME = "/dev/fuse" }
-# replicas = 10  # how many containers may share it
+# replicas = 10  # how many containers can share it
 """
     )
 
@@ -227,7 +227,7 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 #
 # By model: this machine has only one.
 #
-# A container gets its 2 nodes together.
+# A container gets these 2 nodes together.
 
 [[resource]]
 name = "drm"  # pods request example.com/drm
@@ -241,7 +241,7 @@ def test_of_two_cards_of_a_model_each_is_known_by_its_slot() -> None:
     suggestion = suggested(*a_graphics_card("0000:00:02.0", 0), *a_graphics_card("0000:00:03.0", 1))
 
     assert suggestion.by is By.PLACE
-    assert suggestion.reasons[0] == "By its place in the machine: whatever device is there is taken."
+    assert suggestion.reasons[0] == "By its place in the machine: any device there matches."
     assert 'match = { SUBSYSTEM = "drm", parent = { PCI_SLOT_NAME = "0000:00:02.0" } }' in suggestion.table
 
 
@@ -310,7 +310,7 @@ def test_a_rule_for_a_disk_says_what_that_means() -> None:
         "[[resource]]",
         'name = "vda"  # pods request example.com/vda',
         'match = { SUBSYSTEM = "block", ID_SERIAL = "root\\\\*disk", DEVTYPE = "disk" }',
-        "allow_dangerous = true  # it gives its holder the whole host",
+        "allow_dangerous = true  # it gives control of the host",
         '# container_path = "/dev/vda"  # a fixed name in the container',
     )
 
@@ -339,7 +339,7 @@ def test_all_nodes_of_a_composite_device_make_one_but_the_raw_usb_node() -> None
 #
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
-# A container gets its 4 nodes together. The raw USB node /dev/bus/usb/001/009
+# A container gets these 4 nodes together. The raw USB node /dev/bus/usb/001/009
 # is not among them; programs that use libusb need only that one: 'genericdp
 # suggest /dev/bus/usb/001/009'.
 
@@ -658,7 +658,7 @@ def test_a_node_that_udev_knows_under_the_name_of_another_one_has_no_rule() -> N
     with pytest.raises(GenericdpError) as raised:
         suggest(node, Present(by_sys_path(node, confused), DOMAIN))
 
-    assert str(raised.value) == "no rule can tell /dev/vcs20 from the other device nodes"
+    assert str(raised.value) == "no rule can distinguish /dev/vcs20 from the other device nodes"
     assert (
         raised.value.hint == "udev gives one name to several of them; 'udevadm trigger' makes it look again"
     )

@@ -31,8 +31,8 @@ async def status_reports_holders_and_that_all_is_well(node: Node) -> None:
 async def a_user_other_than_root_may_not_ask_and_gets_an_error(node: Node) -> None:
     assert stat.S_IMODE(CONTROL.stat().st_mode) == 0o660
     assert await node.run(*NOBODY, "genericdp", "status", status=1) == (
-        f"genericdp: error: you may not ask the daemon on '{CONTROL}'\n"
-        "  hint: root may: sudo genericdp status\n"
+        f"genericdp: error: no permission to ask the daemon on '{CONTROL}'\n"
+        "  hint: ask as root: sudo genericdp status\n"
     )
 
 
@@ -48,7 +48,7 @@ async def members_of_the_units_group_may_ask(node: Node) -> None:
 async def without_the_service_status_says_that_none_is_running(node: Node) -> None:
     await node.run("systemctl", "stop", UNIT)
     assert await node.run("genericdp", "status", status=1) == (
-        f"genericdp: error: no genericdp runs on this node: there is no '{CONTROL}'\n"
+        f"genericdp: error: genericdp is not running on this node: '{CONTROL}' does not exist\n"
         "  hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer\n"
     )
     assert RUN.is_dir()

@@ -80,7 +80,7 @@ async def test_a_directory_that_is_made_all_at_once_is_watched(tmp_path: Path) -
     with Ear(directory) as ear:
         directory.mkdir(parents=True)
         (directory / "early").touch()
-        await ear.hears()  # whoever is told looks, and finds what was made early
+        await ear.hears()  # the callback looks, and finds what was made early
         (directory / "late").touch()
         await ear.hears("late")
 

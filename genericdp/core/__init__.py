@@ -4,6 +4,6 @@
                                          ├──► claims ──► inventory ──► memory ──► allocate, prefer
     udev ──snapshots──► udev devices ────┘                    └──diff──► changes
 
-Does not belong here: whatever reads or writes the machine. No I/O, no clock, no chance, no logging;
-a contract test holds that.
+Does not belong here: anything that reads or writes the machine. No I/O, no clock, no randomness, no logging;
+a contract test checks this.
 """

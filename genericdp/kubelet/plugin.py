@@ -53,7 +53,7 @@ class Listed:
 
 
 class Plugin:
-    """One resource as a device plugin. Serves any number of streams; never ends one by itself.
+    """One resource as a device plugin. Serves any number of streams; never ends one on its own.
 
     streams   how many ListAndWatch streams are open
     opened    how many were ever opened: one may open and end unnoticed
@@ -104,7 +104,7 @@ class Plugin:
             await event.wait()
 
     def options(self) -> api.DevicePluginOptions:
-        """What the kubelet may ask of this plugin. It heeds only the answer to GetDevicePluginOptions."""
+        """Which optional calls the kubelet makes. It heeds only the answer to GetDevicePluginOptions."""
         return api.DevicePluginOptions(
             pre_start_required=self.offer.resource.prestart is not None,
             get_preferred_allocation_available=True,

@@ -139,11 +139,11 @@ def test_the_status_is_what_the_verb_says(verb: Callable[[Act], None]) -> None:
 def test_what_the_operator_can_mend_is_printed_without_a_traceback(
     verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verb(raising(GenericdpError("'/dev/x' is no device node", hint="'genericdp list --all' shows them")))
+    verb(raising(GenericdpError("'/dev/x' is not a device node", hint="'genericdp list --all' shows them")))
     assert main(["shout", "x"]) == 1
     assert capsys.readouterr() == (
         "",
-        "genericdp: error: '/dev/x' is no device node\n  hint: 'genericdp list --all' shows them\n",
+        "genericdp: error: '/dev/x' is not a device node\n  hint: 'genericdp list --all' shows them\n",
     )
 
 

@@ -57,7 +57,9 @@ async def test_a_question_that_makes_no_sense_is_told_what_does(short_dir: Path,
     assert json.loads(answer) == {"error": 'ask {"ask": "status"} or {"ask": "events"}'}
 
 
-async def test_whoever_asks_nothing_is_hung_up_on(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_asks_nothing_is_disconnected(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(control, "PATIENCE_S", 0.01)
 
     async with a_control(short_dir), connected(short_dir / SOCKET) as client:

@@ -169,7 +169,7 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
     settings.write_text(f'state_dir = "{short_dir}/state"\n')
     for path in (rules, settings):
         path.chmod(0o644)
-    # Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+    # Tests that run in the background ignore SIGINT, and so would the processes that they start.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "genericdp", "monitor", "--touched"]
     name = console.node.removeprefix("/dev/")
     with udevd():
@@ -180,11 +180,11 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
             text=True,
         )
         assert watching.stdout is not None
-        said: list[str] = []
+        shown: list[str] = []
 
         def read(text: str) -> None:
-            while not said or text not in said[-1]:
-                said.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
+            while not shown or text not in shown[-1]:
+                shown.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
 
         read("without the daemon")
         with console.plugged():
@@ -194,8 +194,8 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
         _, error = watching.communicate(timeout=20)
     assert (watching.returncode, error) == (130, "")
     # Of the removal, the kernel tells first; one that is slow may read udev's message before.
-    said[4] = said[4].replace(f"{name} (from the kernel)", console.node)
-    assert said == [
+    shown[4] = shown[4].replace(f"{name} (from the kernel)", console.node)
+    assert shown == [
         "begin    without the daemon: what the rules would do on this machine; Ctrl-C to stop",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device appeared; nodes={console.node}",

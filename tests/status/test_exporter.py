@@ -32,14 +32,14 @@ async def exporting(path: Path) -> AsyncIterator[Exporter]:
         await exports.listener.close()
 
 
-async def said(directory: Path, request: bytes) -> str:
+async def answered(directory: Path, request: bytes) -> str:
     async with exporting(directory / "m"):
         return (await answer_to(directory / "m", request)).decode()
 
 
 async def test_a_scrape_gets_the_page_with_its_length_and_its_kind(short_dir: Path) -> None:
     request = b"GET /metrics?x=y HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
-    assert await said(short_dir, request) == (
+    assert await answered(short_dir, request) == (
         "HTTP/1.1 200 OK\r\n"
         "Content-Type: text/plain; version=0.0.4\r\n"
         "Content-Length: 4\r\n"
@@ -72,7 +72,7 @@ async def test_a_scrape_gets_the_page_with_its_length_and_its_kind(short_dir: Pa
 async def test_everything_else_is_told_what_it_is(
     short_dir: Path, request_: bytes, status: str, text: str
 ) -> None:
-    head, _, body = (await said(short_dir, request_)).partition("\r\n\r\n")
+    head, _, body = (await answered(short_dir, request_)).partition("\r\n\r\n")
     assert (head.splitlines()[0], body) == (f"HTTP/1.1 {status}", text)
     assert ("Allow: GET, HEAD" in head) == status.startswith("405")
 

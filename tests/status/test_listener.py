@@ -193,10 +193,10 @@ async def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
 
 
 @pytest.mark.parametrize("rounds", range(6))
-async def test_whoever_is_just_being_accepted_when_it_closes_is_hung_up_on(
+async def test_a_client_that_is_just_being_accepted_when_it_closes_is_disconnected(
     short_dir: Path, rounds: int
 ) -> None:
-    """Closed between accept(2) and the first call of ours, a server of asyncio leaves the socket open."""
+    """Closed between accept(2) and our first call, a server of asyncio leaves the socket open."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

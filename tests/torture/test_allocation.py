@@ -47,8 +47,8 @@ async def test_each_container_request_has_its_answer_in_order(short_dir: Path) -
 async def test_an_id_requested_twice_is_allocated_once(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
         (twice,) = await answers(scene, ["ftdi_A", "ftdi_A"])
-        (once,) = await answers(scene, ["ftdi_A"])
-        assert twice == once
+        (single,) = await answers(scene, ["ftdi_A"])
+        assert twice == single
 
 
 async def test_the_same_request_gets_the_same_answer_after_a_replug_and_after_a_restart(

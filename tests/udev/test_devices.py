@@ -136,7 +136,7 @@ def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:
 
 
 def test_links_and_tags_are_in_the_same_order_however_often_they_are_read(bed: Testbed) -> None:
-    """Sets come out of libudev in another order each time, and that is no change."""
+    """Sets come out of libudev in another order each time, which is not a change."""
     links = tuple(f"/dev/link/{n}" for n in range(9))
     tags = tuple("abcdefgh")
     entry = replace(gadgets.gpiochip()[1], devlinks=links, tags=tags)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.testbed
 
 
 class Unit:
-    """A USB device of pyusb, as far as a reset goes."""
+    """A USB device of pyusb, with only what a reset needs."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self._error = error

@@ -61,7 +61,7 @@ EXPRESSIONS = dict(expressions())
 def promtool(*arguments: str, stdin: str = "") -> str:
     """What promtool prints; fails when it finds something wrong."""
     program = shutil.which("promtool", path=f"{ROOT / '.cache'}:/usr/local/bin:/usr/bin")
-    assert program, "there is no promtool: run .ci/promtool, as make test does"
+    assert program, "promtool is missing: run .ci/promtool, as make test does"
     done = subprocess.run([program, *arguments], input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -276,11 +276,11 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
     options = a_place(tmp_path)
 
     assert main(["explain", *asked, "--json", *options]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["devices"] == []
-    assert [each["resource"] for each in said["waiting"]] == ["example.com/meter"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["devices"] == []
+    assert [each["resource"] for each in document["waiting"]] == ["example.com/meter"]
     # Of the model nothing is remembered, only who it was.
-    remembered = [each["id"] for each in said["remembered"]]
+    remembered = [each["id"] for each in document["remembered"]]
     assert remembered == ([] if "--usb" in asked else ["meter_A50285BI"])
     assert main(["explain", *asked, *options]) == 1
     heading = (

@@ -1,4 +1,4 @@
-"""`genericdp status`: what is shown of a report, and what is said when there is none."""
+"""`genericdp status`: what it shows of a report, and its message without one."""
 
 import io
 import json
@@ -144,7 +144,7 @@ UNWELL: dict[str, Any] = {
 }
 
 
-#: Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+#: Tests that run in the background ignore SIGINT, and so would the processes that they start.
 DEAF_TO_NOTHING = ("env", "--default-signal=INT")
 
 

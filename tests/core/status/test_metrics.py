@@ -9,7 +9,7 @@ from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import RescanCause
 from genericdp.core.status.complaints import why_not_healthy, why_not_ready
 from genericdp.core.status.exposition import SAMPLE_LIMIT, Samples
-from genericdp.core.status.facts import Facts, InForce, Standing
+from genericdp.core.status.facts import Facts, InEffect, Standing
 from genericdp.core.status.holdings import Holder
 from genericdp.core.status.metrics import FAMILIES, STEP, Process, fill, metrics
 from genericdp.errors import Location, Problem
@@ -100,7 +100,7 @@ def test_when_nothing_is_well() -> None:
         holdings=None,
         standings={FTDI: WAITING},
         stuck=(FTDI,),
-        files=[InForce("/a.toml", "abc", outdated=True), InForce("/b.toml", "")],
+        files=[InEffect("/a.toml", "abc", outdated=True), InEffect("/b.toml", "")],
         problems=[Problem(Location("/a.toml", 1), "oh")],
     )
     history = facts.history

@@ -6,7 +6,7 @@ from typing import Any
 
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.status.complaints import complaints
-from genericdp.core.status.facts import InForce, Standing
+from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
 from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
@@ -149,7 +149,10 @@ def test_a_mistake_in_a_rule_file_is_complained_of_beside_the_version_in_force()
     problem = Problem(Location("/etc/r.toml", 3, 27), "'vendor' must be a string", 'write "2838"', "x")
     facts = facts_of(
         inventory_of(RULES),
-        files=[InForce("/etc/r.toml", "abc", outdated=True, resources=(FTDI,)), InForce("/etc/new.toml", "")],
+        files=[
+            InEffect("/etc/r.toml", "abc", outdated=True, resources=(FTDI,)),
+            InEffect("/etc/new.toml", ""),
+        ],
         problems=[problem],
     )
     facts.history.read_rules({"/etc/r.toml": "abc"}, mistakes=False, now=40.0)
@@ -189,8 +192,8 @@ def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:
 
 def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
     rules = f'{RULES}container_path = "/dev/{{ID_NOWHERE}}"\n'
-    said = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
-    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), logged=[said]))
+    logged = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
+    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), logged=[logged]))
     assert document["said"] == [
         {
             "time": "2026-11-21T11:59:00Z",

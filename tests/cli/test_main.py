@@ -210,7 +210,7 @@ def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str
 @pytest.mark.parametrize(
     "typed", [["list"], ["list", "--json"], ["explain", "/dev/null"], ["suggest", "/dev/null"]]
 )
-def test_an_answer_about_the_machine_takes_no_event_loop_and_nothing_of_the_kubelets_side(
+def test_an_answer_about_the_machine_needs_neither_an_event_loop_nor_the_kubelets_side(
     typed: list[str], tmp_path: Path
 ) -> None:
     script = (

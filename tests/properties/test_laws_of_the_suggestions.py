@@ -33,7 +33,7 @@ def talking(devices: Mapping[str, UdevDevice], words: Mapping[str, str]) -> dict
 
 
 @given(machines(), boots, properties, st.booleans())
-def test_a_suggestion_takes_exactly_its_device(
+def test_a_suggestion_matches_exactly_its_device(
     units: tuple[Unit, ...], boot: Boot, words: dict[str, str], by_itself: bool
 ) -> None:
     devices = talking(booted(units, boot), words)

@@ -154,7 +154,7 @@ def test_another_stream_than_the_journals_gets_text() -> None:
         assert stream.read().endswith(" info    i\n")
 
 
-def test_a_repeated_warning_is_said_once_a_minute_with_its_count() -> None:
+def test_a_repeated_warning_is_logged_once_a_minute_with_its_count() -> None:
     clock = Clock()
     stream = listen(clock=clock)
     for clock.now in range(0, 61, 10):
@@ -180,7 +180,7 @@ def test_an_event_that_is_no_warning_may_repeat() -> None:
     assert lines_of(stream) == ["info    plugged", "info    plugged"]
 
 
-def test_a_storm_of_different_warnings_takes_no_memory() -> None:
+def test_a_storm_of_different_warnings_uses_no_memory() -> None:
     repeats = log.Repeats(Clock())
     for number in range(10_000):
         record = logging.LogRecord("x", logging.WARNING, "", 0, "w%s", (number,), None)
@@ -194,7 +194,7 @@ def test_libraries_that_log_come_along() -> None:
     assert lines_of(stream) == ["warning channel closed"]
 
 
-def test_the_latest_warnings_are_remembered_each_once_with_how_often_they_were_said() -> None:
+def test_the_latest_warnings_are_remembered_once_each_with_their_count() -> None:
     recent = log.Recent(most=2)
     logger = log.get("genericdp.somewhere")
     with recent.listening():
@@ -213,5 +213,5 @@ def test_the_latest_warnings_are_remembered_each_once_with_how_often_they_were_s
     assert [each.message for each in recent.events] == ["a thing", "another thing"]
 
 
-def test_a_moment_is_told_to_the_millisecond() -> None:
+def test_a_moment_is_written_to_the_millisecond() -> None:
     assert log.rfc3339(1795262400.0625) == "2026-11-21T12:00:00.062Z"

@@ -56,7 +56,7 @@ async def listening(settings: Settings) -> AsyncIterator[Listener]:
         yield listener
 
 
-async def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(short_dir: Path) -> None:
+async def test_a_plug_is_shown_from_the_uevent_to_the_list_for_the_kubelet(short_dir: Path) -> None:
     async with a_scene(short_dir) as scene:
         await scene.until_allocatable(0)
         async with listening(scene.settings) as listener:
@@ -98,7 +98,7 @@ async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Pat
         assert (event["sysPath"], event["source"]) == ("/sys/y", "udev")
 
 
-async def test_a_kubelet_that_comes_is_told_with_each_registration(short_dir: Path) -> None:
+async def test_a_kubelet_that_starts_is_shown_with_each_registration(short_dir: Path) -> None:
     async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
         async with scene.kubelet:
             heard = await listener.read_to("registration", registered=True)

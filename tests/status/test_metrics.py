@@ -97,7 +97,7 @@ async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
         assert len(asked) == 2
 
 
-async def test_a_port_that_is_taken_is_said_and_the_plugin_serves(
+async def test_a_port_in_use_is_reported_and_the_plugin_serves(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = settings_below(short_dir, metrics="203.0.113.1:9101")

@@ -86,7 +86,7 @@ async def test_an_init_container_and_the_app_after_it_get_the_same_device(
 
 
 @both_runtimes
-async def test_two_devices_with_one_container_path_get_distinct_paths_that_the_container_is_told(
+async def test_two_devices_with_one_container_path_get_distinct_paths_that_the_container_learns(
     short_dir: Path, runtime: Runtime
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")

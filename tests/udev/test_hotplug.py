@@ -216,7 +216,7 @@ async def test_a_slow_udevd_is_no_deafness() -> None:
     assert heard.deafness() == []
 
 
-async def test_a_restarted_udevd_with_a_wiped_database_takes_nothing_back(vcs: Console) -> None:
+async def test_a_restarted_udevd_with_a_wiped_database_retracts_nothing(vcs: Console) -> None:
     devices = UdevDevices()
     heard = Heard(devices)
     with udevd() as running, Monitor(heard), vcs.plugged():

@@ -56,7 +56,7 @@ except GenericdpError as error:
 """
 
 
-def test_a_machine_without_libudev_is_told_what_to_install() -> None:
+def test_without_libudev_the_error_says_what_to_install() -> None:
     output = subprocess.run(
         [sys.executable, "-c", _WITHOUT_LIBUDEV], check=True, capture_output=True, text=True
     ).stdout

@@ -19,7 +19,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.testbed
 @pytest.mark.parametrize("node", [[], ["--node"]], ids=["device", "node"])
 @pytest.mark.parametrize("name", gadgets.RECORDED)
-def test_what_suggest_prints_for_a_recorded_device_takes_that_device_alone(
+def test_what_suggest_prints_for_a_recorded_device_matches_that_device_alone(
     name: str, node: list[str], bed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty, rules = tmp_path / "rules.d", tmp_path / "50-suggested.toml"

@@ -83,7 +83,7 @@ def test_every_family_is_declared_once_and_says_what_it_is_for() -> None:
         assert not {"pod_name", "node_name", "instance", "job"} & {*family.labels}
 
 
-def test_who_holds_a_device_is_told_with_the_labels_of_kubernetes() -> None:
+def test_the_holder_of_a_device_is_named_with_the_labels_of_kubernetes() -> None:
     holder = Holder("default", "app", "main")
     facts = facts_of(
         inventory_of(f"{RULES}replicas = 3\n", a_usb_serial(0)),

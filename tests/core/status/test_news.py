@@ -74,7 +74,7 @@ def test_another_reason_and_other_nodes_are_news() -> None:
     ]
 
 
-def test_overlaps_refusals_and_doubts_are_said_once() -> None:
+def test_overlaps_refusals_and_doubts_are_reported_once() -> None:
     overlap = Overlap("/dev/x", "r/a", ("r/b", "r/c"))
     refusal = Refusal("r/a", "/dev/sda", "no")
     doubtful = Inventory({}, (refusal,), (overlap,), {}, ("a", "b"))

@@ -50,7 +50,7 @@ def test_all_is_well() -> None:
     }
 
 
-def test_who_holds_a_device_is_said_of_the_device_whatever_the_replica() -> None:
+def test_the_holder_is_reported_with_the_device_whatever_the_replica() -> None:
     facts = facts_of(
         inventory_of(f"{RULES}replicas = 3\n", a_usb_serial(0)),
         holdings={
@@ -67,7 +67,7 @@ def test_who_holds_a_device_is_said_of_the_device_whatever_the_replica() -> None
     ]
 
 
-def test_that_nobody_can_say_who_holds_what_is_told_and_is_no_complaint() -> None:
+def test_unknown_holders_are_reported_but_are_not_a_complaint() -> None:
     document: Any = report(facts_of(inventory_of(RULES, a_usb_serial(0)), holdings=None))
     assert document["podResources"] == {
         "answers": False,
@@ -106,7 +106,7 @@ def test_of_many_devices_that_are_gone_a_few_are_named() -> None:
     assert rest == f"{FTDI}: 2 more devices are not Healthy"
 
 
-def test_without_a_kubelet_nothing_is_said_of_each_resource() -> None:
+def test_without_a_kubelet_there_is_no_complaint_for_each_resource() -> None:
     waiting = {FTDI: Standing("waiting for the kubelet", registered=False)}
     facts = facts_of(inventory_of(RULES, a_usb_serial(0)), kubelet=False, standings=waiting)
     assert complaints(facts) == ("no kubelet listens in '/var/lib/kubelet/device-plugins'",)

@@ -117,7 +117,7 @@ def _rule_options(_: str) -> Iterator[Block]:
     ones = {tuple(option for option in verb.options if option not in verb.own_options) for verb in reading}
     (options,) = ones  # the same for every verb
     names = ", ".join(f"`{verb.name}`" for verb in reading)
-    yield Paragraph(f"{names} take these:")
+    yield Paragraph(f"{names} have these options:")
     yield Terms("option", tuple(_options(options)))
 
 

@@ -106,15 +106,15 @@ class Daemon:
     async def run(self) -> None:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
 
-        While another genericdp serves the node, this one stands by. It is READY then, too, so that a
-        rollout that waits for it goes on and ends the other one. Raises GenericdpError if that one uses
-        other links.
+        While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
+        that waits for it continues and ends the other one. Raises GenericdpError if the other one has another
+        link directory.
         """
         feeding = asyncio.create_task(self.watchdog.run(), name="watchdog")
         try:
             with contextlib.ExitStack() as stack:
                 async with self.answers.running():
-                    # While another one serves, that one answers.
+                    # While another genericdp serves, that one answers.
                     await self.answers.listen(complain=False)
                     await until_alone(
                         self.settings, stack, self._stand_by, self._awake, lambda: self._stopping

@@ -45,7 +45,7 @@ class Forgetting:
         self._changed = asyncio.Event()
 
     def look_again(self) -> None:
-        """`due` may have changed."""
+        """Take into account that `due` may have changed."""
         self._changed.set()
 
     async def run(self) -> None:

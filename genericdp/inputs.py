@@ -15,7 +15,7 @@ from genericdp.udev import Monitor
 
 
 class Rules(Protocol):
-    """The rules in effect. The real ones: `genericdp.files.rulefiles.RuleFiles`."""
+    """The rules in effect. The daemon uses `genericdp.files.rulefiles.RuleFiles`."""
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]
@@ -25,11 +25,11 @@ class Rules(Protocol):
         """Read the rules again."""
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call `on_change` when the rules may have changed; returns what ends it."""
+        """Call `on_change` when the rules may have changed; returns the function that ends it."""
 
 
 class Devices(Protocol):
-    """The udev devices as they are now. The real ones: `genericdp.udev.UdevDevices`."""
+    """The udev devices as they are now. The daemon uses `genericdp.udev.UdevDevices`."""
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
@@ -45,7 +45,8 @@ class Devices(Protocol):
         """Read again what the hint points at; True if anything changed."""
 
 
-#: Starts to call a sink with hints, rescanning every so many seconds if need be; returns what ends it.
+#: Starts to call a sink with hints, with rescans at this interval (seconds) if needed; returns the function
+#: that ends it.
 Listen = Callable[[Callable[[Hint], None], float], Callable[[], None]]
 
 

@@ -36,7 +36,7 @@ _HOLDER_LIMIT = 200
 #: How often to check whether the other one has ended, in seconds.
 AGAIN_S = 0.5
 
-#: How often to check before another one with other links is taken to stay.
+#: How often to check whether one with another link directory is ending, before refusing to start.
 COMPANY_TRIES = 5
 
 _log = log.get(__name__)

@@ -1,4 +1,4 @@
-"""Tells the service manager that all is well, for as long as it is; otherwise it restarts the daemon."""
+"""Notifies the service manager while all is well; without notifications, it restarts the daemon."""
 
 import asyncio
 from collections.abc import Callable

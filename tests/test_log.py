@@ -35,7 +35,7 @@ class Clock:
         return self.now
 
 
-def said(stream: io.StringIO) -> list[str]:
+def lines_of(stream: io.StringIO) -> list[str]:
     """The lines, without their date."""
     return [DATE.sub("", line) for line in stream.getvalue().splitlines()]
 
@@ -49,24 +49,24 @@ def listen(form: LogFormat = LogFormat.TEXT, level: str = "info", clock: Clock |
 def test_an_event_is_one_line_with_its_fields_behind() -> None:
     stream = listen()
     LOG.info("device is back", resource="example.com/ftdi", id="ftdi_A50285BI")
-    assert said(stream) == ["info    device is back  resource=example.com/ftdi id=ftdi_A50285BI"]
+    assert lines_of(stream) == ["info    device is back  resource=example.com/ftdi id=ftdi_A50285BI"]
     assert DATE.match(stream.getvalue())
 
 
 def test_values_are_written_so_that_one_sees_where_they_end() -> None:
     stream = listen()
     LOG.info("x", none=None, yes=True, list=["b", "a"], set={"b", "a"}, empty="", words="a b", n=0.5)
-    assert said(stream) == ["info    x  none=- yes=true list=b,a set=a,b empty='' words='a b' n=0.5"]
+    assert lines_of(stream) == ["info    x  none=- yes=true list=b,a set=a,b empty='' words='a b' n=0.5"]
 
 
 def test_a_hint_to_type_stands_as_it_is_typed_and_no_hint_stands_nowhere() -> None:
     stream = listen()
     LOG.error("refused", hint="chmod go-w 'my rules'")
-    LOG.error("is no regular file", hint="")
+    LOG.error("is not a regular file", hint="")
     LOG.error("both", why="'a' is not \"b\"")
-    assert said(stream) == [
+    assert lines_of(stream) == [
         "error   refused  hint=\"chmod go-w 'my rules'\"",
-        "error   is no regular file",
+        "error   is not a regular file",
         "error   both  why=''a' is not \"b\"'",
     ]
 
@@ -74,7 +74,7 @@ def test_a_hint_to_type_stands_as_it_is_typed_and_no_hint_stands_nowhere() -> No
 def test_a_device_cannot_write_a_line_of_its_own() -> None:
     stream = listen()
     LOG.warning("odd serial", serial="1\n2026-01-01 error: \x1b[31mred")
-    assert said(stream) == [r"warning odd serial  serial='1\n2026-01-01 error: \x1b[31mred'"]
+    assert lines_of(stream) == [r"warning odd serial  serial='1\n2026-01-01 error: \x1b[31mred'"]
 
 
 def test_bound_fields_stand_in_each_line_and_give_way_to_those_of_the_event() -> None:
@@ -82,13 +82,13 @@ def test_bound_fields_stand_in_each_line_and_give_way_to_those_of_the_event() ->
     bound = LOG.bind(resource="a/b", id="1")
     bound.info("one")
     bound.info("two", id="2")
-    assert said(stream) == ["info    one  resource=a/b id=1", "info    two  resource=a/b id=2"]
+    assert lines_of(stream) == ["info    one  resource=a/b id=1", "info    two  resource=a/b id=2"]
 
 
 def test_a_percent_sign_in_a_message_is_a_percent_sign() -> None:
     stream = listen()
     LOG.error("100 %s full")
-    assert said(stream) == ["error   100 %s full"]
+    assert lines_of(stream) == ["error   100 %s full"]
 
 
 def test_what_is_below_the_level_is_not_said() -> None:
@@ -96,7 +96,7 @@ def test_what_is_below_the_level_is_not_said() -> None:
     LOG.debug("a")
     LOG.info("b")
     LOG.warning("c")
-    assert said(stream) == ["warning c"]
+    assert lines_of(stream) == ["warning c"]
 
 
 def test_a_bug_keeps_its_traceback() -> None:
@@ -105,7 +105,7 @@ def test_a_bug_keeps_its_traceback() -> None:
         int("many")
     except ValueError as error:
         LOG.bug("rebuild failed", error, resource="a/b")
-    lines = said(stream)
+    lines = lines_of(stream)
     assert lines[0] == "error   rebuild failed  resource=a/b"
     assert lines[1] == "Traceback (most recent call last):"
     assert lines[-1] == "ValueError: invalid literal for int() with base 10: 'many'"
@@ -154,12 +154,12 @@ def test_another_stream_than_the_journals_gets_text() -> None:
         assert stream.read().endswith(" info    i\n")
 
 
-def test_a_repeated_warning_is_said_once_a_minute_with_its_count() -> None:
+def test_a_repeated_warning_is_logged_once_a_minute_with_its_count() -> None:
     clock = Clock()
     stream = listen(clock=clock)
     for clock.now in range(0, 61, 10):
         LOG.warning("kubelet does not answer", socket="kubelet.sock")
-    assert said(stream) == [
+    assert lines_of(stream) == [
         "warning kubelet does not answer  socket=kubelet.sock",
         "warning kubelet does not answer  socket=kubelet.sock repeated=5",
     ]
@@ -170,17 +170,17 @@ def test_warnings_that_differ_in_a_field_are_different() -> None:
     LOG.warning("w", id="1")
     LOG.warning("w", id="2")
     LOG.warning("w", id="1")
-    assert said(stream) == ["warning w  id=1", "warning w  id=2"]
+    assert lines_of(stream) == ["warning w  id=1", "warning w  id=2"]
 
 
 def test_an_event_that_is_no_warning_may_repeat() -> None:
     stream = listen()
     LOG.info("plugged")
     LOG.info("plugged")
-    assert said(stream) == ["info    plugged", "info    plugged"]
+    assert lines_of(stream) == ["info    plugged", "info    plugged"]
 
 
-def test_a_storm_of_different_warnings_takes_no_memory() -> None:
+def test_a_storm_of_different_warnings_uses_no_memory() -> None:
     repeats = log.Repeats(Clock())
     for number in range(10_000):
         record = logging.LogRecord("x", logging.WARNING, "", 0, "w%s", (number,), None)
@@ -191,27 +191,27 @@ def test_a_storm_of_different_warnings_takes_no_memory() -> None:
 def test_libraries_that_log_come_along() -> None:
     stream = listen()
     logging.getLogger("grpc").warning("channel %s", "closed")
-    assert said(stream) == ["warning channel closed"]
+    assert lines_of(stream) == ["warning channel closed"]
 
 
-def test_the_latest_warnings_are_remembered_each_once_with_how_often_they_were_said() -> None:
+def test_the_latest_warnings_are_remembered_once_each_with_their_count() -> None:
     recent = log.Recent(most=2)
-    said = log.get("genericdp.somewhere")
+    logger = log.get("genericdp.somewhere")
     with recent.listening():
-        said.info("fine")
+        logger.info("fine")
         for _ in range(3):
-            said.warning("a thing", why="so")
-        said.error("worse\x1b", ids=("a", "b"))
-        said.warning("a thing", why="so")
-    said.warning("later")
+            logger.warning("a thing", why="so")
+        logger.error("worse\x1b", ids=("a", "b"))
+        logger.warning("a thing", why="so")
+    logger.warning("later")
     assert [(each.level, each.message, each.fields, each.count) for each in recent.events] == [
         ("error", r"worse\x1b", {"ids": "a,b"}, 1),
         ("warning", "a thing", {"why": "so"}, 4),
     ]
     with recent.listening():
-        said.warning("another thing")
+        logger.warning("another thing")
     assert [each.message for each in recent.events] == ["a thing", "another thing"]
 
 
-def test_a_moment_is_told_to_the_millisecond() -> None:
+def test_a_moment_is_written_to_the_millisecond() -> None:
     assert log.rfc3339(1795262400.0625) == "2026-11-21T12:00:00.062Z"

@@ -69,7 +69,7 @@ def test_a_line_that_is_longer_than_a_page_is_written_whole() -> None:
         assert pipe.read() == "INFO " + "x" * 10_000 + " \n"
 
 
-def test_what_nobody_reads_is_dropped_and_counted_and_the_next_reader_is_told() -> None:
+def test_what_nobody_reads_is_dropped_and_counted_and_the_next_reader_learns_the_count() -> None:
     with a_pipe() as pipe:
         for number in range(2000):
             pipe.log.info("%s", f"{number:04} {'x' * 100}")

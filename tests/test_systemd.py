@@ -56,7 +56,7 @@ def test_a_status_cannot_smuggle_in_another_assignment(short_dir: Path) -> None:
         assert manager.recv(4096) == rb"STATUS=serial 1\nMAINPID=1"
 
 
-def test_a_status_is_told_once(short_dir: Path) -> None:
+def test_a_status_is_sent_only_when_it_changes(short_dir: Path) -> None:
     address = str(short_dir / "notify")
     with a_service_manager(address) as manager:
         notify = Notify(address)

@@ -54,7 +54,7 @@ async def test_names_in_the_directory_are_told(tmp_path: Path) -> None:
         assert await ear.heard() == [frozenset({"kubelet.sock"})]
 
 
-async def test_writing_to_a_file_is_told_and_reading_is_not(tmp_path: Path) -> None:
+async def test_writing_to_a_file_is_reported_and_reading_is_not(tmp_path: Path) -> None:
     (tmp_path / "50-modem.toml").touch()
     with Ear(tmp_path) as ear:
         (tmp_path / "50-modem.toml").read_text()
@@ -80,7 +80,7 @@ async def test_a_directory_that_is_made_all_at_once_is_watched(tmp_path: Path) -
     with Ear(directory) as ear:
         directory.mkdir(parents=True)
         (directory / "early").touch()
-        await ear.hears()  # whoever is told looks, and finds what was made early
+        await ear.hears()  # the callback looks, and finds what was made early
         (directory / "late").touch()
         await ear.hears("late")
 
@@ -241,7 +241,7 @@ async def test_a_directory_that_may_not_be_watched_is_looked_at_until_it_may(
     assert caplog.records[-1].message == "watching the directory again"
 
 
-async def test_a_directory_that_can_no_longer_be_watched_is_told_of_all_the_same(
+async def test_a_directory_that_can_no_longer_be_watched_is_reported(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     short_dir.chmod(0o755)

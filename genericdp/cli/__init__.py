@@ -6,9 +6,9 @@ file in `verbs`; it reads the machine, asks the core and prints the answer. Verb
     options, usage, streams   how a command line is read; the state in which a shell leaves the streams
     survey, find, access      one look at the machine; what a word names; who may open a node
     output, text              tables, colours and JSON; the values of the core in these forms
-    service, dry_run          the daemon, for the kubelet or for a simulated one
+    service, dry_run          the daemon, with the kubelet or with a simulated one
     observer                  what `monitor` sees without a daemon
     failure                   how a mistake or a bug is printed
 
-Does not belong here: decisions. The core takes them.
+Does not belong here: decisions. The core makes them.
 """

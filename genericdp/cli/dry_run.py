@@ -1,9 +1,9 @@
-"""A dry run: the daemon at a simulated kubelet, and pods that request devices.
+"""A dry run: the daemon with a simulated kubelet, and pods that request devices.
 
 The rules of this file:
 
-* The daemon is the real one. Only its directories are others, so nothing outside them is touched.
-* It is imported only to run: it loads gRPC, for which no help should wait.
+* The daemon is the real one, but has its own directories. Nothing outside them is touched.
+* It is imported only when it is run: it loads gRPC, and help must not wait for that.
 * What is printed is what the kubelet and the container runtime made of the daemon's answers.
 """
 
@@ -66,7 +66,7 @@ def _below(settings: Settings, root: str) -> Settings:
 
 
 class DryRun:
-    """One dry run. With `json`, it prints one document and ends; else it shows changes as they come."""
+    """One dry run. It shows changes as they happen or, with `json`, prints one document and ends."""
 
     def __init__(self, output: Output, settings: Settings, *, json: bool = False) -> None:
         self._output = output
@@ -130,7 +130,7 @@ class DryRun:
 
 
 async def _until_registered(kubelet: Kubelet, daemon: Daemon) -> list[str]:
-    """Wait for all resources, but not for ever; returns those that are not registered then."""
+    """Wait for all resources, but not forever; returns those that are still not registered."""
     names = {resource.name for resource in daemon.rules.resources}
     try:
         await kubelet.wait_until(lambda: names <= kubelet.capacity.keys(), timeout_s=_PATIENCE_S)
@@ -143,7 +143,7 @@ async def admit(kubelet: Kubelet, number: int, request: Request) -> Outcome:
     """Run a pod whose one container has the request."""
     name = f"pod-{number}"
     if request.resource not in kubelet.capacity:
-        # A kubelet would start it without a word; no scheduler would send it there.
+        # A kubelet would start it without complaint, but no scheduler would send it there.
         hint = nearest(request.resource, kubelet.capacity)
         message = f"the node does not offer it{hint and f'; {hint}'}"
         return Outcome(name, request, Phase.PENDING, message)

@@ -58,7 +58,7 @@ _USAGE = """\
 usage: genericdp VERB [OPTION…]
        genericdp VERB --help
 
-Offers devices that udev knows to Kubernetes. Rule files say which ones.
+Offers udev devices to Kubernetes. Rule files say which ones.
 
 verbs:
 {verbs}

@@ -1,8 +1,8 @@
-"""Observes uevents without a daemon: what the rules make of them, and what a kubelet would be told.
+"""Observes uevents without a daemon: what the rules would do, and what a kubelet would be told.
 
 The rules of this file:
 
-* It looks as the daemon looks: the same monitor, the same snapshots, the same pure core.
+* It sees what the daemon sees: it has the same monitor, the same snapshots and the same pure core.
 """
 
 import asyncio

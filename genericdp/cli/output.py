@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* Nothing is cut off: a text that does not fit its column goes on below, in that column.
+* Nothing is cut off: a text that does not fit its column continues below, in that column.
 * Colour only on a terminal, and not when NO_COLOR is set (no-color.org).
 * Every text passes through `hostile.for_terminal`: no device can speak to the terminal.
 """
@@ -52,7 +52,7 @@ Row = Sequence[Cell] | Styled
 
 
 class Output:
-    """One stream, with its width and whether it takes colour."""
+    """One stream, with its width and whether it shows colour."""
 
     def __init__(
         self, stream: TextIO, *, width: int | None = None, environment: Mapping[str, str] = os.environ
@@ -83,7 +83,7 @@ class Output:
                 self._row(row, widths, " " * indent)
 
     def paragraph(self, *cells: Cell) -> None:
-        """A text over as many lines as it takes, all indented like the first."""
+        """A text over as many lines as it needs, all indented like the first."""
         parts = [_styled(cell) for cell in cells]
         whole = "".join(part.text for part in parts)
         words = whole.lstrip(" ")

@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* It is imported only to run the daemon: it loads gRPC, for which no help or completion should wait.
+* It is imported only to run the daemon: it loads gRPC, and help and completion must not wait for that.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ def serve(settings: Settings, rule_files: RuleFiles) -> None:
 
 
 def _raise_limit_of_descriptors() -> None:
-    """A shell's usual 1024 are for programs that select(2); each resource takes a few."""
+    """The usual limit of 1024 suits programs that use select(2); each resource needs a few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,9 +1,9 @@
-"""Surveys this machine: its devices and what the rules make of them, without a daemon and without root.
+"""Surveys this machine: its devices and what the rules do with them, without a daemon and without root.
 
 The rules of this file:
 
-* It looks as the daemon looks: the same rules, the same udev, the same pure core, and, where it may
-  be read, the daemon's memory. So `list` says what the daemon would offer.
+* It uses what the daemon uses: the same rules, the same udev, the same pure core and, if it is permitted to
+  read it, the daemon's memory. So `list` shows what the daemon would offer.
 """
 
 import time
@@ -29,7 +29,7 @@ def survey_of(
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
 ) -> Survey:
-    """What these rules make of these devices, with what the daemon remembers."""
+    """What these rules do with these devices, with what the daemon remembers."""
     builder = Builder(resources, settings.domain)
     inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
     return Survey(settings, resources, devices, builder.claims, inventory, after)
@@ -38,7 +38,7 @@ def survey_of(
 def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:
     """Read rule files, udev and the daemon's memory. Raises ConfigError, GenericdpError.
 
-    Problems in rule files are in `problems`; the good files are looked at all the same.
+    Problems in rule files are in `problems`; the good files are still used.
     """
     # Here and not above: `--help` should not have to load libudev.
     from genericdp.udev import UdevDevices  # noqa: PLC0415
@@ -52,7 +52,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:
 
 
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
-    """What the daemon remembers, or a remark about what follows from not knowing it."""
+    """What the daemon remembers, or a remark about the consequences of not knowing it."""
     try:
         return StateFile(settings.state_dir).load(), ()
     except GenericdpError as error:

@@ -1,4 +1,4 @@
-"""How a command line is read, and what is said about one that is wrong."""
+"""How a command line is read: a mistake in it is explained, with what was probably meant."""
 
 import argparse
 import re
@@ -8,7 +8,7 @@ from typing import NoReturn
 from genericdp.core.hostile import for_terminal
 from genericdp.core.words import nearest
 
-#: Help is laid out for this width: any terminal has it, and wider lines are hard to read.
+#: Help is laid out for this width: any terminal is that wide, and wider lines are hard to read.
 WIDTH = 80
 
 

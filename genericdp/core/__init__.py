@@ -13,6 +13,6 @@
     hostile, limits      text of devices made harmless; limits of the kernel
     usb_port, words      a port of a USB hub; English for messages
 
-Does not belong here: whatever reads or writes the machine. No I/O, no clock, no chance, no logging;
-a contract test holds that.
+Does not belong here: anything that reads or writes the machine. No I/O, no clock, no randomness, no logging;
+a contract test checks this.
 """

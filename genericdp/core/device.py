@@ -10,7 +10,7 @@ The rules of this file:
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-#: sysfs attributes that identity, health and topology need, whatever the rules ask for.
+#: sysfs attributes that identity, health and topology need, whatever the rules need.
 CORE_ATTRIBUTES = frozenset(
     {
         "authorized",
@@ -55,7 +55,7 @@ class UdevDevice:
     gid           the group of that node, None while it is missing
     initialized   udev has finished with it, or there is no udevd to wait for
     properties    udev properties; without a udev database, those of the kernel's uevent
-    attributes    the sysfs attributes that it has of CORE_ATTRIBUTES and of those that rules ask for
+    attributes    its sysfs attributes among CORE_ATTRIBUTES and those that rules need
     tags          udev tags
     parent        the next device up, or None
 

@@ -22,7 +22,7 @@ class UsbPort:
 
     @property
     def exact(self) -> str:
-        """Tells any two ports of the node apart. Saved, so its form stays."""
+        """Distinguishes any two ports of the node. It is saved, so its form must not change."""
         return f"{self._root} {self.chain}"
 
     @property

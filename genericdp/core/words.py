@@ -1,4 +1,4 @@
-"""English for messages: what several messages word in the same way."""
+"""English for messages: wording that several messages share."""
 
 from collections.abc import Iterable
 

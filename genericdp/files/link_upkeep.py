@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* A link that cannot be made is tried again, and so is one that somebody else changed.
-* Somebody who changes links again and again does not keep the daemon busy: they are made again at intervals.
+* A link that cannot be created is tried again. A link that somebody else changed is restored.
+* Repeated changes do not keep the daemon busy: it restores links only at intervals.
 """
 
 import asyncio

@@ -84,7 +84,7 @@ def _unusable(directory: str, error: OSError) -> GenericdpError:
 
 
 def _is_ours(target: str) -> bool:
-    """Whether a link to this may be one of genericdp."""
+    """Whether a link with this target may be one of genericdp's."""
     return target.startswith("/dev/")
 
 

@@ -26,7 +26,7 @@ RULE_DIRECTORIES = (
     "/etc/genericdp/rules.d",
 )
 
-#: So many characters of a digest tell the versions of a file apart.
+#: This many characters of a digest distinguish the versions of a file.
 DIGEST_LENGTH = 12
 
 
@@ -135,7 +135,7 @@ class RuleFiles:
         self.problems = (*(problem for file in self.files for problem in file.problems), *clashes)
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
-        """Call `on_change` when a rule file may have changed; returns what ends it.
+        """Call `on_change` when a rule file may have changed; returns the function that ends it.
 
         Needs a running event loop.
         """

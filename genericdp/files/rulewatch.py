@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* A change is reported when it is quiet again: copying over a file empties it first, and an empty file
-  masks. Changes without end are reported all the same.
+* A change is reported when no other change follows it: copying over a file empties it first, and an empty
+  file disables others. Changes that never cease are still reported.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def watch(places: Iterable[str], on_change: Callable[[], None]) -> Callable[[], 
     debounce = _Debounce(on_change)
 
     def hear(names: frozenset[str]) -> None:
-        # `..data` is what Kubernetes exchanges when a mounted ConfigMap changes.
+        # `..data` is the symlink that Kubernetes replaces when a mounted ConfigMap changes.
         if not names or any(name.endswith(".toml") or name == "..data" for name in names):
             debounce.hear()
 

@@ -3,9 +3,9 @@
 The rules of this file:
 
 * Each stream remembers what it sent last, so a dead stream cannot swallow an update that a live one needs.
-* A stream sends the whole list as soon as it opens, and then only when the list differs from what that
-  stream sent last, at most once in the coalescing time (the first change is sent at once). Every
-  message costs the kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
+* A stream sends the whole list as soon as it opens. After that, it sends only a list that differs from its
+  last one, at most once in the coalescing time (the first change is sent at once). Every message costs the
+  kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
 """
@@ -53,7 +53,7 @@ class Listed:
 
 
 class Plugin:
-    """One resource as a device plugin. Serves any number of streams; never ends one by itself.
+    """One resource as a device plugin. Serves any number of streams; never ends one on its own.
 
     streams   how many ListAndWatch streams are open
     opened    how many were ever opened: one may open and end unnoticed
@@ -104,7 +104,7 @@ class Plugin:
             await event.wait()
 
     def options(self) -> api.DevicePluginOptions:
-        """What the kubelet may ask of this plugin. It heeds only the answer to GetDevicePluginOptions."""
+        """Which optional calls the kubelet makes. It heeds only the answer to GetDevicePluginOptions."""
         return api.DevicePluginOptions(
             pre_start_required=self.offer.resource.prestart is not None,
             get_preferred_allocation_available=True,

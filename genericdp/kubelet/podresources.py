@@ -1,8 +1,8 @@
-"""Asks the kubelet's PodResources API for the holdings (`core.status.holdings`), seldom and patiently.
+"""Asks the kubelet's PodResources API for the holdings (`core.status.holdings`).
 
 The rules of this file:
 
-* The kubelet has no call that says that a device is free again; this is the only evidence.
+* No call of the kubelet tells a plugin that a device is free again; this is the only evidence.
 * No answer is not evidence: a missing socket, an old kubelet or the kubelet's rate limit (100 calls a second,
   for all clients on the node together) give None, never "nobody".
 """

@@ -6,8 +6,8 @@ The rules of this file:
   earlier one is alive. In kubelets up to 1.36 the end of any stream of a resource disconnects the
   client that is current at that moment; newer ones reject a socket that they know.
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
-* A stream that ends while kubelet.sock remains means that the registration is lost. The kubelet never
-  comes back by itself.
+* A stream that ends while kubelet.sock remains means that the registration is lost. The kubelet never comes
+  back on its own.
 * Read `serve` from top to bottom: its position in the code is the only state.
 """
 

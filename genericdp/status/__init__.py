@@ -3,11 +3,11 @@
 Reading order:
 
     recorder   what happens: logged, counted, announced as an event
-    answers    who may ask for what, and when it is computed
+    answers    opens the sockets; loads what an answer needs when a client asks
     subject    the parts of the daemon that they show
     pages      the answers themselves; loaded when somebody asks
     control    the control socket, for `status` and `monitor`
-    broadcast  the events on their way to everybody who follows them
+    broadcast  the events on their way to the clients that follow them
     exporter   metrics and probes over HTTP
     listener   one socket, for all of them
     protocol   what the control socket and its client agree on

@@ -1,4 +1,4 @@
-"""Sends events to everybody who follows them.
+"""Sends events to the clients that follow them.
 
 The rules of this file:
 
@@ -34,7 +34,7 @@ class Broadcast:
         self._lost: dict[asyncio.Queue[Event], int] = {}
 
     def __bool__(self) -> bool:
-        """Whether anybody follows: without a client no event need be made."""
+        """Whether any client follows: otherwise no event needs to be made."""
         return bool(self._waiting)
 
     def tell(self, event: Event) -> None:

@@ -25,11 +25,11 @@ class NotRunningError(GenericdpError):
 
 
 class NotAllowedError(GenericdpError):
-    """The user may not ask the daemon."""
+    """The user is not allowed to ask the daemon."""
 
 
 def status(settings: Settings) -> dict[str, Any]:
-    """The report of the daemon. Raises GenericdpError if it cannot be had."""
+    """The report of the daemon. Raises GenericdpError without an answer."""
     with _connected(settings) as connection:
         answer = next(_answers(connection, settings, "status"), {})
     report = answer.get("status")

@@ -4,7 +4,7 @@ The rules of this file:
 
 * GET and HEAD, one request per connection. Other methods get 405 and the connection is closed.
 * Requests are limited in time, length and number. The plugin never waits for them.
-* A page is made when it is requested, and not otherwise.
+* A page is made only when it is requested.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from genericdp import VERSION, log
 from genericdp.core.status.complaints import why_not_healthy, why_not_ready
 from genericdp.core.status.exposition import CONTENT_TYPE, Samples
-from genericdp.core.status.facts import Facts, InForce, Standing
+from genericdp.core.status.facts import Facts, InEffect, Standing
 from genericdp.core.status.holdings import Holdings
 from genericdp.core.status.metrics import FAMILIES, Process, fill
 from genericdp.core.status.report import report
@@ -74,7 +74,7 @@ class Pages:
             for name, each in subject.plugins.registrations.items()
         }
         files = [
-            InForce(file.path, file.digest, file.outdated, tuple(each.name for each in file.resources))
+            InEffect(file.path, file.digest, file.outdated, tuple(each.name for each in file.resources))
             for file in subject.rules.files
         ]
         return Facts(

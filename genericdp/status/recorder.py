@@ -4,8 +4,8 @@ The rules of this file:
 
 * Recording is cheap: a log line, a count, a time. What costs more is done only while somebody follows
   the events.
-* Each of the three words a cause for itself: the log and the events in sentences
-  (`core.status.wording`), the counts by its value.
+* A cause is a value. The log and the events put it into sentences (`core.status.wording`); the counts use the
+  value itself.
 """
 
 from collections.abc import Callable

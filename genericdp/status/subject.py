@@ -1,4 +1,4 @@
-"""What the answers are about: the daemon, as they need it."""
+"""What the answers are about: the parts of the daemon that they need."""
 
 from typing import Protocol
 

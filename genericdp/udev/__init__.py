@@ -3,7 +3,7 @@
 Reading order:
 
     snapshot      one device, read from sysfs and the udev database
-    database      what udev knows about it, and whether that still holds
+    database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)
     pending       what several hints amount to
     hearing       are udev's events arriving? (a pure judgement)

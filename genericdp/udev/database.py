@@ -1,12 +1,13 @@
-"""What udev has said about devices, as long as it holds.
+"""What udev has reported about devices, while it is valid.
 
 The rules of this file:
 
-* What udev said holds until it says something else or the device is gone: a wiped database retracts nothing.
+* What udev reported is valid until it reports something else or the device is gone; a wiped database retracts
+  nothing.
 * A database entry says nothing about the successor of the device it was written for. The kernel reuses device
   numbers at once; udev, if busy or dead, deletes the entry later or never.
-* Without a running udev, what the kernel says is all there will ever be. A udev that starts later
-  retracts it only by saying something else.
+* Without a running udev, nothing will ever add to what the kernel reports. A udev that starts later retracts
+  it only by reporting something else.
 """
 
 import os
@@ -17,7 +18,7 @@ from genericdp.udev import snapshot
 
 
 class Database:
-    """Completes snapshots with what udev knows; remembers what that takes.
+    """Completes snapshots with what udev knows; remembers what it needs for that.
 
     run    udev's run directory
     """

@@ -34,7 +34,7 @@ class UdevDevices:
     attributes    sysfs attributes to read beyond the CORE_ATTRIBUTES
     run           udev's run directory (a constant of udev; only tests use another one)
 
-    Raises GenericdpError if libudev cannot be loaded. Whatever sysfs does raises nothing.
+    Raises GenericdpError if libudev cannot be loaded. Failures of sysfs raise nothing.
     """
 
     def __init__(self, attributes: Iterable[str] = (), *, run: str = RUN) -> None:

@@ -100,7 +100,7 @@ async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterat
         f'run_dir = "{root}/run"\npod_resources_socket = "{root}/pod-resources/kubelet.sock"\n'
         'log_level = "error"\n'
         f'coalesce = "{coalesce}"\n'
-        # A machine without udevd is looked at now and then; that is not the idleness measured here.
+        # A machine without udevd is rescanned periodically; that is not the idleness measured here.
         'rescan = "1h"\n'
     )
     (root / "genericdp.toml").chmod(0o644)

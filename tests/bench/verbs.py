@@ -28,11 +28,11 @@ def rows() -> Iterator[Row]:
     """A row for each verb."""
     for verb in VERBS:
         typed = TYPED.get(verb, ("--help",))
-        took = min(_once(verb, typed) for _ in range(RUNS))  # what it takes when nothing else runs
+        took = min(_one_run(verb, typed) for _ in range(RUNS))  # what it takes when nothing else runs
         yield Row(f"genericdp {' '.join((verb, *typed))}", f"{took * 1000:.0f} ms", "< 300 ms")
 
 
-def _once(verb: str, typed: tuple[str, ...]) -> float:
+def _one_run(verb: str, typed: tuple[str, ...]) -> float:
     started = time.perf_counter()
     subprocess.run([sys.executable, "-m", "genericdp", verb, *typed], capture_output=True, check=False)
     return time.perf_counter() - started

@@ -17,7 +17,7 @@ def test_access_is_that_of_the_node_on_this_machine() -> None:
     assert access_of("/dev/\0") is None
 
 
-def test_a_number_without_a_name_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_number_without_a_name_is_shown_as_such(tmp_path: Path) -> None:
     path = tmp_path / "node"
     path.touch()
     path.chmod(0o640)

@@ -42,7 +42,7 @@ def told(word: str, link_dir: str = "/dev/genericdp") -> str:
     return f"{raised.value}; {raised.value.hint}"
 
 
-def test_what_is_not_there_is_said_with_where_to_look(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported_with_where_to_look(tmp_path: Path) -> None:
     assert told("/dev/nothing\n") == (
         r"'/dev/nothing\n' does not exist; 'genericdp list --all' shows the device nodes of this machine"
     )

@@ -139,11 +139,11 @@ def test_the_status_is_what_the_verb_says(verb: Callable[[Act], None]) -> None:
 def test_what_the_operator_can_mend_is_printed_without_a_traceback(
     verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verb(raising(GenericdpError("'/dev/x' is no device node", hint="'genericdp list --all' shows them")))
+    verb(raising(GenericdpError("'/dev/x' is not a device node", hint="'genericdp list --all' shows them")))
     assert main(["shout", "x"]) == 1
     assert capsys.readouterr() == (
         "",
-        "genericdp: error: '/dev/x' is no device node\n  hint: 'genericdp list --all' shows them\n",
+        "genericdp: error: '/dev/x' is not a device node\n  hint: 'genericdp list --all' shows them\n",
     )
 
 
@@ -210,7 +210,7 @@ def test_asking_about_a_verb_loads_neither_the_kubelets_side_nor_udevs(name: str
 @pytest.mark.parametrize(
     "typed", [["list"], ["list", "--json"], ["explain", "/dev/null"], ["suggest", "/dev/null"]]
 )
-def test_an_answer_about_the_machine_takes_no_event_loop_and_nothing_of_the_kubelets_side(
+def test_an_answer_about_the_machine_needs_neither_an_event_loop_nor_the_kubelets_side(
     typed: list[str], tmp_path: Path
 ) -> None:
     script = (

@@ -104,7 +104,7 @@ def test_colour_is_for_a_terminal_that_wants_it(
     assert stream.getvalue() == shown
 
 
-def test_colour_takes_no_room_in_a_table() -> None:
+def test_colour_needs_no_room_in_a_table() -> None:
     stream = Terminal()
     Output(stream, width=80, environment={}).table((), [(Styled("ab", Style.GOOD), "c"), ("abc", "d")])
     assert stream.getvalue() == "\x1b[32mab\x1b[0m   c\nabc  d\n"
@@ -116,7 +116,7 @@ def test_the_same_facts_are_the_same_json() -> None:
     assert stream.getvalue() == '{\n  "a": "\\u001b\\u00e9",\n  "b": [\n    1\n  ]\n}\n'
 
 
-def test_a_paragraph_between_the_rows_takes_the_whole_width() -> None:
+def test_a_paragraph_between_the_rows_has_the_whole_width() -> None:
     stream = io.StringIO()
     rows: list[Row] = [("a", "b"), Styled("  a text that is wider than the columns"), ("cc", "d")]
     Output(stream, width=24).table((), rows)

@@ -51,14 +51,14 @@ def at_a_terminal(words: list[str], columns: int, **environment: str) -> str:
     )
     os.close(slave)
     try:
-        said = read_to_the_end(master)
+        shown = read_to_the_end(master)
         program.wait(timeout=PATIENCE_S)
     finally:
         program.kill()
         program.wait()
         os.close(master)
-    assert "Traceback" not in said, said
-    return said.replace("\r\n", "\n")
+    assert "Traceback" not in shown, shown
+    return shown.replace("\r\n", "\n")
 
 
 VERBS = {
@@ -72,9 +72,9 @@ VERBS = {
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("columns", [80, 100])
 def test_it_fits_and_is_coloured(verb: str, columns: int, rules: str) -> None:
-    said = at_a_terminal([*VERBS[verb], rules], columns)
-    assert COLOUR.search(said)
-    lines = COLOUR.sub("", said).splitlines()
+    shown = at_a_terminal([*VERBS[verb], rules], columns)
+    assert COLOUR.search(shown)
+    lines = COLOUR.sub("", shown).splitlines()
     # What compilers print stays on a line of its own, for editors and grep.
     assert [line for line in lines if len(line) > columns and ": error: " not in line] == []
 
@@ -114,10 +114,10 @@ def test_an_error_is_broken_between_its_words(tmp_path: Path) -> None:
     settings = tmp_path / "genericdp.toml"
     settings.write_text(f'run_dir = "{tmp_path}"\n')
     settings.chmod(0o644)
-    said = at_a_terminal(["status", "--config", str(settings)], 80)
+    shown = at_a_terminal(["status", "--config", str(settings)], 80)
     words = (
         f"genericdp: error: genericdp is not running on this node: '{tmp_path}/control.sock' does not exist "
         "hint: 'systemctl status genericdp' says why; 'genericdp list' shows what it would offer"
     )
-    assert max(len(line) for line in said.splitlines()) <= 80
-    assert "".join(said.split()) == "".join(words.split())
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    assert "".join(shown.split()) == "".join(words.split())

@@ -1,4 +1,4 @@
-"""On a screen of 80 columns nothing that is said of a machine is wider, however long its names are."""
+"""On a screen of 80 columns, no output is wider, however long the names of a machine are."""
 
 import io
 from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from genericdp.errors import GenericdpError
 from genericdp.standby import NodeLock
 
 
-def test_one_has_it_and_the_other_is_told_who(tmp_path: Path) -> None:
+def test_one_has_the_lock_and_the_other_learns_the_holder(tmp_path: Path) -> None:
     with NodeLock(str(tmp_path)) as first, NodeLock(str(tmp_path)) as second:
         assert first.taken()
         assert not second.taken()
@@ -49,7 +49,7 @@ def test_the_directory_is_made_and_the_file_is_roots_alone(tmp_path: Path) -> No
         assert (tmp_path / "dev" / "genericdp" / ".lock").stat().st_mode & 0o777 == 0o600
 
 
-def test_who_has_it_is_unknown_until_it_said_so(tmp_path: Path) -> None:
+def test_the_holder_is_unknown_until_it_writes_its_name(tmp_path: Path) -> None:
     with NodeLock(str(tmp_path)) as lock:
         assert lock.holder == "another process"
         Path(lock.path).write_bytes(b"\xff" * 5000)

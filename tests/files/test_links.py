@@ -149,7 +149,7 @@ HINT = (
     ("kind", "why"),
     [("file", "Not a directory"), ("symlink", "Not a directory"), ("loop", "Not a directory")],
 )
-def test_a_link_directory_that_is_none_is_refused(tmp_path: Path, kind: str, why: str) -> None:
+def test_a_link_directory_that_is_not_a_directory_is_refused(tmp_path: Path, kind: str, why: str) -> None:
     directory = tmp_path / "genericdp"
     match kind:
         case "file":

@@ -224,7 +224,7 @@ def no_more_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_file_may_be_named_by_itself(directories: tuple[Path, Path]) -> None:
+def test_a_single_file_can_be_named(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     file = write(usr / "10-a.toml", a_rule("a"))
     assert names(load(file)) == ["a"]

@@ -57,12 +57,12 @@ def a_plugin(
     allocated: list[Allocated] | None = None,
     usb_reset: UsbReset = no_reset,
 ) -> Plugin:
-    said = [] if allocated is None else allocated
+    answers = [] if allocated is None else allocated
     return Plugin(
         offer,
         link_dir="/dev/genericdp",
         coalesce_s=coalesce_s,
-        on_allocate=said.append,
+        on_allocate=answers.append,
         usb_reset=usb_reset,
     )
 
@@ -292,9 +292,9 @@ async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
     assert resets == [(1, 4)]
 
 
-@pytest.mark.parametrize(("hint", "said"), [("allow it", "; allow it"), ("", "")])
+@pytest.mark.parametrize(("hint", "ending"), [("allow it", "; allow it"), ("", "")])
 async def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
-    short_dir: Path, hint: str, said: str
+    short_dir: Path, hint: str, ending: str
 ) -> None:
     async def reset(bus: int, device: int) -> None:
         raise GenericdpError(f"cannot reset {bus}:{device}", hint=hint)
@@ -304,4 +304,4 @@ async def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
     async with served(a_plugin(an_offer(device, resource=resource), usb_reset=reset), short_dir) as stub:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))
-        assert caught.value.details() == f"example.com/ftdi: cannot reset 1:4{said}"
+        assert caught.value.details() == f"example.com/ftdi: cannot reset 1:4{ending}"

@@ -35,7 +35,7 @@ class Lister:
         raise NotImplementedError
 
 
-async def test_a_held_device_is_told_with_pod_and_container(short_dir: Path) -> None:
+async def test_a_held_device_comes_with_its_pod_and_container(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
         path = str(scene.kubelet.pod_resources_socket)

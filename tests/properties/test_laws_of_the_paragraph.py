@@ -33,5 +33,5 @@ def test_no_line_is_wider_than_the_screen_and_no_word_is_lost(parts: list[Styled
     lines = stream.getvalue().splitlines()
     margin = len(lines[0]) - len(lines[0].lstrip(" "))
     assert all(columns(line) <= max(width, margin + 8) for line in lines)
-    said = "".join(part.text.replace("\x1b", "\\x1b") for part in parts)
-    assert "".join(lines).replace(" ", "") == said.replace(" ", "")
+    text = "".join(part.text.replace("\x1b", "\\x1b") for part in parts)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")

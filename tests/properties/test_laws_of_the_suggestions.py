@@ -18,7 +18,7 @@ from tests.properties.strategies import Boot, Unit, booted, boots, machines, nam
 from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented
 
 #: What udev says about a device, all of it from the device itself.
-said = st.dictionaries(
+properties = st.dictionaries(
     st.sampled_from(["ID_MODEL", "ID_VENDOR", "ID_SERIAL", "ID_MODEL_FROM_DATABASE"]), names, max_size=3
 )
 
@@ -32,8 +32,8 @@ def talking(devices: Mapping[str, UdevDevice], words: Mapping[str, str]) -> dict
     return told
 
 
-@given(machines(), boots, said, st.booleans())
-def test_a_suggestion_takes_exactly_its_device(
+@given(machines(), boots, properties, st.booleans())
+def test_a_suggestion_matches_exactly_its_device(
     units: tuple[Unit, ...], boot: Boot, words: dict[str, str], by_itself: bool
 ) -> None:
     devices = talking(booted(units, boot), words)
@@ -51,7 +51,7 @@ def test_a_suggestion_takes_exactly_its_device(
         assert_takes_exactly(uncommented(suggestion.text), devices, suggestion.group.nodes)
 
 
-@given(machines(), boots, said, rules)
+@given(machines(), boots, properties, rules)
 def test_a_starter_file_offers_whatever_it_does_not_leave_out_and_no_rule_took(
     units: tuple[Unit, ...], boot: Boot, words: dict[str, str], resources: tuple[Resource, ...]
 ) -> None:

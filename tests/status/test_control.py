@@ -50,14 +50,18 @@ async def test_the_status_is_one_line_of_json(short_dir: Path) -> None:
 @pytest.mark.parametrize(
     "question", [b"\n", b"status\n", b"[]\n", b'{"ask": 1}\n', b'{"ask": "reboot"}\n', b"[" * 5000 + b"\n"]
 )
-async def test_a_question_that_makes_no_sense_is_told_what_does(short_dir: Path, question: bytes) -> None:
+async def test_an_invalid_question_gets_an_error_with_the_valid_ones(
+    short_dir: Path, question: bytes
+) -> None:
     async with a_control(short_dir):
         answer = await answer_to(short_dir / SOCKET, question)
 
     assert json.loads(answer) == {"error": 'ask {"ask": "status"} or {"ask": "events"}'}
 
 
-async def test_whoever_asks_nothing_is_hung_up_on(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_asks_nothing_is_disconnected(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(control, "PATIENCE_S", 0.01)
 
     async with a_control(short_dir), connected(short_dir / SOCKET) as client:
@@ -78,7 +82,7 @@ async def test_events_come_one_line_each_until_the_asker_hangs_up(short_dir: Pat
         await until(lambda: not events)
 
 
-async def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
+async def test_a_client_that_is_too_slow_learns_how_much_it_missed(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broadcast, "WAITING_LIMIT", 2)
@@ -101,7 +105,7 @@ async def test_an_asker_that_is_too_slow_is_told_how_much_it_missed(
     ]
 
 
-async def test_an_asker_that_does_not_read_at_all_is_hung_up_on(
+async def test_a_client_that_never_reads_is_disconnected(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broadcast, "PATIENCE_S", 0.05)

@@ -56,7 +56,7 @@ async def listening(settings: Settings) -> AsyncIterator[Listener]:
         yield listener
 
 
-async def test_a_plug_is_told_from_the_uevent_to_the_list_for_the_kubelet(short_dir: Path) -> None:
+async def test_a_plug_is_shown_from_the_uevent_to_the_list_for_the_kubelet(short_dir: Path) -> None:
     async with a_scene(short_dir) as scene:
         await scene.until_allocatable(0)
         async with listening(scene.settings) as listener:
@@ -120,7 +120,7 @@ async def test_of_a_storm_of_uevents_between_two_steps_a_limited_number_is_told(
         assert told == ["/sys/1", "/sys/2", "/sys/4"]
 
 
-async def test_a_kubelet_that_comes_is_told_with_each_registration(short_dir: Path) -> None:
+async def test_a_kubelet_that_starts_is_shown_with_each_registration(short_dir: Path) -> None:
     async with a_scene(short_dir, kubelet_runs=False) as scene, listening(scene.settings) as listener:
         async with scene.kubelet:
             heard = await listener.read_to("registration", registered=True)
@@ -191,7 +191,7 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
     settings.write_text(f'state_dir = "{short_dir}/state"\n')
     for path in (rules, settings):
         path.chmod(0o644)
-    # Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+    # Tests that run in the background ignore SIGINT, and so would the processes that they start.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "genericdp", "monitor", "--touched"]
     name = console.node.removeprefix("/dev/")
     with udevd():
@@ -202,11 +202,11 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
             text=True,
         )
         assert watching.stdout is not None
-        said: list[str] = []
+        shown: list[str] = []
 
         def read(text: str) -> None:
-            while not said or text not in said[-1]:
-                said.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
+            while not shown or text not in shown[-1]:
+                shown.append(watching.stdout.readline().rstrip()[13:])  # type: ignore[union-attr]  # asserted above
 
         read("without the daemon")
         with console.plugged():
@@ -216,8 +216,8 @@ def test_the_verb_shows_a_plug_as_it_happens(short_dir: Path, console: Console) 
         _, error = watching.communicate(timeout=20)
     assert (watching.returncode, error) == (130, "")
     # Of the removal, the kernel tells first; one that is slow may read udev's message before.
-    said[4] = said[4].replace(f"{name} (from the kernel)", console.node)
-    assert said == [
+    shown[4] = shown[4].replace(f"{name} (from the kernel)", console.node)
+    assert shown == [
         "begin    without the daemon: what the rules would do on this machine; Ctrl-C to stop",
         f"uevent   add vc {console.node} -> genericdp.io/screen screen_{name}",
         f"change   genericdp.io/screen screen_{name}: device appeared; nodes={console.node}",

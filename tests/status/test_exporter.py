@@ -32,14 +32,14 @@ async def exporting(path: Path) -> AsyncIterator[Exporter]:
         await exports.listener.close()
 
 
-async def said(directory: Path, request: bytes) -> str:
+async def answered(directory: Path, request: bytes) -> str:
     async with exporting(directory / "m"):
         return (await answer_to(directory / "m", request)).decode()
 
 
 async def test_a_scrape_gets_the_page_with_its_length_and_its_kind(short_dir: Path) -> None:
     request = b"GET /metrics?x=y HTTP/1.1\r\nHost: x\r\nAccept: */*\r\n\r\n"
-    assert await said(short_dir, request) == (
+    assert await answered(short_dir, request) == (
         "HTTP/1.1 200 OK\r\n"
         "Content-Type: text/plain; version=0.0.4\r\n"
         "Content-Length: 4\r\n"
@@ -69,10 +69,10 @@ async def test_a_scrape_gets_the_page_with_its_length_and_its_kind(short_dir: Pa
     ],
     ids=lambda each: str(each)[:24],
 )
-async def test_everything_else_is_told_what_it_is(
+async def test_every_other_request_gets_the_status_that_fits(
     short_dir: Path, request_: bytes, status: str, text: str
 ) -> None:
-    head, _, body = (await said(short_dir, request_)).partition("\r\n\r\n")
+    head, _, body = (await answered(short_dir, request_)).partition("\r\n\r\n")
     assert (head.splitlines()[0], body) == (f"HTTP/1.1 {status}", text)
     assert ("Allow: GET, HEAD" in head) == status.startswith("405")
 
@@ -95,7 +95,7 @@ async def test_a_client_of_the_standard_library_understands_it(short_dir: Path) 
     assert answer == (200, b"a 1\n")
 
 
-async def test_one_that_sends_a_byte_now_and_then_has_its_time_like_everybody(
+async def test_a_client_that_sends_single_bytes_has_the_same_time_limit(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exporter, "PATIENCE_S", 0.05)
@@ -119,7 +119,7 @@ async def test_one_that_hangs_up_early_is_no_trouble(
     assert not caplog.records
 
 
-async def test_a_crowd_is_served_as_far_as_there_are_places_and_leaves_nothing_behind(
+async def test_a_crowd_is_served_up_to_the_limit_and_leaves_nothing_behind(
     short_dir: Path,
 ) -> None:
     async with exporting(short_dir / "m") as exports:

@@ -87,14 +87,14 @@ async def test_what_is_no_socket_is_left_alone(path: Path) -> None:
     assert path.read_text() == "mine"
 
 
-async def test_a_directory_that_cannot_be_made_is_said(short_dir: Path) -> None:
+async def test_a_directory_that_cannot_be_created_is_reported(short_dir: Path) -> None:
     (short_dir / "file").write_text("")
     with pytest.raises(GenericdpError) as refused:
         await Listener(f"unix:{short_dir}/file/s", echo).open()
     assert str(refused.value) == f"cannot listen on 'unix:{short_dir}/file/s': File exists"
 
 
-async def test_a_path_that_is_too_long_is_said(short_dir: Path) -> None:
+async def test_a_path_that_is_too_long_is_reported(short_dir: Path) -> None:
     with pytest.raises(GenericdpError) as refused:
         await Listener(f"unix:{short_dir}/{'x' * 108}", echo).open()
     assert str(refused.value).endswith("x': AF_UNIX path too long")
@@ -109,7 +109,7 @@ async def test_the_socket_of_a_successor_is_not_removed(path: Path) -> None:
             assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
-async def test_opening_again_makes_a_socket_that_was_taken_away_and_leaves_one_that_is_there(
+async def test_opening_again_restores_a_removed_socket_and_leaves_an_existing_one(
     path: Path,
 ) -> None:
     async with listening(f"unix:{path}") as listener:
@@ -132,7 +132,7 @@ async def test_a_port_of_an_address_is_listened_on(host: str) -> None:
         assert await answer_to((host.strip("[]"), port), b"hello\n") == b"hello\n"
 
 
-async def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(path: Path) -> None:
+async def test_excess_clients_are_disconnected_and_the_others_are_served(path: Path) -> None:
     async with (
         listening(f"unix:{path}", most=2) as listener,
         connected(path) as first,
@@ -148,12 +148,12 @@ async def test_more_than_so_many_are_hung_up_on_and_the_others_are_served(path: 
         assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
-async def test_an_endless_line_is_hung_up_on(path: Path) -> None:
+async def test_a_client_that_sends_an_endless_line_is_disconnected(path: Path) -> None:
     async with listening(f"unix:{path}"):
         assert await answer_to(path, b"x" * (LINE_LIMIT * 3)) == b""
 
 
-async def test_one_that_does_not_read_is_hung_up_on(path: Path) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(path: Path) -> None:
     outcomes: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -193,10 +193,10 @@ async def test_a_bug_in_an_answer_is_logged_and_ends_nothing(
 
 
 @pytest.mark.parametrize("rounds", range(6))
-async def test_whoever_is_just_being_accepted_when_it_closes_is_hung_up_on(
+async def test_a_client_that_is_just_being_accepted_when_it_closes_is_disconnected(
     short_dir: Path, rounds: int
 ) -> None:
-    """Closed between accept(2) and the first call of ours, a server of asyncio leaves the socket open."""
+    """Closed between accept(2) and our first call, a server of asyncio leaves the socket open."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()

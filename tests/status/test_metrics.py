@@ -66,7 +66,7 @@ async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path, sett
     clock = [0.0]
     async with a_scene(short_dir, settings=settings, now=lambda: clock[0]) as scene:
         await scene.until_allocatable(0)
-        for task in scene.daemon.plugins._tasks.values():  # as only a bug of ours would end it
+        for task in scene.daemon.plugins._tasks.values():  # as only a bug would end it
             task.cancel()
         await asyncio.wait(scene.daemon.plugins._tasks.values())
         assert (await get(settings, "/healthz"))[0] == "200"
@@ -97,7 +97,7 @@ async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
         assert len(asked) == 2
 
 
-async def test_a_port_that_is_taken_is_said_and_the_plugin_serves(
+async def test_a_port_in_use_is_reported_and_the_plugin_serves(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = settings_below(short_dir, metrics="203.0.113.1:9101")

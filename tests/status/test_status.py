@@ -41,8 +41,8 @@ async def test_it_tells_what_is_registered_and_who_holds_what(short_dir: Path) -
         await scene.until_allocatable(0)
         report = await status_of(scene.settings)
         assert report["complaints"] == [f"{FTDI}: ftdi_A50285BI is Unhealthy: it is unplugged"]
-        (said,) = report["said"]
-        assert (said["message"], said["fields"]["id"]) == ("device is unhealthy", "ftdi_A50285BI")
+        (entry,) = report["said"]
+        assert (entry["message"], entry["fields"]["id"]) == ("device is unhealthy", "ftdi_A50285BI")
 
 
 async def test_without_a_kubelet_it_says_so_and_that_nobody_knows_who_holds_what(short_dir: Path) -> None:

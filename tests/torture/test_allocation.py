@@ -47,8 +47,8 @@ async def test_each_container_request_has_its_answer_in_order(short_dir: Path) -
 async def test_an_id_requested_twice_is_allocated_once(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
         (twice,) = await answers(scene, ["ftdi_A", "ftdi_A"])
-        (once,) = await answers(scene, ["ftdi_A"])
-        assert twice == once
+        (single,) = await answers(scene, ["ftdi_A"])
+        assert twice == single
 
 
 async def test_the_same_request_gets_the_same_answer_after_a_replug_and_after_a_restart(
@@ -86,7 +86,7 @@ async def test_an_init_container_and_the_app_after_it_get_the_same_device(
 
 
 @both_runtimes
-async def test_two_devices_with_one_container_path_get_distinct_paths_that_the_container_is_told(
+async def test_two_devices_with_one_container_path_get_distinct_paths_that_the_container_learns(
     short_dir: Path, runtime: Runtime
 ) -> None:
     a, b = a_usb_serial(0, serial="A", port="1"), a_usb_serial(1, serial="B", port="2")

@@ -26,7 +26,7 @@ class Elsewhere:
 
     def __init__(self, *command: str) -> None:
         self._command = (*command, sys.executable, "-m", "tests.udev.elsewhere")
-        self.said: list[dict[str, Any]] = []
+        self.reports: list[dict[str, Any]] = []
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
@@ -40,11 +40,11 @@ class Elsewhere:
         assert self._process.stdout is not None
         while True:
             line = await self._process.stdout.readline()
-            assert line, f"it ended, having said {self.said}"
-            said = json.loads(line)
-            self.said.append(said)
-            if wanted.items() <= said.items():
-                return dict(said)
+            assert line, f"it ended, having reported {self.reports}"
+            report = json.loads(line)
+            self.reports.append(report)
+            if wanted.items() <= report.items():
+                return dict(report)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -116,7 +116,7 @@ class Usb:
     def udev(self) -> dict[str, str]:
         """The properties that udev gives to it and to what hangs off it."""
         maker, model = self.maker.replace(" ", "_"), self.model.replace(" ", "_")
-        said = {
+        properties = {
             "ID_BUS": "usb",
             "ID_VENDOR": maker,
             "ID_VENDOR_ID": self.vendor,
@@ -124,7 +124,7 @@ class Usb:
             "ID_MODEL_ID": self.product,
             "ID_SERIAL": "_".join(filter(None, (maker, model, self.serial))),
         }
-        return said if self.serial is None else {**said, "ID_SERIAL_SHORT": self.serial}
+        return properties if self.serial is None else {**properties, "ID_SERIAL_SHORT": self.serial}
 
     def entries(self) -> Gadget:
         """The bus that it is on, and itself."""
@@ -184,7 +184,7 @@ class Usb:
         devlinks: Iterable[str] = (),
     ) -> Entry:
         """What hangs off an interface; `inner` is the rest of its path."""
-        said = {
+        properties = {
             **self.udev,
             "ID_USB_INTERFACE_NUM": f"{interface:02x}",
             "ID_PATH": f"pci-0000:00:14.0-usb-0:{self.port}:1.{interface}",
@@ -197,7 +197,7 @@ class Usb:
             driver=driver,
             attributes=attributes or {},
             kernel=kernel or {},
-            udev={**said, **(udev or {})},
+            udev={**properties, **(udev or {})},
             devlinks=tuple(devlinks),
         )
 

@@ -75,8 +75,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     stash = item.session.stash.setdefault(_STASH, {})
     key = (kind, item.path)
     if key not in stash:
-        together = [each for each in item.session.items if (_kind(each), each.path) == key]
-        stash[key] = _run(kind, item.config, together)
+        batch = [each for each in item.session.items if (_kind(each), each.path) == key]
+        stash[key] = _run(kind, item.config, batch)
     # What the test before left set up for its neighbours (a module, say) is over: this one sets up none.
     item.session._setupstate.teardown_exact(None)
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -119,9 +119,9 @@ def _run(kind: str, config: pytest.Config, items: list[pytest.Item]) -> dict[str
             timeout=_TIMEOUT_S,
             check=False,
         )
-        said = result.stdout + result.stderr
+        output = result.stdout + result.stderr
     except subprocess.TimeoutExpired as error:
-        said = f"no end after {_TIMEOUT_S} s\n{error.stdout!r}\n{error.stderr!r}"
+        output = f"no end after {_TIMEOUT_S} s\n{error.stdout!r}\n{error.stderr!r}"
     reports: dict[str, list[pytest.TestReport]] = {item.nodeid: [] for item in items}
     for line in reports_file.read_text(encoding="utf-8").splitlines():
         report = pytest.TestReport._from_json(json.loads(line))
@@ -129,18 +129,18 @@ def _run(kind: str, config: pytest.Config, items: list[pytest.Item]) -> dict[str
     for item in items:
         # Every test ends with its teardown; one that does not took the machine down with it.
         if not any(report.when == "teardown" for report in reports[item.nodeid]):
-            reports[item.nodeid].append(_lost(item, kind, said))
+            reports[item.nodeid].append(_lost(item, kind, output))
     return reports
 
 
-def _lost(item: pytest.Item, kind: str, said: str) -> pytest.TestReport:
+def _lost(item: pytest.Item, kind: str, output: str) -> pytest.TestReport:
     what = f"the machine of its own ('{kind}') did not run this test to its end (is this root?)"
     return pytest.TestReport(
         nodeid=item.nodeid,
         location=item.location,
         keywords={},
         outcome="failed",
-        longrepr=f"{what}:\n{said}",
+        longrepr=f"{what}:\n{output}",
         when="call",
     )
 

@@ -91,7 +91,7 @@ def test_every_node_of_a_gadget_is_found_and_hangs_off_the_gadget(bed: Testbed, 
         assert {each.sys_path for each in device.ancestors()} <= above
 
 
-def test_what_has_no_node_and_nothing_with_one_below_it_is_not_read(bed: Testbed) -> None:
+def test_a_device_without_a_node_at_or_below_it_is_not_read(bed: Testbed) -> None:
     bed.plug(gadgets.modem())
     devices = UdevDevices()
     devices.resync()
@@ -136,7 +136,7 @@ def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:
 
 
 def test_links_and_tags_are_in_the_same_order_however_often_they_are_read(bed: Testbed) -> None:
-    """Sets come out of libudev in another order each time, and that is no change."""
+    """Sets come out of libudev in another order each time, which is not a change."""
     links = tuple(f"/dev/link/{n}" for n in range(9))
     tags = tuple("abcdefgh")
     entry = replace(gadgets.gpiochip()[1], devlinks=links, tags=tags)
@@ -214,7 +214,7 @@ def test_a_unit_that_comes_back_under_another_name_is_another_incarnation(bed: T
     assert after.usb_device.attributes["devnum"] == "9"
 
 
-def test_another_unit_at_the_same_place_is_never_taken_for_the_old_one(bed: Testbed) -> None:
+def test_another_unit_at_the_same_place_is_never_mistaken_for_the_old_one(bed: Testbed) -> None:
     """All events of the swap but the last are lost: what hangs off the newcomer is the newcomer."""
     bed.plug(gadgets.serial_dongle(serial="OLD"))
     devices = UdevDevices()
@@ -388,7 +388,7 @@ def test_a_driver_that_lets_go_is_noticed(bed: Testbed) -> None:
     assert device.property("DRIVER") is None
 
 
-def test_a_block_device_is_told_from_a_character_device_of_the_same_number(bed: Testbed) -> None:
+def test_a_block_device_differs_from_a_character_device_of_the_same_number(bed: Testbed) -> None:
     block = Entry("/devices/virtual/block/vdx", "block", "vdx", "188:0", devtype="disk")
     bed.plug(gadgets.serial_dongle(), (block,))
     devices = UdevDevices()

@@ -84,7 +84,7 @@ def test_lost_events_are_not_waited_for() -> None:
     assert not hearing.is_deaf(1e9)
 
 
-def test_a_storm_takes_no_memory() -> None:
+def test_a_storm_uses_no_memory() -> None:
     hearing = Hearing(PATIENCE_S)
 
     for number in range(100_000):

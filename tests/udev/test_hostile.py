@@ -96,7 +96,7 @@ def test_a_node_outside_dev_is_no_node(bed: Testbed, name: str) -> None:
 @pytest.mark.parametrize(
     "line", ["MAJOR=x\nMINOR=0", "MAJOR=188", "MAJOR=\nMINOR=", "MAJOR=99999999999\nMINOR=1"]
 )
-def test_a_number_that_is_none_is_no_number(bed: Testbed, line: str) -> None:
+def test_an_invalid_device_number_is_ignored(bed: Testbed, line: str) -> None:
     bed.attach(DONGLE)
     (bed.root / "sys" / TTY.path.lstrip("/") / "uevent").write_text(f"{line}\nDEVNAME=ttyUSB0\n")
     devices = UdevDevices()

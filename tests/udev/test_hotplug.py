@@ -216,7 +216,7 @@ async def test_a_slow_udevd_is_no_deafness() -> None:
     assert heard.deafness() == []
 
 
-async def test_a_restarted_udevd_with_a_wiped_database_takes_nothing_back(vcs: Console) -> None:
+async def test_a_restarted_udevd_with_a_wiped_database_retracts_nothing(vcs: Console) -> None:
     devices = UdevDevices()
     heard = Heard(devices)
     with udevd() as running, Monitor(heard), vcs.plugged():
@@ -308,10 +308,10 @@ async def test_in_the_network_namespace_of_a_user_namespace_nothing_is_heard_and
     with udevd():
         async with Elsewhere("unshare", "--user", "--map-root-user", "--net") as there:
             reason = "the kernel sends no events to the network namespace of a user namespace"
-            assert there.said[0] == {"deaf": reason}
+            assert there.reports[0] == {"deaf": reason}
             with vcs.plugged():
                 await there.says(resync="periodic rescan")
-            assert not [said for said in there.said if "action" in said]
+            assert not [report for report in there.reports if "action" in report]
 
 
 async def test_a_user_namespace_on_the_hosts_network_hears_everything() -> None:
@@ -320,7 +320,7 @@ async def test_a_user_namespace_on_the_hosts_network_hears_everything() -> None:
         async with Elsewhere("unshare", "--user", "--map-root-user") as there:
             trigger()
             assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
-            assert not [said for said in there.said if "deaf" in said]
+            assert not [report for report in there.reports if "deaf" in report]
 
 
 async def test_a_service_without_capabilities_hears_with_the_buffer_that_it_gets() -> None:
@@ -328,7 +328,7 @@ async def test_a_service_without_capabilities_hears_with_the_buffer_that_it_gets
         async with Elsewhere("setpriv", "--bounding-set=-all", "--inh-caps=-all") as there:
             trigger()
             assert (await there.says(action="change", sys_path=NULL))["source"] == "udev"
-            assert not [said for said in there.said if "deaf" in said]
+            assert not [report for report in there.reports if "deaf" in report]
 
 
 #: What a container sees: a /dev of its own with the nodes it needs, and no /run/udev.
@@ -341,7 +341,7 @@ exec "$@"
 
 async def test_a_container_where_libudev_subscribes_to_nothing_hears_udev_once_it_is_there() -> None:
     async with Elsewhere("unshare", "--mount", "sh", "-euc", _CONTAINER, "sh") as there:
-        assert there.said[0] == {"deaf": NO_UDEV}
+        assert there.reports[0] == {"deaf": NO_UDEV}
         trigger()
         assert (await there.says(action="change", sys_path=NULL))["source"] == "kernel"
         with udevd():

@@ -49,7 +49,7 @@ def test_a_device_that_udev_has_not_dealt_with_is_not_initialized_until_it_has(b
     assert tty(devices).properties["ID_SERIAL_SHORT"] == "A50285BI"
 
 
-def test_what_has_no_node_is_not_waited_for(bed: Testbed) -> None:
+def test_a_device_without_a_node_is_not_waited_for(bed: Testbed) -> None:
     """Udev keeps no entry for a device that has neither a node nor anything worth keeping."""
     bed.attach(DONGLE)
     devices = UdevDevices()
@@ -101,7 +101,7 @@ def test_a_message_about_another_number_is_about_another_device(bed: Testbed) ->
     assert tty(devices).devlinks == ()
 
 
-def test_a_wiped_database_takes_back_nothing_that_udev_has_said(bed: Testbed) -> None:
+def test_a_wiped_database_retracts_nothing_that_udev_reported(bed: Testbed) -> None:
     bed.plug(DONGLE)
     devices = UdevDevices()
     devices.resync()
@@ -142,7 +142,7 @@ def test_what_the_kernel_says_is_read_anew_although_the_database_is_wiped(bed: T
     assert tty(devices).initialized
 
 
-def test_what_udev_said_of_the_old_unit_does_not_hold_for_the_new_one(bed: Testbed) -> None:
+def test_what_udev_reported_about_the_old_unit_is_not_valid_for_the_new_one(bed: Testbed) -> None:
     bed.plug(DONGLE)
     devices = UdevDevices()
     devices.resync()
@@ -270,7 +270,7 @@ def test_udev_may_change_its_mind(bed: Testbed) -> None:
     assert "ID_SERIAL_SHORT" not in tty(devices).properties
 
 
-def test_a_driver_does_not_outlive_its_unbinding_in_what_udev_once_said(bed: Testbed) -> None:
+def test_a_driver_does_not_outlive_its_unbinding_in_what_udev_reported(bed: Testbed) -> None:
     bed.plug(DONGLE)
     devices = UdevDevices()
     devices.resync()

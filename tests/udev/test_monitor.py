@@ -18,7 +18,7 @@ DONGLE = gadgets.serial_dongle()
 TTY = DONGLE[-1]
 
 
-async def test_a_plug_is_told_device_by_device_and_leads_to_the_devices(bed: Testbed) -> None:
+async def test_a_plug_is_reported_device_by_device_and_leads_to_the_devices(bed: Testbed) -> None:
     devices = UdevDevices()
     heard = Heard(devices)
     with Monitor(heard) as monitor:
@@ -39,7 +39,7 @@ async def test_a_plug_is_told_device_by_device_and_leads_to_the_devices(bed: Tes
     assert event.device.device_node == "/dev/ttyUSB0"
 
 
-async def test_an_unplug_is_told_by_the_kernel_and_by_udev(bed: Testbed) -> None:
+async def test_an_unplug_is_reported_by_the_kernel_and_by_udev(bed: Testbed) -> None:
     bed.plug(DONGLE)
     devices = UdevDevices()
     heard = Heard(devices)
@@ -54,7 +54,7 @@ async def test_an_unplug_is_told_by_the_kernel_and_by_udev(bed: Testbed) -> None
 
 
 @pytest.mark.parametrize("action", ["add", "change", "bind", "unbind", "move", "online", "offline"])
-async def test_any_action_is_told_as_it_is(bed: Testbed, action: str) -> None:
+async def test_any_action_is_reported_unchanged(bed: Testbed, action: str) -> None:
     bed.plug(DONGLE)
     heard = Heard()
     with Monitor(heard):
@@ -64,7 +64,7 @@ async def test_any_action_is_told_as_it_is(bed: Testbed, action: str) -> None:
     assert event.old_sys_path == ("/sys/devices/old" if action == "move" else "")
 
 
-async def test_properties_of_the_event_are_not_taken_for_the_devices(bed: Testbed) -> None:
+async def test_properties_of_the_event_are_not_mistaken_for_those_of_the_device(bed: Testbed) -> None:
     bed.plug(DONGLE)
     heard = Heard()
     with Monitor(heard):
@@ -75,7 +75,7 @@ async def test_properties_of_the_event_are_not_taken_for_the_devices(bed: Testbe
     assert event.device.properties == {**TTY.properties, "X": "y"}
 
 
-async def test_a_message_of_hostile_text_is_told_with_its_bytes(bed: Testbed) -> None:
+async def test_a_message_of_hostile_text_keeps_its_bytes(bed: Testbed) -> None:
     bed.plug(DONGLE)
     heard = Heard()
     name = b"\xff\xfe\n\x1b".decode("utf-8", "surrogateescape")
@@ -87,7 +87,7 @@ async def test_a_message_of_hostile_text_is_told_with_its_bytes(bed: Testbed) ->
     assert event.device.properties["NAME"].startswith(name[:2])
 
 
-async def test_a_device_whose_name_is_no_text_is_not_told(bed: Testbed) -> None:
+async def test_a_device_whose_name_is_not_text_is_not_reported(bed: Testbed) -> None:
     odd = gadgets.Entry(b"/devices/virtual/misc/\xff".decode("utf-8", "surrogateescape"), "misc")
     bed.plug(DONGLE)
     heard = Heard()
@@ -120,7 +120,7 @@ async def test_many_devices_at_once_leave_the_loop_its_turns(bed: Testbed) -> No
     assert turns > 10
 
 
-async def test_where_no_udev_runs_that_is_said_at_once_and_looked_for_later(bed: Testbed) -> None:
+async def test_a_missing_udev_is_reported_at_once_and_looked_for_later(bed: Testbed) -> None:
     silence = Silence(SilenceCause.NO_UDEV, detail=f"{RUN}/control")
     absent = f"udev is not running ('{RUN}/control' does not exist)"
 

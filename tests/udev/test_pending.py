@@ -21,7 +21,7 @@ def taken(*hints: Uevent | Resync | Deafness) -> list[Uevent | Resync | Deafness
     return pending.take()
 
 
-def test_nothing_is_pending_at_first_and_after_it_was_taken() -> None:
+def test_nothing_is_pending_at_first_or_after_a_take() -> None:
     pending = Pending()
     assert not pending
     pending.add(hint("add", 1))
@@ -54,7 +54,7 @@ def test_events_without_numbers_count_in_the_order_of_arrival() -> None:
     assert taken(hint("add", 0), hint("change", 0)) == [hint("change", 0)]
 
 
-def test_a_resync_goes_first_and_keeps_what_messages_said() -> None:
+def test_a_resync_goes_first_and_keeps_what_messages_contain() -> None:
     message = Uevent("add", A, "tty", "udev", 1, UdevDevice(A))
 
     last = Resync(RescanCause.OVERFLOW, "udev")

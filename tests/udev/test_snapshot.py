@@ -56,9 +56,9 @@ except GenericdpError as error:
 """
 
 
-def test_a_machine_without_libudev_is_told_what_to_install() -> None:
-    said = subprocess.run(
+def test_without_libudev_the_error_says_what_to_install() -> None:
+    output = subprocess.run(
         [sys.executable, "-c", _WITHOUT_LIBUDEV], check=True, capture_output=True, text=True
     ).stdout
 
-    assert said == "libudev cannot be loaded; install the library of udev (Debian: libudev1)\n"
+    assert output == "libudev cannot be loaded; install the library of udev (Debian: libudev1)\n"

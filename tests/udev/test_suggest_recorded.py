@@ -19,7 +19,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.testbed
 @pytest.mark.parametrize("node", [[], ["--node"]], ids=["device", "node"])
 @pytest.mark.parametrize("name", gadgets.RECORDED)
-def test_what_suggest_prints_for_a_recorded_device_takes_that_device_alone(
+def test_what_suggest_prints_for_a_recorded_device_matches_that_device_alone(
     name: str, node: list[str], bed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty, rules = tmp_path / "rules.d", tmp_path / "50-suggested.toml"
@@ -28,18 +28,18 @@ def test_what_suggest_prints_for_a_recorded_device_takes_that_device_alone(
     nodes = [f"/dev/{entry.node}" for entry in gadgets.RECORDED[name] if entry.node]
     assert nodes
     for path in nodes:
-        said = json.loads(printed(capsys, "suggest", path, *node, "--json", "--rules", str(empty)))
+        document = json.loads(printed(capsys, "suggest", path, *node, "--json", "--rules", str(empty)))
         rules.write_text(printed(capsys, "suggest", path, *node, "--rules", str(empty)))
 
-        assert rules.read_text() == said["text"]
+        assert rules.read_text() == document["text"]
         printed(capsys, "check", str(rules))
         listed = json.loads(printed(capsys, "list", "--json", "--rules", str(rules)))
         (resource,) = listed["resources"]
         (device,) = resource["devices"]
-        assert resource["name"] == said["resource"]
+        assert resource["name"] == document["resource"]
         assert device["health"] == "Healthy"
-        assert sorted(each["path"] for each in device["nodes"]) == sorted(said["nodes"])
-        assert path in said["nodes"]
+        assert sorted(each["path"] for each in device["nodes"]) == sorted(document["nodes"])
+        assert path in document["nodes"]
         assert (listed["notOffered"], listed["overlaps"], listed["toldApartByOrder"]) == ([], [], [])
 
 
@@ -76,13 +76,13 @@ HOSTILE = (
 
 
 @pytest.mark.testbed
-@pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("word", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_device_can_write_more_into_its_rule_than_what_it_is(
-    said: str, bed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    word: str, bed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     empty, rules = tmp_path / "rules.d", tmp_path / "50-suggested.toml"
     empty.mkdir()
-    usb = gadgets.Usb("2", 5, "0403", "6001", said, said, said)
+    usb = gadgets.Usb("2", 5, "0403", "6001", word, word, word)
     hostile = (*usb.entries(), *usb.serial_port(0, 0, "ftdi_sio"))
     bed.plug(hostile, gadgets.serial_dongle("3", tty=1, serial="harmless", devnum=6)[2:])
     text = printed(capsys, "suggest", "/dev/ttyUSB0", "--rules", str(empty))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.testbed
 
 
 class Unit:
-    """A USB device of pyusb, as far as a reset goes."""
+    """A USB device of pyusb, with only what a reset needs."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self._error = error
@@ -119,7 +119,7 @@ def test_a_device_that_is_another_after_its_reset_is_waited_for_until_it_is_gone
     assert plugged.unit.disposed
 
 
-def test_any_other_error_of_the_reset_is_told(plugged: SimpleNamespace) -> None:
+def test_any_other_error_of_the_reset_is_reported(plugged: SimpleNamespace) -> None:
     plugged.unit = Unit(usb.core.USBError("Input/output error", -1, errno.EIO))
 
     assert told() == ("cannot reset USB device '/dev/bus/usb/001/005': [Errno 5] Input/output error", "")

@@ -1,4 +1,4 @@
-"""A machine with any devices: plays the kernel and udevd for whoever runs under umockdev's preload.
+"""A machine with any devices: plays the kernel and udevd for a process under umockdev's preload.
 
 The preload library shows the tree below $UMOCKDEV_DIR as /sys and /dev and hands out uevents that
 are sent to sockets in it. libumockdev can fill that tree, but then sends an `add` for each device on
@@ -117,8 +117,8 @@ class Testbed:
     def uevent(self, entry: Entry, action: str, **properties: str) -> None:
         """Send the event of one device, as udev sends it, to everybody who listens now."""
         self._seqnum += 1
-        said = {"ACTION": action, "SEQNUM": str(self._seqnum), **entry.properties, **properties}
-        text = "".join(f"{name}={value}\0" for name, value in said.items())
+        message = {"ACTION": action, "SEQNUM": str(self._seqnum), **entry.properties, **properties}
+        text = "".join(f"{name}={value}\0" for name, value in message.items())
         payload = text.encode("utf-8", "surrogateescape")
         # The header of sd-device-monitor: prefix, magic, sizes; the hashes serve filters only.
         sizes = (40, 40, len(payload))
@@ -128,7 +128,7 @@ class Testbed:
                 try:
                     sender.sendto(header + payload, socket.MSG_DONTWAIT, str(listener))
                 except ConnectionRefusedError:
-                    listener.unlink()  # whoever listened there has gone
+                    listener.unlink()  # its listener has gone
 
     # What a test may tamper with
 

@@ -18,7 +18,7 @@ from genericdp.core.reading.table import Key
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.status import events
 from genericdp.core.status.events import Kind
-from genericdp.core.status.facts import Facts, InForce
+from genericdp.core.status.facts import Facts, InEffect
 from genericdp.core.status.history import History
 from genericdp.core.status.holdings import Holder
 from genericdp.core.status.logged import Logged
@@ -178,7 +178,7 @@ def drawn_tree() -> dict[str, set[str]]:
 
 def test_every_key_of_the_status_is_documented() -> None:
     text = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
-    said = Logged(0.0, "error", "x")
+    logged = Logged(0.0, "error", "x")
     problem = Problem(Location("x", 1), "x")
     inventory = inventory_of(
         TTYS + '[[resource]]\nname = "b"\nmatch = { SUBSYSTEM = "vc" }\nenv = { X = "{ID_NOWHERE}" }\n',
@@ -195,9 +195,9 @@ def test_every_key_of_the_status_is_documented() -> None:
         history=History(0.0),
         inventory=inventory,
         holdings={("example.com/a", id_): (Holder("a", "b", "c"),)},
-        files=[InForce("a", "b")],
+        files=[InEffect("a", "b")],
         problems=[problem],
-        logged=[said],
+        logged=[logged],
     )
     names = {*keys_of(report(facts))}
     assert {"heldBy", "notOffered", "outdated", "column", "count", "present"} <= names

@@ -62,7 +62,7 @@ EXPRESSIONS = dict(expressions())
 def promtool(*arguments: str, stdin: str = "") -> str:
     """What promtool prints; fails when it finds something wrong."""
     program = shutil.which("promtool", path=f"{ROOT / '.cache'}:/usr/local/bin:/usr/bin")
-    assert program, "there is no promtool: run .ci/promtool, as make test does"
+    assert program, "promtool is missing: run .ci/promtool, as make test does"
     done = subprocess.run([program, *arguments], input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -122,7 +122,7 @@ def test_the_panels_of_the_dashboard_do_not_overlap_and_have_numbers_of_their_ow
     assert len({*numbers}) == len(numbers)
 
 
-def test_promtool_takes_the_alerts_and_every_expression_of_the_dashboard(tmp_path: Path) -> None:
+def test_promtool_accepts_the_alerts_and_every_expression_of_the_dashboard(tmp_path: Path) -> None:
     assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", str(RULES))
     recorded = []
     for number, expression in enumerate(EXPRESSIONS.values()):
@@ -140,7 +140,7 @@ def test_the_alerts_fire_when_they_should_and_only_then() -> None:
     assert "SUCCESS" in promtool("test", "rules", str(ALERT_TESTS))
 
 
-def test_promtool_takes_the_metrics_and_has_nothing_to_say_about_their_names() -> None:
+def test_promtool_accepts_the_metrics_and_their_names() -> None:
     rules = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
     facts = facts_of(inventory_of(rules, a_usb_serial(0)))
     facts.history.heard_uevent("add", "tty")

@@ -96,7 +96,7 @@ def test_the_wheel_has_every_module_and_nothing_else(wheel: Path) -> None:
 
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
-    """The examples, ours and not writable by others, whoever cloned the repository."""
+    """Copies of the examples that belong to this user and that others cannot write."""
     copy = tmp_path / "examples"
     shutil.copytree(CHECKOUT / "examples", copy, copy_function=shutil.copyfile)
     for path in (copy, *copy.rglob("*")):

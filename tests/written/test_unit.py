@@ -33,7 +33,7 @@ KUBELETS = {
 }
 
 
-def said(section: str, key: str) -> set[str]:
+def values_of(section: str, key: str) -> set[str]:
     """All that the unit says for a key, over all its lines."""
     lines = re.findall(rf"^{key}=(.*)$", section_of(section), re.MULTILINE)
     return {word for line in lines for word in line.split()}
@@ -75,19 +75,19 @@ def test_with_all_drop_ins_the_exposure_is_at_most_1_6(tmp_path: Path) -> None:
 
 
 def test_it_comes_before_every_kubelet() -> None:
-    assert said("Unit", "Before") == KUBELETS
+    assert values_of("Unit", "Before") == KUBELETS
 
 
 @pytest.mark.parametrize("key", ["Requires", "Requisite", "BindsTo", "Wants", "PartOf", "Upholds"])
 def test_it_binds_itself_to_nothing(key: str) -> None:
-    assert said("Unit", key) == set()
+    assert values_of("Unit", key) == set()
 
 
 def test_the_first_start_is_tried_for_ever_and_the_watchdog_is_on() -> None:
-    assert said("Unit", "StartLimitIntervalSec") == {"0"}
-    assert said("Service", "Restart") == {"always"}
-    assert said("Service", "Type") == {"notify"}
-    assert said("Service", "WatchdogSec") == {"30s"}
+    assert values_of("Unit", "StartLimitIntervalSec") == {"0"}
+    assert values_of("Service", "Restart") == {"always"}
+    assert values_of("Service", "Type") == {"notify"}
+    assert values_of("Service", "WatchdogSec") == {"30s"}
 
 
 def test_it_starts_a_verb_that_there_is() -> None:
@@ -97,8 +97,8 @@ def test_it_starts_a_verb_that_there_is() -> None:
 
 def test_its_directories_are_those_of_the_settings() -> None:
     settings = Settings()
-    assert {f"/var/lib/{name}" for name in said("Service", "StateDirectory")} == {settings.state_dir}
-    assert {f"/run/{name}" for name in said("Service", "RuntimeDirectory")} == {settings.run_dir}
+    assert {f"/var/lib/{name}" for name in values_of("Service", "StateDirectory")} == {settings.state_dir}
+    assert {f"/run/{name}" for name in values_of("Service", "RuntimeDirectory")} == {settings.run_dir}
 
 
 @pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda path: str(path.stem))

@@ -26,7 +26,7 @@ class _Mount(Protocol):
 
 
 class Contents(Protocol):
-    """What an answer to the kubelet and a created container have in common beside their devices."""
+    """What an answer to the kubelet and a created container have in common besides their devices."""
 
     @property
     def mounts(self) -> Sequence[_Mount]: ...

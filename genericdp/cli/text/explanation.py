@@ -14,7 +14,7 @@ from genericdp.core.rules.match import Verdict
 
 
 def show_all(explanations: Sequence[Explanation], link_dir: str, output: Output, access_of: AccessOf) -> None:
-    """Each of several in a line; then everything about the first."""
+    """One line for each of several; then everything about the first."""
     if len(explanations) > 1:
         for each in explanations:
             output.paragraph(where_to(each))

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(*, what: str, words: list[str]) -> int:
-    """Print the candidates. Returns 0, also when there are none to find."""
+    """Print the candidates. Returns 0 even if it finds none."""
     # Pressing the tab key must not print a message.
     with contextlib.suppress(GenericdpError, UsageError):
         for word, about in sorted(dict(KINDS[what](words)).items()):

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* The daemon reports what it saw and did. If there is none, or it may not be asked, or other rules are
-  tried, an observer reports what the rules make of each uevent and what a kubelet would be told.
+* The daemon reports what it saw and did. Without a daemon, without permission to ask it, or with other rules,
+  an observer reports what the rules would do with each uevent and what a kubelet would be told.
 * The first line says which of the two it is.
 """
 
@@ -210,7 +210,7 @@ WORDS: dict[str, Callable[[Event], tuple[str, str | Styled]]] = {
 def watch_alone(
     show: Callable[[Event], None], *, rules: list[str], config: str | None, domain: str | None
 ) -> int:
-    """Show what the rules make of this machine's uevents, until Ctrl-C. Returns 1 for bad rules."""
+    """Show what the rules would do with this machine's uevents, until Ctrl-C. Returns 1 for bad rules."""
     settings, files = open_rules(rules, config, domain)
     for problem in files.problems:
         Output(sys.stderr).problem(problem)

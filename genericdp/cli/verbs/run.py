@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
     """Run until a signal. Returns 0."""
-    # By default it would end us. Until the daemon can follow it, there is nothing to read again.
+    # By default, SIGHUP would end the process. Until the daemon handles it, nothing needs to be read again.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings, rule_files = open_rules(rules, config, domain)
     log.configure(settings.log_format, settings.log_level)

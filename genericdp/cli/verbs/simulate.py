@@ -1,4 +1,4 @@
-"""`genericdp simulate`: the daemon itself, at a simulated kubelet."""
+"""`genericdp simulate`: the daemon itself, with a simulated kubelet."""
 
 import argparse
 import io
@@ -60,7 +60,7 @@ def run(
     config: str | None,
     domain: str | None,
 ) -> int:
-    """Simulate. Returns 0, or 1 when a container did not get what it asked for or a rule file is bad."""
+    """Simulate. Returns 0, or 1 when a container did not get what it requested or a rule file is bad."""
     if json and seconds is not None:
         raise UsageError("--json cannot be combined with --for", hint="it exits as soon as the node is ready")
     settings, rule_files = open_rules(rules, config, domain)

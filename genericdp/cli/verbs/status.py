@@ -21,7 +21,7 @@ from genericdp.status import client
 #: How often `--watch` repeats, in seconds.
 WATCH_S = 2.0
 
-#: What a terminal is told (ECMA-48): go to the top; erase the rest of the line, the rest of the screen.
+#: Control sequences (ECMA-48): go to the top; erase the rest of the line; erase the rest of the screen.
 _TOP, _END_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 Report = Mapping[str, Any]

@@ -5,7 +5,7 @@ answers for a device that is there, and `absent` for one that is not:
 
     lookup, query         which device an operator means, by a word or by what is known of it
     explanation           where a device goes, from the opinion of each resource
-    opinion, near_misses  what one resource makes of a device; how near it comes to being taken
+    opinion, near_misses  how one resource judges a device; how near the device comes to being taken
     absent                what is known of a device that is not plugged in
     container, access     what a container gets with a device, and who may open it there
     model                 what a device calls itself

@@ -39,7 +39,7 @@ class Absent:
     """What is known of a device that is not plugged in, or of a resource.
 
     answer      one sentence
-    by_name     it was asked for by the name of a resource: what `waiting` holds is that one
+    by_name     the name of a resource was given; `waiting` then contains only that resource
     similar     (device node, what it is instead)
     waiting     the resources that would take the device
     refused     the device nodes that the resource takes and does not offer

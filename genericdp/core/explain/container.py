@@ -1,4 +1,4 @@
-"""What a container gets that is allocated one device."""
+"""What a container gets when it is allocated one device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from genericdp.core.inventory.offer import Device, Offer
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What a container gets that is allocated one device and nothing else.
+    """What a container gets when it is allocated one device and nothing else.
 
     id          of the device, as the kubelet would allocate it
     allocation  the answer to the kubelet

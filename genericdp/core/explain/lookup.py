@@ -17,7 +17,7 @@ def look_up(query: Query, survey: Survey) -> Sequence[UdevDevice] | Absent:
 
 
 def known_as(word: str, survey: Survey) -> UdevDevice | Absent | None:
-    """What goes by this device id, link or resource name; None when nothing does."""
+    """What has this device id, link or resource name; None when nothing has."""
     device = with_id(word, survey)
     if device is None:
         return of_resource(word, survey)

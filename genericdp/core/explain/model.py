@@ -31,7 +31,7 @@ def model_name(device: UdevDevice) -> str:
     that names what many makers build in.
     """
     usb = device.usb_device
-    # udev calls a USB device by a number again where it has no name for its model.
+    # Where udev has no name for the model of a USB device, it repeats the number.
     numbers = [] if usb is None else [usb.attributes.get(key) for key in ("idVendor", "idProduct")]
     for each in device.self_and_ancestors():
         for key in ("ID_MODEL_FROM_DATABASE", "ID_MODEL") if usb is None else ("ID_MODEL",):

@@ -1,4 +1,4 @@
-"""Near misses: device nodes that a resource would take but for a condition or two.
+"""Near misses: device nodes that a resource would take except for a condition or two.
 
 The rules of this file:
 

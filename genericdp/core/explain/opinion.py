@@ -1,4 +1,4 @@
-"""What one resource makes of one udev device.
+"""How one resource judges one udev device.
 
 The rules of this file:
 
@@ -35,7 +35,7 @@ class Nearness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What one resource makes of a udev device.
+    """How one resource judges a udev device.
 
     owner     the resource that has the device node: the first that takes it; None when none does
     takes     this resource has a place for the device node; it has the node only if it is the owner
@@ -61,7 +61,7 @@ class Opinion:
 
 
 def opinion(resource: Resource, subject: UdevDevice, claims: Claims) -> Opinion:
-    """What a resource makes of a udev device; the claims say who takes its node."""
+    """How a resource judges a udev device; the claims say which resource takes its node."""
     takers = [claim.resource for claim in claims.on(subject)]
     match = resource.match.judge(subject)
     tables: tuple[tuple[NodeTable, Judged], ...] = ()

@@ -22,7 +22,7 @@ class Survey:
     inventory  what the daemon would offer, with the unplugged devices that it remembers
     memory     what the daemon remembers, with devices of resources that the rules no longer name
     problems   what is wrong with the rule files
-    remarks    what the reader should know about how far this can be trusted
+    remarks    what the reader should know about the limits of this survey
     """
 
     settings: Settings

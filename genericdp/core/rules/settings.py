@@ -26,7 +26,7 @@ class Settings:
     run_dir               where `genericdp status` and `genericdp monitor` find the daemon
     metrics               where to serve metrics: "unix:/path", "127.0.0.1:9101"; "" for nowhere
     coalesce_s            the minimum time between two device lists of a resource, in seconds
-    rescan_s              how often to look at all devices where no udev events arrive, in seconds
+    rescan_s              how often to examine all devices where no udev events arrive, in seconds
     """
 
     domain: str = DEFAULT_DOMAIN

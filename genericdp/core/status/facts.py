@@ -29,7 +29,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class InEffect:
     """A rule file and its version in effect: the digest, "" without one.
 
     outdated  the text on disk is a newer one with a mistake
@@ -64,7 +64,7 @@ class Facts:
     standings: Mapping[str, Standing] = field(default_factory=dict)
     stuck: Sequence[str] = ()
     holdings: Holdings | None = None
-    files: Sequence[InForce] = ()
+    files: Sequence[InEffect] = ()
     problems: Sequence[Problem] = ()
     logged: Sequence[Logged] = ()
 

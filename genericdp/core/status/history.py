@@ -1,10 +1,10 @@
-"""What has happened since the daemon started: how often, and since when things are as they are.
+"""What has happened since the daemon started: how often, and since when each state has lasted.
 
 The rules of this file:
 
 * Times are seconds on a clock that does not jump; they become wall clock times when they are shown. A
   node without a battery sets its clock after the daemon has started.
-* Recording costs next to nothing, because nobody may ever ask.
+* Recording costs next to nothing, because it may be that nobody ever asks.
 * Devices cannot make it grow without limit: each count has a limited number of kinds, and the rest is
   "other".
 """

@@ -2,9 +2,8 @@
 
 The rules of this file:
 
-* Names and labels follow Kubernetes: base units, `_total` for counters, `namespace`, `pod` and
-  `container`, details in an `_info` with the value 1. There is no label for the node: whoever scrapes
-  it knows it.
+* Names and labels follow Kubernetes: base units, `_total` for counters, `namespace`, `pod` and `container`,
+  details in an `_info` with the value 1. No label names the node: the scraper knows it.
 * A test compares docs/metrics.md, the dashboard and the alerts with the declarations here.
 """
 

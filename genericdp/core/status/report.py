@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.status import holdings
 from genericdp.core.status.complaints import complaints
-from genericdp.core.status.facts import Facts, InForce, Standing
+from genericdp.core.status.facts import Facts, InEffect, Standing
 from genericdp.core.status.history import Since
 from genericdp.core.status.holdings import Held, Holder
 from genericdp.errors import Problem
@@ -81,7 +81,7 @@ def _since(facts: Facts, since: Since | None) -> str | None:
     return None if since is None else stamp(facts.unix(since.at))
 
 
-def _file(facts: Facts, file: InForce) -> dict[str, object]:
+def _file(facts: Facts, file: InEffect) -> dict[str, object]:
     return {
         "path": file.path,
         "digest": file.digest,

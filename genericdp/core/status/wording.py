@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* The words are for people. Programs and metrics go by the value (`core.hint`).
+* The words are for people. Programs and metrics use the value (`core.hint`).
 """
 
 from genericdp.core.hint import RescanCause, Resync, Silence, SilenceCause

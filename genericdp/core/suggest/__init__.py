@@ -1,10 +1,10 @@
-"""Writing the smallest rule that takes exactly the devices that an operator points at.
+"""Writing the smallest rule that matches exactly the devices that an operator points at.
 
 Read `suggestion` first: it tries candidates from the best clue to the last resort, as text that the
 parser reads, until one takes exactly these nodes. Then:
 
     subject, siblings     which device nodes the operator means
-    clues                 what tells them from all others, as conditions
+    clues                 what distinguishes them from all others, as conditions
     quoting, rule_text    conditions as TOML that reads back as the same values
     title, reasons        what the comments say: what the device is, why the rule is written so
     starter               the file for everything that no rule matches yet

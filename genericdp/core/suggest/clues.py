@@ -1,10 +1,10 @@
-"""What tells a device from all others, as conditions of a rule, from the best clue to the last resort.
+"""Conditions that distinguish a device from all others, from the best clue to the last resort.
 
 The rules of this file:
 
 * The longer a clue lasts, the better it is: what a unit is comes before where it is plugged in, and that
   before its place in the machine. The kernel's name counts only where the kernel always gives the same one.
-* A rule file can write every condition. Which devices it takes is for the caller to find out.
+* A rule file can express every condition. The caller finds out which devices it matches.
 """
 
 import re
@@ -141,7 +141,7 @@ def _lasting(path: str) -> str:
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:
-    """What tells a device node from the other ones of its unit, the best detail first."""
+    """What distinguishes a device node from the others of its unit, the best detail first."""
     if interface := usb_value(node, "interface"):
         yield {"usb": {"interface": exactly(interface)}}
     if node.subsystem == "block" and node.devtype:

@@ -4,7 +4,7 @@ The rules of this file:
 
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
-* A node that gives its holder the whole host is never added to others.
+* A node that gives control of the host is never added to others.
 """
 
 from collections.abc import Iterable

@@ -4,7 +4,7 @@ The rules of this file:
 
 * Units of one model become one resource. For a single unit, there is `genericdp suggest DEVICE`.
 * Everything left out is named with the reason: nodes that every container has, nodes that the machine needs
-  for itself, and nodes that would give away the host.
+  for itself, and nodes that give control of the host.
 """
 
 import re

@@ -10,7 +10,7 @@ from genericdp.errors import GenericdpError
 
 
 def subject_of(device: UdevDevice, word: str, devices: Iterable[UdevDevice]) -> UdevDevice:
-    """The device node that an operator means who named this udev device by `word`.
+    """The device node that an operator means by `word`, which named this udev device.
 
     A USB device, or anything else without a device node, means the device nodes below it; its raw USB
     node is meant only by its own path. Raises GenericdpError when these nodes make several devices.

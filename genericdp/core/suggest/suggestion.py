@@ -1,9 +1,9 @@
-"""The smallest rule that takes one device and no other that is present, and why it is that one.
+"""The smallest rule that matches one device and no other that is present, with the reasons for it.
 
 The rules of this file:
 
-* What is printed has been tried: each candidate is written as text and read by the parser, and the
-  first that takes exactly these nodes is the suggestion.
+* What is printed has been tried: each candidate is written as text and read by the parser, and the first that
+  matches exactly these nodes is the suggestion.
 * Candidates go from lasting clues to others, and from few conditions to more.
 """
 
@@ -71,7 +71,7 @@ class Suggestion:
         return tuple(reasons(self.group, self.by, self.rivals))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
-        """What existing rules have to do with the device, a sentence each."""
+        """How existing rules are affected, a sentence each."""
         takers: dict[str, list[str]] = {}
         for node in self.group.nodes:
             for claim in claims.on(node)[:1]:
@@ -176,8 +176,8 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
 
 
 def _telling(node: UdevDevice, conditions: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
-    """Details that tell a node from everything else that these conditions take, few before many; last,
-    those that leave the fewest others.
+    """Details that distinguish a node from everything else that these conditions match, few before many;
+    last, those that leave the fewest others.
     """
     taken = present.taken_by(conditions)
     known = [(detail, present.taken_by(detail)) for detail in details(node)]

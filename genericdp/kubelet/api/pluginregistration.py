@@ -5,7 +5,7 @@ The other way to join a kubelet: a socket below plugins_registry that answers th
 The rules of this file:
 
 * Names and spellings are the proto's.
-* It holds no behaviour: who serves or calls is elsewhere.
+* There is no behaviour here: servers and clients are elsewhere.
 """
 # ruff: noqa: N802  # the proto's spelling
 

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * Names and spellings are the proto's.
-* It holds no behaviour: who serves or calls is elsewhere.
+* There is no behaviour here: servers and clients are elsewhere.
 """
 # ruff: noqa: N802  # the proto's spelling
 

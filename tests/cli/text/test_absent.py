@@ -110,7 +110,7 @@ def test_a_device_of_a_resource_that_is_gone_is_remembered() -> None:
     )
 
 
-def test_what_nothing_is_known_of_is_said_to_be_unknown() -> None:
+def test_an_unknown_device_is_reported_as_unknown() -> None:
     machine = a_machine(a_fuse())
 
     assert told(look_up(Query(vendor="1a86", product="7523"), machine), machine) == (
@@ -179,7 +179,7 @@ def test_a_resource_with_devices_names_them_and_those_that_are_absent() -> None:
     assert found.is_offered
 
 
-def test_what_a_resource_takes_and_cannot_offer_is_said_with_the_reason() -> None:
+def test_a_node_that_a_resource_matches_but_cannot_offer_is_shown_with_the_reason() -> None:
     rules = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ncontainer_path = "/dev/{ID_MODEL}"\n'
     machine = a_machine(a_fuse(), rules=rules)
     found = named("x", machine)
@@ -276,11 +276,11 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
     options = a_place(tmp_path)
 
     assert main(["explain", *asked, "--json", *options]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert said["devices"] == []
-    assert [each["resource"] for each in said["waiting"]] == ["example.com/meter"]
+    document = json.loads(capsys.readouterr().out)
+    assert document["devices"] == []
+    assert [each["resource"] for each in document["waiting"]] == ["example.com/meter"]
     # Of the model nothing is remembered, only who it was.
-    remembered = [each["id"] for each in said["remembered"]]
+    remembered = [each["id"] for each in document["remembered"]]
     assert remembered == ([] if "--usb" in asked else ["meter_A50285BI"])
     assert main(["explain", *asked, *options]) == 1
     heading = (

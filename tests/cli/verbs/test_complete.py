@@ -63,9 +63,7 @@ def test_what_may_be_explained_are_resources_and_devices_that_have_links(
 
 
 @pytest.mark.parametrize("typed", [["--rules", "/nowhere"], ["--rules"], ["--config", "/nowhere", "--x"]])
-def test_whoever_presses_the_tab_key_asks_for_no_message(
-    typed: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pressing_the_tab_key_prints_no_message(typed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, "resources", *typed) == ""
 
 

@@ -157,7 +157,7 @@ example.com/serial does not match
     )
 
 
-def test_a_node_that_no_node_table_takes_shows_where_each_table_fails() -> None:
+def test_a_node_that_no_node_table_matches_shows_where_each_table_fails() -> None:
     modem = a_modem()
     assert (
         explained(modem[0], a_machine(*modem))
@@ -212,7 +212,7 @@ def test_an_unhealthy_device_says_why() -> None:
     )
 
 
-def test_a_device_that_is_taken_but_refused_says_why() -> None:
+def test_a_device_that_is_matched_but_refused_has_a_reason() -> None:
     disk = a_device("/sys/devices/virtual/block/sda", subsystem="block", node="/dev/sda", number="b 8:0")
     machine = a_machine(disk, rules='[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = "block" }\n')
     assert beginning(explained(disk, machine)) == (
@@ -248,7 +248,7 @@ def test_what_udev_has_not_finished_with_is_not_offered_yet() -> None:
         ("", "no rule file defines a resource"),
     ],
 )
-def test_what_no_resource_takes_goes_nowhere(rules: str, reason: str) -> None:
+def test_a_node_that_no_resource_matches_goes_nowhere(rules: str, reason: str) -> None:
     machine = a_machine(a_fuse(), rules=rules)
     assert beginning(explained(a_fuse(), machine)) == f"/dev/fuse is not offered\n{reason}"
 
@@ -393,7 +393,7 @@ def test_this_machines_null_device_can_be_explained(
         assert first == "/dev/null goes to genericdp.io/null as device null_null"
 
 
-def test_a_device_that_no_rule_of_this_machine_takes_has_status_1(
+def test_a_device_that_no_rule_of_this_machine_matches_has_status_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", "--json", "--rules", str(tmp_path), "/dev/null"]) == 1

@@ -103,7 +103,7 @@ Matched by several rules; the first in file order gets them:
     )
 
 
-def test_what_is_taken_but_not_offered_is_said_with_its_reason_once() -> None:
+def test_nodes_that_are_matched_but_not_offered_are_shown_once_with_the_reason() -> None:
     disks = [
         a_device(f"/sys/devices/virtual/block/loop{n}", subsystem="block", node=f"/dev/loop{n}")
         for n in (10, 9)
@@ -123,7 +123,7 @@ Matched by a rule but not offered:
     )
 
 
-def test_all_shows_what_no_rule_takes_and_what_it_is() -> None:
+def test_all_shows_what_no_rule_matches_and_what_it_is() -> None:
     machine = a_machine(
         a_terminal(10),
         a_terminal(9),
@@ -200,7 +200,7 @@ def test_this_machine_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
+def test_mistakes_in_rule_files_are_printed_beside_the_devices_of_the_good_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad = tmp_path / "50-good.toml", tmp_path / "60-bad.toml"
@@ -220,7 +220,7 @@ def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
     assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
 
 
-def test_what_follows_from_a_memory_that_cannot_be_read_is_said(
+def test_the_consequences_of_an_unreadable_memory_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "genericdp.toml"

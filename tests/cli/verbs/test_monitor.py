@@ -186,7 +186,7 @@ def test_every_event_has_its_words() -> None:
     } == set(WORDS)
 
 
-def test_that_there_is_no_daemon_to_ask_is_said(
+def test_a_missing_daemon_is_reported(
     short_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("genericdp.cli.verbs.monitor.watch_alone", lambda *_, **__: 0)

@@ -1,4 +1,4 @@
-"""`genericdp status`: what is shown of a report, and what is said when there is none."""
+"""`genericdp status`: what it shows of a report, and its message without one."""
 
 import io
 import json
@@ -145,7 +145,7 @@ UNWELL: dict[str, Any] = {
 }
 
 
-#: Whoever runs the tests in the background ignores SIGINT, and so would what they start.
+#: Tests that run in the background ignore SIGINT, and so would the processes that they start.
 DEAF_TO_NOTHING = ("env", "--default-signal=INT")
 
 
@@ -155,7 +155,7 @@ def shown(report: Mapping[str, Any], width: int = 80) -> str:
     return stream.getvalue()
 
 
-def test_when_all_is_well_it_is_said_and_who_holds_what() -> None:
+def test_when_all_is_well_the_report_says_so_and_shows_the_holders() -> None:
     assert shown(WELL) == (
         "genericdp 1.2.3 serves this node; up for 3 h as process 1234\n"
         "All is well.\n"
@@ -223,7 +223,7 @@ def test_a_kubelet_that_has_only_begun_is_not_believed_that_nobody_holds_anythin
     assert "\n  pods     the kubelet has just started and may not know all of them yet\n" in shown(report)
 
 
-def test_without_rules_that_is_said() -> None:
+def test_missing_rules_are_reported() -> None:
     report = {**WELL, "resources": []}
     assert "\nno resources: no rule file defines one\n" in shown(report)
 
@@ -252,7 +252,7 @@ def test_watching_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_that_no_daemon_runs_is_said_with_what_to_do(
+def test_a_daemon_that_does_not_run_is_reported_with_what_to_do(
     short_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["status", "--config", config(short_dir)]) == 1
@@ -262,7 +262,9 @@ def test_that_no_daemon_runs_is_said_with_what_to_do(
     )
 
 
-def test_that_it_runs_no_more_is_said(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_daemon_that_no_longer_runs_is_reported(
+    short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(f"{short_dir}/{SOCKET}")
     assert main(["status", "--config", config(short_dir)]) == 1
@@ -273,7 +275,7 @@ def test_that_it_runs_no_more_is_said(short_dir: Path, capsys: pytest.CaptureFix
     )
 
 
-def test_who_may_not_ask_is_told_so(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_without_permission_gets_an_error(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short_dir.chmod(0o755)
     options = ["status", "--config", config(short_dir)]
     with socket.socket(socket.AF_UNIX) as listening:
@@ -295,7 +297,7 @@ def test_who_may_not_ask_is_told_so(short_dir: Path, capsys: pytest.CaptureFixtu
     ("answer", "why"),
     [(b"", "it hung up"), (b"hello\n", "it hung up"), (b"[]\n", "it hung up"), (b'{"error": "x"}\n', "x")],
 )
-def test_an_answer_that_is_none_is_said(
+def test_an_invalid_answer_is_reported(
     short_dir: Path, capsys: pytest.CaptureFixture[str], answer: bytes, why: str
 ) -> None:
     with a_daemon_that_says(short_dir, answer):

@@ -59,7 +59,7 @@ def test_what_is_several_devices_is_not_guessed() -> None:
     )
 
 
-def test_a_rule_that_takes_it_already_is_named() -> None:
+def test_a_rule_that_already_matches_is_named() -> None:
     machine = a_machine('[[resource]]\nname = "any"\nmatch = { SUBSYSTEM = ["tty", "usbmisc"] }')
     present = Present(machine.devices, "example.com")
 
@@ -103,7 +103,7 @@ def test_on_a_terminal_comments_are_fainter_than_rules() -> None:
 # On this machine
 
 
-def test_every_device_of_this_machine_has_a_rule_that_takes_it_and_no_other() -> None:
+def test_every_device_of_this_machine_has_a_rule_that_matches_it_and_no_other() -> None:
     machine = look(rules=[], config=None, domain="example.com")
     present = Present(machine.devices, "example.com")
     nodes = [node for node in present.nodes if node.initialized]

@@ -35,7 +35,7 @@ def a_node(path: str, permissions: str = "rw") -> Node:
         (None, "rw", ""),
     ],
 )
-def test_who_is_not_root_is_told_how_to_open_the_device(
+def test_a_user_other_than_root_learns_how_to_open_the_device(
     access: Access | None, permissions: str, advice: str
 ) -> None:
     device = Device("a", nodes=(a_node("/dev/a", permissions),))

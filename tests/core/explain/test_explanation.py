@@ -25,7 +25,7 @@ match = { usb = { vendor = "0403" } }
 """
 
 
-def test_the_first_resource_in_file_order_that_takes_a_device_has_it() -> None:
+def test_the_first_resource_in_file_order_that_matches_a_device_has_it() -> None:
     explanation = explained(a_usb_serial(), TWO_TAKERS)
     assert [resource.short_name for resource in explanation.taken_by] == ["first", "second"]
     assert explanation.offer is not None
@@ -137,7 +137,7 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6010", serial =
     assert [opinion.nearness for opinion in explanation.opinions] == [(False, 2, -2), (True, 1, 0)]
 
 
-def test_a_node_that_no_node_table_takes_is_not_taken() -> None:
+def test_a_node_that_no_node_table_matches_is_not_taken() -> None:
     usb, first, _, third, control = a_modem()
     explanation = explained(first, MODEM_RULE, usb, third, control)
     (opinion,) = explanation.opinions
@@ -154,7 +154,7 @@ def test_a_part_of_a_device_is_explained_by_the_whole_device() -> None:
     assert [node.path for node in explanation.device.nodes] == ["/dev/ttyUSB3", "/dev/cdc-wdm0"]
 
 
-def test_a_device_that_is_taken_but_refused_says_why() -> None:
+def test_a_device_that_is_matched_but_refused_has_a_reason() -> None:
     explanation = explained(
         a_fuse(), '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ngroup_by = "usb_device"\n'
     )

@@ -111,7 +111,7 @@ def test_what_udev_has_not_finished_with_matches_and_goes_nowhere_yet() -> None:
     assert near('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }', fuse) == ["/dev/fuse matches"]
 
 
-def test_what_a_resource_wants_is_said_without_any_device() -> None:
+def test_what_a_resource_wants_is_shown_without_any_device() -> None:
     (resource,) = resources_of(
         """
 [[resource]]

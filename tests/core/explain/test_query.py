@@ -17,7 +17,7 @@ from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, re
         (Query("A", "0403", "6001"), "USB device 0403:6001 with the serial number 'A'"),
     ],
 )
-def test_it_is_said_what_is_looked_for(query: Query, text: str) -> None:
+def test_a_query_in_words(query: Query, text: str) -> None:
     assert str(query) == text
 
 

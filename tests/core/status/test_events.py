@@ -26,7 +26,7 @@ def touched(sys_path: str, before: Inventory, after: Inventory, old_sys_path: st
     return of_uevent(uevent, before, after)["touched"]
 
 
-def test_a_uevent_is_told_with_the_device_that_it_touches() -> None:
+def test_a_uevent_names_the_device_that_it_touches() -> None:
     assert of_uevent(Uevent("add", STICK.sys_path, "tty", "udev", device=STICK), NONE, ONE) == {
         "event": "uevent",
         "action": "add",
@@ -61,7 +61,7 @@ def test_a_uevent_of_the_kernel_names_no_node() -> None:
     assert (event["node"], event["touched"]) == ("", [])
 
 
-def test_what_changed_is_told_in_the_words_of_the_log() -> None:
+def test_changes_are_in_the_words_of_the_log() -> None:
     unhealthy = inventory_of(RULES, replace(STICK, node_is_there=False))
     assert [*of_changes(news(ONE, unhealthy))] == [
         {
@@ -81,7 +81,7 @@ def test_what_changed_is_told_in_the_words_of_the_log() -> None:
     assert (event["message"], event["level"]) == ("device appeared", "info")
 
 
-def test_a_list_is_told_with_what_is_other_than_in_the_list_before() -> None:
+def test_a_list_shows_what_differs_from_the_list_before() -> None:
     assert of_list(None, offer_of(ONE)) == {
         "event": "list",
         "sent": True,

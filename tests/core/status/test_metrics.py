@@ -9,7 +9,7 @@ from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import RescanCause
 from genericdp.core.status.complaints import why_not_healthy, why_not_ready
 from genericdp.core.status.exposition import SAMPLE_LIMIT, Samples
-from genericdp.core.status.facts import Facts, InForce, Standing
+from genericdp.core.status.facts import Facts, InEffect, Standing
 from genericdp.core.status.holdings import Holder
 from genericdp.core.status.metrics import FAMILIES, STEP, Process, fill
 from genericdp.errors import Location, Problem
@@ -83,7 +83,7 @@ def test_every_family_is_declared_once_and_says_what_it_is_for() -> None:
         assert not {"pod_name", "node_name", "instance", "job"} & {*family.labels}
 
 
-def test_who_holds_a_device_is_told_with_the_labels_of_kubernetes() -> None:
+def test_the_holder_of_a_device_is_named_with_the_labels_of_kubernetes() -> None:
     holder = Holder("default", "app", "main")
     facts = facts_of(
         inventory_of(f"{RULES}replicas = 3\n", a_usb_serial(0)),
@@ -100,7 +100,7 @@ def test_when_nothing_is_well() -> None:
         holdings=None,
         standings={FTDI: WAITING},
         stuck=(FTDI,),
-        files=[InForce("/a.toml", "abc", outdated=True), InForce("/b.toml", "")],
+        files=[InEffect("/a.toml", "abc", outdated=True), InEffect("/b.toml", "")],
         problems=[Problem(Location("/a.toml", 1), "oh")],
     )
     history = facts.history

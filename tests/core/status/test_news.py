@@ -23,58 +23,58 @@ def an_inventory(*devices: Device) -> Inventory:
     return Inventory({NAME: Offer(Resource(NAME, Match()), devices)})
 
 
-def said(old: Inventory, new: Inventory) -> list[News]:
+def news_of(old: Inventory, new: Inventory) -> list[News]:
     return list(news(old, new))
 
 
 def test_nothing_new_is_no_news() -> None:
-    assert said(an_inventory(a_stick()), an_inventory(a_stick())) == []
+    assert news_of(an_inventory(a_stick()), an_inventory(a_stick())) == []
 
 
 def test_a_new_resource_is_one_line_however_many_devices_it_has() -> None:
-    assert said(Inventory(), an_inventory(a_stick("a"), gone(a_stick("b")))) == [
+    assert news_of(Inventory(), an_inventory(a_stick("a"), gone(a_stick("b")))) == [
         News(
             "resource is offered",
             {"resource": NAME, "devices": "2", "unhealthy": "1", "why": "it is unplugged"},
         )
     ]
-    assert said(Inventory(), an_inventory()) == [
+    assert news_of(Inventory(), an_inventory()) == [
         News("resource is offered", {"resource": NAME, "devices": "0"})
     ]
-    assert said(an_inventory(), Inventory()) == [News("resource is no longer offered", {"resource": NAME})]
+    assert news_of(an_inventory(), Inventory()) == [News("resource is no longer offered", {"resource": NAME})]
 
 
 def test_a_new_resource_says_why_devices_are_unhealthy_in_three_reasons_at_the_most() -> None:
     devices = [replace(gone(a_stick(name)), reason=f"no link {name}") for name in "edcbaa"]
-    (line,) = said(Inventory(), an_inventory(*devices))
+    (line,) = news_of(Inventory(), an_inventory(*devices))
     assert line.fields["why"] == "no link a; no link b; no link c; and 2 other reasons"
 
 
 def test_a_device_comes_leaves_comes_back_and_is_forgotten() -> None:
     about = {"resource": NAME, "id": "a"}
     nothing, here, away = an_inventory(), an_inventory(a_stick()), an_inventory(gone(a_stick()))
-    assert said(nothing, here) == [News("device appeared", {**about, "nodes": "/dev/ttyUSB0"})]
-    assert said(here, away) == [
+    assert news_of(nothing, here) == [News("device appeared", {**about, "nodes": "/dev/ttyUSB0"})]
+    assert news_of(here, away) == [
         News("device is unhealthy", {**about, "why": "it is unplugged"}, warning=True)
     ]
-    assert said(away, here) == [News("device is back", {**about, "nodes": "/dev/ttyUSB0"})]
-    assert said(away, nothing) == [News("device forgotten", about)]
+    assert news_of(away, here) == [News("device is back", {**about, "nodes": "/dev/ttyUSB0"})]
+    assert news_of(away, nothing) == [News("device forgotten", about)]
 
 
 def test_another_reason_and_other_nodes_are_news() -> None:
     about = {"resource": NAME, "id": "a"}
-    assert said(an_inventory(gone(a_stick(), "x")), an_inventory(gone(a_stick(), "y"))) == [
+    assert news_of(an_inventory(gone(a_stick(), "x")), an_inventory(gone(a_stick(), "y"))) == [
         News("device is still unhealthy", {**about, "why": "y"})
     ]
-    assert said(an_inventory(), an_inventory(gone(a_stick(), "a node is missing"))) == [
+    assert news_of(an_inventory(), an_inventory(gone(a_stick(), "a node is missing"))) == [
         News("device appeared, but is unhealthy", {**about, "why": "a node is missing"})
     ]
-    assert said(an_inventory(a_stick()), an_inventory(a_stick(path="/dev/ttyUSB7"))) == [
+    assert news_of(an_inventory(a_stick()), an_inventory(a_stick(path="/dev/ttyUSB7"))) == [
         News("device has different nodes", {**about, "nodes": "/dev/ttyUSB7"})
     ]
 
 
-def test_overlaps_refusals_and_doubts_are_said_once() -> None:
+def test_overlaps_refusals_and_doubts_are_reported_once() -> None:
     overlap = Overlap("/dev/x", "r/a", ("r/b", "r/c"))
     refusal = Refusal("r/a", "/dev/sda", "no")
     doubtful = Inventory({}, (refusal,), (overlap,), {}, ("a", "b"))
@@ -97,4 +97,4 @@ def test_overlaps_refusals_and_doubts_are_said_once() -> None:
             True,
         ),
     ]
-    assert said(doubtful, doubtful) == []
+    assert news_of(doubtful, doubtful) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.status.complaints import complaints
-from genericdp.core.status.facts import InForce, Standing
+from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
 from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
@@ -50,7 +50,7 @@ def test_all_is_well() -> None:
     }
 
 
-def test_who_holds_a_device_is_said_of_the_device_whatever_the_replica() -> None:
+def test_the_holder_is_reported_with_the_device_whatever_the_replica() -> None:
     facts = facts_of(
         inventory_of(f"{RULES}replicas = 3\n", a_usb_serial(0)),
         holdings={
@@ -67,7 +67,7 @@ def test_who_holds_a_device_is_said_of_the_device_whatever_the_replica() -> None
     ]
 
 
-def test_that_nobody_can_say_who_holds_what_is_told_and_is_no_complaint() -> None:
+def test_unknown_holders_are_reported_but_are_not_a_complaint() -> None:
     document: Any = report(facts_of(inventory_of(RULES, a_usb_serial(0)), holdings=None))
     assert document["podResources"] == {
         "answers": False,
@@ -106,7 +106,7 @@ def test_of_many_devices_that_are_gone_a_few_are_named() -> None:
     assert rest == f"{FTDI}: 2 more devices are not Healthy"
 
 
-def test_without_a_kubelet_nothing_is_said_of_each_resource() -> None:
+def test_without_a_kubelet_there_is_no_complaint_for_each_resource() -> None:
     waiting = {FTDI: Standing("waiting for the kubelet", registered=False)}
     facts = facts_of(inventory_of(RULES, a_usb_serial(0)), kubelet=False, standings=waiting)
     assert complaints(facts) == ("no kubelet listens in '/var/lib/kubelet/device-plugins'",)
@@ -149,7 +149,10 @@ def test_a_mistake_in_a_rule_file_is_complained_of_beside_the_version_in_force()
     problem = Problem(Location("/etc/r.toml", 3, 27), "'vendor' must be a string", 'write "2838"', "x")
     facts = facts_of(
         inventory_of(RULES),
-        files=[InForce("/etc/r.toml", "abc", outdated=True, resources=(FTDI,)), InForce("/etc/new.toml", "")],
+        files=[
+            InEffect("/etc/r.toml", "abc", outdated=True, resources=(FTDI,)),
+            InEffect("/etc/new.toml", ""),
+        ],
         problems=[problem],
     )
     facts.history.read_rules({"/etc/r.toml": "abc"}, mistakes=False, now=40.0)
@@ -189,8 +192,8 @@ def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:
 
 def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
     rules = f'{RULES}container_path = "/dev/{{ID_NOWHERE}}"\n'
-    said = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
-    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), logged=[said]))
+    logged = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
+    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), logged=[logged]))
     assert document["said"] == [
         {
             "time": "2026-11-21T11:59:00Z",

@@ -18,7 +18,7 @@ def test_a_resource_without_a_stream_that_does_not_try_is_stuck() -> None:
     assert stuck(look(seen, quiet, 10.0 + LONG), 10.0 + LONG) == ("a/a", "a/b")
 
 
-def test_whoever_is_refused_and_tries_again_is_not_stuck() -> None:
+def test_a_resource_that_is_refused_and_tries_again_is_not_stuck() -> None:
     seen: dict[str, Seen] = {}
     for tries in range(10):
         now = tries * 45.0

@@ -28,7 +28,7 @@ def started(*devices: UdevDevice, rules: str = "") -> str:
     return text
 
 
-def test_what_no_rule_takes_gets_one_and_what_is_left_out_is_said() -> None:
+def test_devices_without_a_rule_get_one_and_the_rest_is_listed() -> None:
     null = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")
     mem = a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem", number="c 1:1")
     twins = [a_usb_serial(n, port=str(n), serial=f"S{n}", devnum=n) for n in (1, 2)]
@@ -80,7 +80,7 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001" } }
     )
 
 
-def test_a_machine_of_which_rules_take_everything_needs_no_more() -> None:
+def test_a_machine_whose_devices_all_have_rules_needs_no_more() -> None:
     rules = '[[resource]]\nname = "all"\nmatch = { DEVNAME = "*" }'
 
     assert started(a_fuse(), rules=rules) == "# No device of this machine needs a rule.\n"
@@ -90,7 +90,7 @@ def test_what_udev_has_not_finished_with_is_not_spoken_of() -> None:
     assert "fuse" not in started(replace(a_fuse(), initialized=False), a_usb_serial())
 
 
-def test_a_unit_of_a_model_of_which_a_rule_takes_others_gets_a_rule_of_its_own() -> None:
+def test_a_unit_gets_its_own_rule_if_a_rule_matches_others_of_its_model() -> None:
     taken, free = a_usb_serial(0, serial="A"), a_usb_serial(1, port="3", serial="B")
     rules = '[[resource]]\nname = "meter"\nmatch = { usb = { serial = "A" } }'
 
@@ -101,7 +101,7 @@ def test_a_unit_of_a_model_of_which_a_rule_takes_others_gets_a_rule_of_its_own()
     assert "ttyUSB0" not in text
 
 
-def test_a_device_of_which_a_rule_takes_a_part_is_left_to_it() -> None:
+def test_a_device_that_a_rule_matches_in_part_is_left_to_it() -> None:
     rules = '[[resource]]\nname = "at"\nmatch = { usb = { interface = "02" } }'
 
     assert (

@@ -141,7 +141,7 @@ def _moved(device: UdevDevice, names: dict[str, str]) -> UdevDevice:
     return replace(device, sys_path=path, parent=parent, properties=properties)
 
 
-def test_a_serial_number_that_many_units_share_is_said_to_be_one() -> None:
+def test_a_serial_number_that_many_units_share_leads_to_a_warning() -> None:
     assert suggested(a_usb_serial(0, serial="00000001")).reasons == (
         "By serial number: the rule finds this unit wherever it is plugged in.",
         (
@@ -151,7 +151,7 @@ def test_a_serial_number_that_many_units_share_is_said_to_be_one() -> None:
     )
 
 
-def test_a_serial_number_that_is_none_is_not_used() -> None:
+def test_an_invalid_serial_number_is_not_used() -> None:
     assert suggested(a_usb_serial(0, serial=" ")).by is By.MODEL
     assert suggested(a_usb_serial(0, serial="9" * 127)).by is By.MODEL
 
@@ -260,7 +260,7 @@ def test_what_a_driver_numbers_in_the_order_of_arrival_is_no_part_of_a_place() -
     assert 'match.DEVPATH = "/devices/platform/soc/gpio-mock.*.auto/*"' in suggestion.table
 
 
-def test_what_is_a_unit_by_itself_is_known_by_its_own_place() -> None:
+def test_a_unit_of_its_own_is_known_by_its_own_place() -> None:
     node = a_device("/sys/devices/soc/mailbox", subsystem="mailbox", node="/dev/mailbox", number="c 9:0")
 
     assert 'match = { SUBSYSTEM = "mailbox", DEVPATH = "/devices/soc/mailbox" }' in suggested(node).table
@@ -352,7 +352,7 @@ group_by = "usb_device"  # all nodes of a unit make one device
     )
 
 
-def test_one_node_of_a_composite_device_by_itself() -> None:
+def test_a_single_node_of_a_composite_device() -> None:
     usb, *nodes = a_modem()
     port, control = (suggested(each, usb, *nodes, by_itself=True) for each in (nodes[1], nodes[3]))
 
@@ -564,7 +564,7 @@ def test_the_serial_ports_of_a_pc_are_told_apart_by_their_lines() -> None:
         ("\n[[resource]]\n", "resource"),
     ],
 )
-def test_a_resource_has_the_name_of_its_model_as_far_as_that_is_one(model: str, name: str) -> None:
+def test_a_resource_is_named_after_its_model_if_that_makes_a_valid_name(model: str, name: str) -> None:
     suggestion = suggested(with_properties(a_usb_serial(0), ID_MODEL=model))
 
     assert suggestion.name == name
@@ -577,7 +577,7 @@ def test_without_a_udev_database_the_name_is_what_sysfs_says() -> None:
     assert suggested(node).name == "usb-meter"
 
 
-def test_names_that_are_taken_are_numbered() -> None:
+def test_names_in_use_are_numbered() -> None:
     assert suggested(a_fuse(), taken=("fuse",)).name == "fuse-2"
     assert suggested(a_fuse(), taken=("fuse", "fuse-2")).name == "fuse-3"
 
@@ -629,7 +629,7 @@ def test_no_serial_number_means_anything_in_a_rule(serial: str) -> None:
     assert suggested(hostile, other).by is By.SERIAL
 
 
-def test_a_byte_that_is_no_text_takes_any_character_in_its_place() -> None:
+def test_a_byte_that_is_not_text_matches_any_character_in_its_place() -> None:
     one, other = (
         a_usb_serial(n, port=str(n), serial=f"A{char}") for n, char in ((1, "\udcfe"), (2, "\udcff"))
     )
@@ -639,7 +639,7 @@ def test_a_byte_that_is_no_text_takes_any_character_in_its_place() -> None:
     assert suggested(one).table[3] == 'match.usb = { vendor = "0403", product = "6001", serial = "A?" }'
 
 
-def test_an_id_that_is_none_is_not_used() -> None:
+def test_an_invalid_id_is_not_used() -> None:
     assert suggested(a_usb_serial(0, vendor="*")).by is By.ARRIVAL
 
 

@@ -24,7 +24,7 @@ def test_a_refusal_by_its_resource_is_the_reason() -> None:
 
 def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
     others = [replace(REFUSAL, resource=MODEM), replace(REFUSAL, node="/dev/ttyUSB4")]
-    assert reason_for_the_stick(others) == "the rules no longer take it"
+    assert reason_for_the_stick(others) == "the rules no longer match it"
 
 
 def test_what_udev_has_only_begun_with_is_not_finished() -> None:

@@ -31,6 +31,6 @@ def test_what_is_plugged_in_and_no_longer_taken_is_not_called_unplugged() -> Non
     stick = a_usb_serial(0)
     _, memory = taken(stick)
     stricter = FTDI_RULE.replace('SUBSYSTEM = "tty"', 'SUBSYSTEM = "tty", ID_X = "1"')
-    for plugged, reason in (((stick,), "the rules no longer take it"), ((), "it is unplugged")):
+    for plugged, reason in (((stick,), "the rules no longer match it"), ((), "it is unplugged")):
         inventory, _ = taken(*plugged, memory=memory, rules=stricter)
         assert [device.reason for device in devices_of(inventory)] == [reason]

@@ -1,4 +1,22 @@
-"""genericdp: a generic Kubernetes device plugin driven by udev properties."""
+"""genericdp: a generic Kubernetes device plugin driven by udev properties.
+
+The files here are the daemon and the small things that it shares with the folders. Reading order:
+
+    daemon                what starts, and what happens at each event
+    inputs                what it reads: rules, devices, hints
+    forgetting            when an unplugged device is no longer listed
+    standby               a second daemon waits for the first to end
+    log, outlet           its log lines, and the stream that they are written to
+    watchdog, systemd     how the service manager hears that all is well
+    usb                   resets a USB device
+    watch, unixsocket     directories and sockets that may appear and disappear
+    errors                mistakes as values, which everything uses
+
+Of the folders, read `core` first: it decides. `files`, `kubelet`, `status` and `udev` do the daemon's I/O.
+`cli` has the verbs, `simulator` the kubelet that `genericdp simulate` uses.
+
+Does not belong here: decisions, and whatever belongs into one of the folders.
+"""
 
 VERSION = "0.1.0"
 

@@ -1,4 +1,4 @@
-"""How a command line is read, and what is said about one that is wrong."""
+"""How a command line is read."""
 
 import argparse
 import re

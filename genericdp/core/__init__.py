@@ -4,6 +4,17 @@
                                          ├──► claims ──► inventory ──► memory ──► allocate, prefer
     udev ──snapshots──► udev devices ────┘                    └──diff──► changes
 
+Reading order:
+
+    device               one udev device, which all decisions are about
+    rules, reading       what a rule file can say; how it is read
+    inventory            from udev devices to the devices of each resource
+    allocate, prefer     what a container gets; which of the free devices
+    explain, suggest     why a device is offered or not; a rule for it
+    status               how the daemon is doing
+    hint, hostile        where something may have changed; what a device says, made harmless
+    limits, usb_port, words   the kernel's limits; USB ports; English for messages
+
 Does not belong here: whatever reads or writes the machine. No I/O, no clock, no chance, no logging;
 a contract test holds that.
 """

@@ -4,6 +4,7 @@ The layers stand in pyproject.toml, where `lint-imports` finds them too.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted((ROOT / "genericdp").rglob("*.py"))
+FOLDERS = sorted({path.parent for path in MODULES})
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 #: Outside library -> the modules that may import it. Everybody else asks them.
@@ -27,6 +29,9 @@ DOORS = {
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }
 
+#: The limits of CONTRIBUTING.md: the files of a folder, `__init__.py` included, and the lines of a file.
+MOST_FILES, MOST_LINES = 15, 300
+
 #: Names that say nothing about what a module is for.
 SAYING_NOTHING = {
     "base",
@@ -37,6 +42,7 @@ SAYING_NOTHING = {
     "impl",
     "manager",
     "misc",
+    "pool",
     "util",
     "utils",
 }
@@ -76,6 +82,27 @@ def test_an_outside_library_is_a_declared_one(imports: grimp.ImportGraph) -> Non
 def test_a_module_says_why_it_exists_under_a_name_that_says_something(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_bytes())), "it opens with no docstring"
     assert not set(path.stem.split("_")) & SAYING_NOTHING
+
+
+def test_contributing_lists_the_names_that_are_refused() -> None:
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    listed = text.partition("Nothing is called ")[2].partition(".")[0]
+    assert {*re.findall(r"`(\w+)`", listed)} == SAYING_NOTHING
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_folder_is_small_and_introduces_its_files(folder: Path) -> None:
+    files = {path.stem for path in folder.glob("*.py")}
+    assert len(files) <= MOST_FILES
+    introduction = ast.get_docstring(ast.parse((folder / "__init__.py").read_bytes())) or ""
+    listed = ", ".join(re.findall(r"^    (\w+(?:, \w+)*)(?:  |$)", introduction, re.MULTILINE)).split(", ")
+    quoted = re.findall(r"`(\w+)`", introduction)
+    assert files - {"__init__", "__main__"} - {*listed, *quoted} == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_is_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
 
 
 def test_every_package_is_packaged() -> None:

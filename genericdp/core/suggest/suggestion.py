@@ -1,4 +1,4 @@
-"""The smallest rule that takes one device and no other that is present, and why it is that one.
+"""The smallest rule that takes exactly one device, with its reasons.
 
 The rules of this file:
 

@@ -1,20 +1,21 @@
 """genericdp: a generic Kubernetes device plugin driven by udev properties.
 
-Read `core` first, where everything is decided, then `daemon`, which carries it out: `Daemon.step`.
+The files here are the daemon and the small things that it shares with the folders. Reading order:
 
-    core                      the decisions: values in, values out
-    daemon, inputs            an event, the inventory after it, and what follows; what the daemon reads
-    forgetting                asks the kubelet which unplugged devices nobody holds
-    standby, watchdog         only one daemon serves a node; one that is stuck is restarted
-    files, udev, kubelet      the rest of the machine, one folder for each
-    status                    the sockets on which the daemon is asked
-    cli                       what an operator can type
-    simulator                 a kubelet without a cluster
-    log, outlet               what is logged, and how it is written
-    systemd, usb, unixsocket, watch    one door each: the service manager, USB, sockets, directories
-    errors                    what can go wrong, as values
+    daemon                what starts, and what happens at each event
+    inputs                what it reads: rules, devices, hints
+    forgetting            when an unplugged device is no longer listed
+    standby               a second daemon waits for the first to end
+    log, outlet           its log lines, and the stream that they are written to
+    watchdog, systemd     how the service manager hears that all is well
+    usb                   resets a USB device
+    watch, unixsocket     directories and sockets that may appear and disappear
+    errors                mistakes as values, which everything uses
 
-Does not belong here: decisions (`core`), and what only one folder needs.
+Of the folders, read `core` first: it decides. `files`, `kubelet`, `status` and `udev` do the daemon's I/O.
+`cli` has the verbs, `simulator` the kubelet that `genericdp simulate` uses.
+
+Does not belong here: decisions, and anything that belongs in one of the folders.
 """
 
 VERSION = "0.1.0"

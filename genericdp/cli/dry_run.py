@@ -1,4 +1,4 @@
-"""A dry run: the daemon with a simulated kubelet, and pods that request devices.
+"""A dry run: the daemon with a simulated kubelet.
 
 The rules of this file:
 

@@ -1,4 +1,6 @@
-"""Observes uevents without a daemon: what the rules would do, and what a kubelet would be told.
+"""Observes uevents without a daemon.
+
+It shows what the rules make of them, and what the daemon would send to the kubelet.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""How a command line is read: a mistake in it is explained, with what was probably meant."""
+"""How a command line is read."""
 
 import argparse
 import re

@@ -1,13 +1,15 @@
 """The files on the host that genericdp reads and keeps.
 
-    rulefiles    which rule files count, and which version of each is in effect
-    rulewatch    noticing that one may have changed
-    settings     `genericdp.toml`
-    trust        how both are read, and when they are refused
-    links        the stable links in /dev/genericdp
-    link_upkeep  when they are made again
-    state        what must survive a restart
-    saving       when it is saved
+Reading order:
+
+    rulefiles     which rule files count, and which version of each is in effect
+    rulewatch     noticing that one may have changed
+    settings      `genericdp.toml`
+    trust         how both are read, and when they are refused
+    links         the stable links in /dev/genericdp
+    link_upkeep   when they are repaired, and what is logged about them
+    state         what must survive a restart
+    saving        when it is written
 
 Does not belong here: what the files mean. `genericdp.core` decides that.
 """

@@ -27,7 +27,7 @@ The files beside them hold the rooms together. Read in this order:
 * `server`, `relay`      unix sockets that behave like those of a Go program
 * `blocking`, `pytest_plugin`   the same kubelet without asyncio, and as a fixture
 
-Nothing here knows genericdp: of the program it imports only `genericdp.kubelet.api`.
+Does not belong here: whatever knows genericdp. Of the program, only `genericdp.kubelet.api` is imported.
 """
 
 from genericdp.simulator.clock import Clock, ManualClock, WallClock

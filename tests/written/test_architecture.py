@@ -94,6 +94,12 @@ def test_a_module_says_why_it_exists_under_a_name_that_says_something(path: Path
     assert not set(path.stem.split("_")) & SAYING_NOTHING
 
 
+def test_contributing_lists_the_names_that_are_refused() -> None:
+    text = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    listed = text.partition("Nothing is called ")[2].partition(".")[0]
+    assert {*re.findall(r"`(\w+)`", listed)} == SAYING_NOTHING
+
+
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_package_names_everything_in_it(package: Path) -> None:
     names = {path.stem for path in package.glob("*.py")} | {

@@ -1,4 +1,7 @@
-"""A device that is not plugged in, or a resource by its name: for people, and for programs."""
+"""What `explain` shows when it is not about a connected device.
+
+Either a device is described that is not plugged in, or a resource is named.
+"""
 
 from collections.abc import Iterator, Sequence
 

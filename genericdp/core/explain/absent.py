@@ -1,4 +1,7 @@
-"""What is known of a device that is not plugged in, and of a resource by its name."""
+"""The answer of `explain` when it is not about a connected device.
+
+Either a device is described that is not plugged in, or a resource is named.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who may open a device node, and what a process in a container needs for it."""
+"""Access to a device node, on the host as in a container."""
 
 import stat
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""The inventory: every resource with its devices now, and why the rest is not offered.
+"""The inventory: what every resource makes of the devices now.
 
 The rules of this file:
 

@@ -39,10 +39,19 @@ class Key:
 def keys_of(of: type, *keys: Key) -> tuple[Key, ...]:
     """The keys whose values arrive in fields of the dataclass `of`.
 
-    Raises TypeError for a key without a field: `check` would accept it, and it would do nothing.
+    Raises TypeError for a key without a field, because `check` would accept it and it would do nothing,
+    and for two keys with one field, because one of them would do nothing.
     """
     fields = {field.name: field for field in dataclasses.fields(of)}
-    return tuple(_bound(key, of.__name__, fields) for key in keys)
+    bound = tuple(_bound(key, of.__name__, fields) for key in keys)
+    first: dict[str, str] = {}
+    for key in bound:
+        other = first.setdefault(key.field, key.name)
+        if other != key.name:
+            raise TypeError(
+                f"the keys '{other}' and '{key.name}' have the same field '{key.field}' of {of.__name__}"
+            )
+    return bound
 
 
 def _bound(key: Key, of: str, fields: dict[str, dataclasses.Field[Any]]) -> Key:

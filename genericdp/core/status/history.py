@@ -1,4 +1,6 @@
-"""What has happened since the daemon started: how often, and since when each state has lasted.
+"""What has happened since the daemon started.
+
+It counts what happens, and keeps since when things are as they are.
 
 The rules of this file:
 

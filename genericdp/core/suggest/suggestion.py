@@ -1,4 +1,4 @@
-"""The smallest rule that matches one device and no other that is present, with the reasons for it.
+"""The smallest rule that matches exactly one device, with its reasons.
 
 The rules of this file:
 

@@ -1,12 +1,13 @@
 """The kubelet's gRPC APIs, declared in Python: device plugin, PodResources, plugin registration.
 
-    messages            the declaration language
-    deviceplugin        the device plugin API
-    podresources        the PodResources API
-    pluginregistration  the plugin watcher's API, which only the simulator speaks
+Reading order:
 
-A test compares the declarations with `proto/`. The simulator uses this folder and nothing else of
-`genericdp.kubelet`.
+    messages             the language of the declarations
+    deviceplugin         the device plugin API
+    podresources         the PodResources API
+    pluginregistration   the API of the plugin watcher
 
-Does not belong here: what a message means. `genericdp.kubelet` and the simulator know that.
+A test compares them with `proto/`. The simulator uses this folder and nothing else of `genericdp.kubelet`.
+
+Does not belong here: behaviour. Servers and clients are in `genericdp.kubelet` and in the simulator.
 """

@@ -1,6 +1,6 @@
-"""The kubelet's pods, and what it reports about them.
+"""The kubelet's pods.
 
-Read in this order:
+Pods are admitted, run and reported here. Read in this order:
 
 * `node`               the pods of the node, which outlive the kubelet's process
 * `workload`           admitting pods and running their containers

@@ -106,6 +106,25 @@ def test_a_key_without_a_field_cannot_be_declared() -> None:
     assert str(refused.value) == "PreStart has no field 'colour_nm' for the value of the key 'colour'"
 
 
+def test_two_keys_of_one_field_cannot_be_declared() -> None:
+    with pytest.raises(TypeError) as refused:
+        keys_of(Resource, Key("description", TEXT, "x"), dataclasses.replace(MADE_UP, field="description"))
+    assert str(refused.value) == (
+        "the keys 'description' and 'colour' have the same field 'description' of Resource"
+    )
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS, SETTINGS_KEYS],
+    ids=["resource", "node", "mount", "prestart", "settings"],
+)
+def test_each_key_has_a_field_of_its_own(keys: tuple[Key, ...]) -> None:
+    """Even in a table that is made of several calls of `keys_of`."""
+    fields = [key.field for key in keys]
+    assert sorted(fields) == sorted({*fields})
+
+
 @pytest.mark.parametrize(
     ("table", "text"),
     [

@@ -60,6 +60,11 @@ def plain(descriptor: Any) -> descriptor_pb2.DescriptorProto:
     return copy
 
 
+def numbers(descriptor: Any) -> dict[str, int]:
+    """The fields of a message with their numbers."""
+    return {field.name: field.number for field in descriptor.fields}
+
+
 def declared(module: ModuleType, package: str) -> dict[str, type[Message]]:
     return {
         name: value
@@ -75,6 +80,7 @@ def test_the_declared_messages_are_exactly_those_of_the_proto_file(proto: str) -
     messages = declared(*APIS[proto])
     assert sorted(messages) == sorted(expected)
     for name, descriptor in expected.items():
+        assert numbers(messages[name].DESCRIPTOR) == numbers(descriptor)  # a failure names the field
         assert plain(messages[name].DESCRIPTOR) == plain(descriptor)
 
 

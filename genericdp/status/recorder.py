@@ -48,7 +48,7 @@ class Recorder:
     def see_rules(self, rules: Rules) -> None:
         """The rule files were read."""
         for problem in rules.problems:
-            _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
+            _log.error(problem.summary, hint=problem.hint)
         digests = {file.path: file.digest for file in rules.files}
         mistakes = any(problem.severity == "error" for problem in rules.problems)
         self.history.read_rules(digests, mistakes, self._now())

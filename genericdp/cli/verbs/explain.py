@@ -71,7 +71,12 @@ def run(
         )
     survey = look(rules=rules, config=config, domain=domain)
     output, link_dir = Output(sys.stdout), survey.settings.link_dir
-    found = named(device, survey) if device is not None else look_up(query or Query(), survey)
+    try:
+        found = named(device, survey) if device is not None else look_up(query or Query(), survey)
+    except GenericdpError:
+        # It may be the name of a resource in a file with a mistake.
+        show_reservations(survey, Output(sys.stderr))
+        raise
     if isinstance(found, Absent):
         output.json(absent.as_json(found, link_dir)) if json else absent.show(found, link_dir, output)
         return show_reservations(survey, Output(sys.stderr)) or (0 if found.is_offered else 1)

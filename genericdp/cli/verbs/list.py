@@ -55,7 +55,8 @@ def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
             f"Stable links: {survey.settings.link_dir}/DEVICE, plus the suffix in the LINK column."
         )
     if not rows:
-        output.line("no resources: no rule file defines one; 'genericdp suggest' writes rules")
+        why = "no resources: no rule file defines one; 'genericdp suggest' writes rules"
+        output.paragraph(f"no rule is in force: {survey.mistakes}" if survey.mistakes else why)
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps

@@ -16,6 +16,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.settings import Settings
+from genericdp.errors import Location, Problem
 from genericdp.files.state import StateFile
 from tests.scenes.builders import (
     a_device,
@@ -151,6 +152,16 @@ def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
 def test_without_resources_there_is_one_line() -> None:
     assert listed(a_machine(a_fuse(), rules="")) == (
         "no resources: no rule file defines one; 'genericdp suggest' writes rules\n"
+    )
+
+
+def test_rules_with_mistakes_are_not_said_to_be_missing() -> None:
+    mistakes = tuple(Problem(Location(f"{n}.toml", 1), "unknown key 'x'") for n in (1, 1, 2))
+    assert listed(replace(a_machine(a_fuse(), rules=""), problems=mistakes[:2])) == (
+        "no rule is in force: 1 rule file has a mistake, see below\n"
+    )
+    assert listed(replace(a_machine(a_fuse(), rules=""), problems=mistakes)) == (
+        "no rule is in force: 2 rule files have mistakes, see below\n"
     )
 
 

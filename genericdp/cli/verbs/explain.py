@@ -64,10 +64,18 @@ def run(
 ) -> int:
     """Print the explanation. Returns 0 when a resource offers the device, else 1."""
     query = _query(serial, usb)
-    if (device is None) is (query is None):
+    if device is None and query is None:
         raise UsageError(
             "explain needs exactly one of DEVICE, --serial and --usb",
             hint="'genericdp list --all' shows the device nodes of this machine",
+        )
+    if device is not None and query is not None:
+        options = " and ".join(
+            name for name, value in (("--serial", serial), ("--usb", usb)) if value is not None
+        )
+        raise UsageError(
+            "explain takes only one of DEVICE, --serial and --usb",
+            hint=f"leave out {options}, or '{for_terminal(device)}'",
         )
     survey = look(rules=rules, config=config, domain=domain)
     output, link_dir = Output(sys.stdout), survey.settings.link_dir

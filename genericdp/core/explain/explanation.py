@@ -49,12 +49,10 @@ class Explanation:
             return "udev has not finished with it yet"
         if self.taken_by:
             return f"{self.taken_by[0].name} matches, but {self.refusal}"
+        if not self.opinions and self.mistakes:
+            return f"no rule is in force: {self.mistakes}"
         if not self.opinions:
-            return (
-                f"no rule is in force: {self.mistakes}"
-                if self.mistakes
-                else "no rule file defines a resource"
-            )
+            return "no rule file defines a resource"
         nearest = self.opinions[0]
         miss = near_miss(nearest)
         hint = "" if miss is None else f"; for {nearest.resource.name} it {miss}"

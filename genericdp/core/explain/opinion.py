@@ -92,10 +92,10 @@ def _nearness(verdicts: Iterable[Verdict]) -> Nearness:
     for verdict in verdicts:
         if verdict.holds:
             holding += 1
-        else:
-            distance += (
-                2 if verdict.actual is None else 0 if _is_misspelt(verdict.wanted, verdict.actual) else 1
-            )
+        elif verdict.actual is None:
+            distance += 2
+        elif not _is_misspelt(verdict.wanted, verdict.actual):
+            distance += 1
     return Nearness(distance > holding, distance, -holding)
 
 

@@ -41,7 +41,8 @@ class Survey:
         files = {problem.location.file for problem in self.problems if problem.severity == "error"}
         if not files:
             return ""
-        return f"{counted(len(files), 'rule file')} {'has a mistake' if len(files) == 1 else 'have mistakes'}, see below"
+        have = "has a mistake" if len(files) == 1 else "have mistakes"
+        return f"{counted(len(files), 'rule file')} {have}, see below"
 
     @property
     def nodes(self) -> list[UdevDevice]:

@@ -320,12 +320,29 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
     assert f"\n\n{heading}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["/dev/null", "--serial", "A"]])
-def test_one_way_to_say_what_is_meant(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", *arguments]) == 2
+def test_one_way_to_say_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain"]) == 2
     assert capsys.readouterr().err == (
         "genericdp: error: explain needs exactly one of DEVICE, --serial and --usb\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--serial", "A"], "--serial"),
+        (["--usb", "0403"], "--usb"),
+        (["--serial", "A", "--usb", "0403"], "--serial and --usb"),
+    ],
+)
+def test_only_one_way_to_say_what_is_meant(
+    options: list[str], names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "/dev/null", *options]) == 2
+    assert capsys.readouterr().err == (
+        "genericdp: error: explain takes only one of DEVICE, --serial and --usb\n"
+        f"  hint: leave out {names}, or '/dev/null'\n"
     )
 
 

@@ -1,6 +1,7 @@
 """The files on the host that genericdp reads and keeps.
 
     rulefiles   which rule files count, and which version of each is in effect
+    overlooked  files beside them that define nothing, perhaps by mistake
     rulewatch   noticing that one may have changed
     settings    `genericdp.toml`
     trust       how both are read, and when they are refused

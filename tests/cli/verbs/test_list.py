@@ -92,6 +92,7 @@ example.com/lte-modem: 1 device
                                        /dev/bus/usb/001/009  @usb
 example.com/tty: no device
 example.com/disk: no device
+    no device matches; 'genericdp explain disk' says what comes near
 
 Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
 
@@ -100,6 +101,24 @@ Matched by several rules; the first in file order gets them:
     /dev/ttyUSB0, /dev/ttyUSB7
   example.com/lte-modem, not example.com/tty
     /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3
+"""
+    )
+
+
+def test_links_without_suffixes_are_their_devices() -> None:
+    rules = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
+    machine = a_machine(a_fuse(), rules=rules)
+    assert listed(machine).endswith("\n\nStable links: /dev/genericdp/DEVICE.\n")
+
+
+def test_a_resource_named_like_a_device_is_explained_by_its_full_name() -> None:
+    machine = a_machine(a_fuse(), rules='[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/kvm" }\n')
+    assert (
+        listed(machine)
+        == """\
+  DEVICE  HEALTH  NODE  LINK
+example.com/fuse: no device
+    no device matches; 'genericdp explain example.com/fuse' says what comes near
 """
     )
 
@@ -226,7 +245,7 @@ def test_what_is_wrong_with_rule_files_is_said_beside_what_the_good_ones_give(
         "genericdp.io/null: 1 device\n"
         "  null_null  Healthy  /dev/null\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
+        "Stable links would be /dev/genericdp/DEVICE.\n"
     )
     assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
 

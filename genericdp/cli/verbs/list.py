@@ -13,6 +13,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.words import counted
+from genericdp.files.rulefiles import RULE_DIRECTORIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +40,7 @@ def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: 
     if json:
         output.json(as_json(survey, everything=all))
     else:
-        show(survey, output, everything=all, installed=not rules)
+        show(survey, output, everything=all, installed={*rules} <= {*RULE_DIRECTORIES})
     return show_reservations(survey, Output(sys.stderr))
 
 
@@ -77,10 +78,8 @@ def show(survey: Survey, output: Output, *, everything: bool = False, installed:
 def _about_links(survey: Survey, *, installed: bool) -> str:
     devices = [device for offer in survey.inventory.offers.values() for device in offer.devices]
     has_suffixes = any(node.link != device.id for device in devices for node in device.nodes)
-    links = (
-        f"{survey.settings.link_dir}/DEVICE{', plus the suffix in the LINK column' if has_suffixes else ''}"
-    )
-    return f"Stable links: {links}." if installed else f"Stable links would be {links}."
+    suffix = ", plus the suffix in the LINK column" if has_suffixes else ""
+    return f"Stable links{':' if installed else ' would be'} {survey.settings.link_dir}/DEVICE{suffix}."
 
 
 def _advice(offer: Offer, survey: Survey) -> Iterator[Row]:
@@ -89,9 +88,8 @@ def _advice(offer: Offer, survey: Survey) -> Iterator[Row]:
     has_lost = any(name in overlap.losers for overlap in survey.inventory.overlaps)
     has_refused = any(refusal.resource == name for refusal in survey.inventory.refusals)
     if not offer.devices and not has_lost and not has_refused:
-        yield Styled(
-            f"    no device matches; 'genericdp explain {_word_for(offer, survey)}' says what comes near"
-        )
+        word = _word_for(offer, survey)
+        yield Styled(f"    no device matches; 'genericdp explain {word}' says what comes near")
 
 
 def _word_for(offer: Offer, survey: Survey) -> str:

@@ -38,7 +38,7 @@ from genericdp.errors import GenericdpError
 #: At most this many details of a node: each more makes eight times as many candidates.
 _MOST_DETAILS = 3
 
-#: Two containers with one of these would disturb each other: they take input from, or write over, one another.
+#: Two containers with one of these would take input from, or write over, one another.
 _NOT_SHARED = frozenset({"tty", "block"})
 
 #: Where to save a suggestion, unless the operator knows better.

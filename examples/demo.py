@@ -2,7 +2,8 @@
 
 The device is a virtual console: opening /dev/tty62 makes the kernel add vcs62, and deallocating it
 removes vcs62. That part needs root and uses sudo if necessary. On a terminal the simulation then
-continues until Ctrl-C; otherwise it ends by itself.
+continues until Ctrl-C; otherwise it ends by itself. It exits with 1 if the device was not seen to come
+and go. The environment variable CONSOLE names another console.
 """
 
 import contextlib
@@ -11,12 +12,13 @@ import subprocess
 import sys
 import threading
 
-CONSOLE = 62
+CONSOLE = int(os.environ.get("CONSOLE", "62"))
 PATIENCE_S = 20.0
 
-#: Run as root: adds the console at the first line on stdin, removes it at the second.
+#: Run as root: adds the console at the first line on stdin, removes it at the second or at the end of stdin.
 PLUG = """
-import fcntl, os, sys, time
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends stdin, too, and the console goes
 VT_DISALLOCATE = 0x5608  # <linux/vt.h>
 def remove():
     console = os.open("/dev/tty0", os.O_WRONLY | os.O_NOCTTY)
@@ -26,15 +28,15 @@ def remove():
         except OSError:
             time.sleep(0.05)
 remove()  # an earlier demo may have been killed halfway
-sys.stdin.readline()
-os.close(os.open("/dev/tty{0}", os.O_RDWR | os.O_NOCTTY))
+if sys.stdin.readline():
+    os.close(os.open("/dev/tty{0}", os.O_RDWR | os.O_NOCTTY))
 sys.stdin.readline()
 remove()
 """
 
 
 def main() -> int:
-    """Run the demo. Returns the exit status of the simulation."""
+    """Run the demo. Returns the exit status of the simulation, or 1 if the device did not come and go."""
     command = [sys.executable, "-m", "genericdp", "simulate", *sys.argv[1:]]
     as_root = [] if os.geteuid() == 0 else ["sudo"]
     plug = subprocess.Popen(
@@ -45,7 +47,8 @@ def main() -> int:
     if not sys.stdout.isatty():
         watchdog.start()
     try:
-        return follow(simulation, plug)
+        came_and_went = follow(simulation, plug)
+        return simulation.wait() or (0 if came_and_went else 1)
     except KeyboardInterrupt:
         return simulation.wait()
     finally:
@@ -54,21 +57,27 @@ def main() -> int:
             plug.communicate()
 
 
-def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -> int:
-    """Print the simulation's output, and add and remove the console at the right moments."""
+def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -> bool:
+    """Print the simulation's output, and add and remove the console at the right moments.
+
+    Returns whether the node was seen to change at both.
+    """
     assert simulation.stdout is not None
+    changes = 0
     for line in simulation.stdout:
         print(line, end="", flush=True)
-        if line.startswith("Plug something in"):
+        if line.startswith("Plug or unplug a device"):
             print(f"\n# opening /dev/tty{CONSOLE}: the kernel adds vcs{CONSOLE}", flush=True)
             send_line(plug)
-        elif "screen: capacity" in line and plug.poll() is None:
-            print(f"\n# deallocating console {CONSOLE}: the kernel removes vcs{CONSOLE}", flush=True)
-            send_line(plug)
-            plug.wait()
-        elif "screen: capacity" in line and not sys.stdout.isatty():
-            simulation.terminate()
-    return simulation.wait()
+        elif "screen: capacity" in line:
+            changes += 1
+            if changes == 1 and plug.poll() is None:
+                print(f"\n# deallocating console {CONSOLE}: the kernel removes vcs{CONSOLE}", flush=True)
+                send_line(plug)
+                plug.wait()
+            elif not sys.stdout.isatty():
+                simulation.terminate()
+    return changes > 1
 
 
 def send_line(plug: "subprocess.Popen[str]") -> None:

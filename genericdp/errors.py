@@ -41,6 +41,11 @@ class Problem:
     source: str = ""
     severity: str = "error"
 
+    @property
+    def summary(self) -> str:
+        """Where and what, in one line."""
+        return f"{self.location}: {self.message}"
+
     def render(self, width: int | None = None) -> str:
         """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint.
 

@@ -104,6 +104,13 @@ def configure(
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 
+def leave_out(messages: Iterable[str]) -> None:
+    """Log no line with one of these messages until the next `configure`: they were printed already."""
+    known = frozenset(messages)
+    for output in logging.getLogger().handlers:
+        output.addFilter(lambda record: record.getMessage() not in known)
+
+
 def _formatter(form: LogFormat, stream: TextIO, environment: Mapping[str, str]) -> logging.Formatter:
     if form is LogFormat.JSON:
         return JsonLines()

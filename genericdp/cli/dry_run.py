@@ -20,13 +20,20 @@ from genericdp import log
 from genericdp.cli.output import Output
 from genericdp.cli.text import dry_run as text
 from genericdp.cli.text.dry_run import Outcome, Request
+from genericdp.core.hostile import for_terminal
+from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.core.words import nearest
 from genericdp.daemon import Daemon
+from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.kubelet.endpoints import fresh_name
 from genericdp.simulator import CONTAINERD, CRIO, Container, Kubelet, Phase, Pod
 
 _RUNTIMES = {"containerd": CONTAINERD, "cri-o": CRIO}
+
+#: The directory of a dry run, in the temporary directory; the simulated kubelet's sockets in it.
+_PREFIX, _KUBELET_DIR = "gdp-", "device-plugins"
 
 #: How long registering may take before the table is shown without the rest, in seconds.
 _PATIENCE_S = 10.0
@@ -42,8 +49,12 @@ def run(
     json: bool,
     seconds: float | None,
 ) -> bool:
-    """Run these rules, with a pod for each (resource, count). Returns whether all pods run."""
-    root = tempfile.mkdtemp(prefix="gdp-")
+    """Run these rules, with a pod for each (resource, count). Returns whether all pods run.
+
+    Raises GenericdpError if sockets in the temporary directory would have too long a path.
+    """
+    _check_length(tempfile.gettempdir())
+    root = tempfile.mkdtemp(prefix=_PREFIX)
     try:
         dry_run = DryRun(output, _below(settings, root), json=json)
         pods = [Request(*request) for request in requests]
@@ -52,11 +63,21 @@ def run(
         shutil.rmtree(root, ignore_errors=True)
 
 
+def _check_length(directory: str) -> None:
+    # mkdtemp adds eight characters.
+    longest = f"{directory}/{_PREFIX}12345678/{_KUBELET_DIR}/{fresh_name()}"
+    if len(os.fsencode(longest)) > SOCKET_PATH_LIMIT:
+        raise GenericdpError(
+            f"the temporary directory '{for_terminal(directory)}' has too long a name for sockets",
+            hint="run it with TMPDIR=/tmp",
+        )
+
+
 def _below(settings: Settings, root: str) -> Settings:
     """The settings with every directory below `root`."""
     return replace(
         settings,
-        kubelet_dir=f"{root}/device-plugins",
+        kubelet_dir=f"{root}/{_KUBELET_DIR}",
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
         state_dir=f"{root}/state",
@@ -84,17 +105,19 @@ class DryRun:
             loop.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
         async with Kubelet(root, runtime=_RUNTIMES[runtime]) as kubelet:
-            daemon = Daemon(self._settings, rule_files)
+            ready = asyncio.Event()
+            daemon = Daemon(self._settings, rule_files, on_step=lambda _: ready.set())
             loop.add_signal_handler(signal.SIGHUP, daemon.reload)
             serving = asyncio.ensure_future(daemon.run())
             try:
-                missing = await _until_registered(kubelet, daemon)
+                missing = await _until_registered(kubelet, daemon, ready)
                 if self._json:
                     outcomes = [await admit(kubelet, *each) for each in enumerate(requests, 1)]
                     self._output.json(text.as_json(text.counts(kubelet), missing, outcomes))
                 else:
                     self._shown = text.counts(kubelet)
-                    text.show_node(self._shown, missing, self._output)
+                    nothing = text.why_nothing(rule_files.resources, rule_files.problems)
+                    text.show_node(self._shown, missing, nothing, self._output)
                     outcomes = [await self._show_pod(kubelet, *each) for each in enumerate(requests, 1)]
                     await self._follow(kubelet, serving, seconds)
             finally:
@@ -129,11 +152,15 @@ class DryRun:
             text.show_changes(before, self._shown, self._output)
 
 
-async def _until_registered(kubelet: Kubelet, daemon: Daemon) -> list[str]:
-    """Wait for all resources, but not forever; returns those that are still not registered."""
+async def _until_registered(kubelet: Kubelet, daemon: Daemon, ready: asyncio.Event) -> list[str]:
+    """Wait until the daemon is ready and all resources are registered, but not forever; returns those
+    that are not registered then.
+    """
     names = {resource.name for resource in daemon.rules.resources}
     try:
-        await kubelet.wait_until(lambda: names <= kubelet.capacity.keys(), timeout_s=_PATIENCE_S)
+        async with asyncio.timeout(_PATIENCE_S):
+            await ready.wait()
+            await kubelet.wait_until(lambda: names <= kubelet.capacity.keys(), timeout_s=_PATIENCE_S)
     except TimeoutError:
         return sorted(names - kubelet.capacity.keys())
     return []

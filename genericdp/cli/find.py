@@ -1,13 +1,17 @@
 """Finds the udev device that a word names: by device node, link, sys path or kernel name."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.explain.explanation import nodes_below
 from genericdp.core.hostile import for_terminal
 from genericdp.errors import GenericdpError
+
+_DIGITS = re.compile(r"\d+")
 
 
 def find(word: str, devices: Mapping[str, UdevDevice], link_dir: str) -> UdevDevice:
@@ -27,7 +31,7 @@ def find(word: str, devices: Mapping[str, UdevDevice], link_dir: str) -> UdevDev
     ):
         if candidates:
             return candidates[0]
-    raise _not_found(word, path, link_dir)
+    raise _not_found(word, path, link_dir, devices.values())
 
 
 def _by_sys_path(word: str, devices: Mapping[str, UdevDevice]) -> UdevDevice:
@@ -59,8 +63,10 @@ def _by_number(path: str, devices: Iterable[UdevDevice]) -> Sequence[UdevDevice]
     return [device for device in devices if device.number == number]
 
 
-def _not_found(word: str, path: str, link_dir: str) -> GenericdpError:
+def _not_found(word: str, path: str, link_dir: str, devices: Iterable[UdevDevice]) -> GenericdpError:
     name = for_terminal(word)
+    if word.endswith(".toml"):
+        return GenericdpError(f"'{name}' is not a device", hint=f"did you mean --rules {name}?")
     if os.path.dirname(path) == link_dir and os.path.islink(path):
         return GenericdpError(
             f"'{name}' is the stable link of a device that is not plugged in",
@@ -73,5 +79,20 @@ def _not_found(word: str, path: str, link_dir: str) -> GenericdpError:
             f"'{name}' is not a device of this machine", hint="'genericdp list --all' shows the device nodes"
         )
     return GenericdpError(
-        f"'{name}' does not exist", hint="'genericdp list --all' shows the device nodes of this machine"
+        f"'{name}' does not exist",
+        hint=_nearest_node(path, devices) or "'genericdp list --all' shows the device nodes of this machine",
     )
+
+
+def _nearest_node(path: str, devices: Iterable[UdevDevice]) -> str:
+    """`did you mean …?` with the device node whose last component is this path's or close to it; or ""."""
+    name = os.path.basename(path)
+    by_name = {os.path.basename(each.device_node): each.device_node for each in devices if each.device_node}
+    similar = [each for each in by_name if _may_be_misspelt(name, each)]
+    found = name if name in by_name else next(iter(get_close_matches(name, similar, n=1)), "")
+    return f"did you mean {for_terminal(by_name[found])}?" if found else ""
+
+
+def _may_be_misspelt(name: str, right: str) -> bool:
+    # Another number is another device, and so is ttyS0 beside ttyUSB0.
+    return _DIGITS.findall(name) == _DIGITS.findall(right) and abs(len(name) - len(right)) <= 1

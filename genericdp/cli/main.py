@@ -131,7 +131,9 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     if verb.startswith("-"):
         raise UsageError(
             f"'{for_terminal(verb)}' is not a verb",
-            hint="the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs",
+            # The options of verbs are not known here, hence only what is very similar.
+            hint=nearest(verb, ("--version", "--help"), cutoff=0.75)
+            or "the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs",
         )
     if verb not in VERBS and verb not in _FOR_SHELLS:
         raise UsageError(

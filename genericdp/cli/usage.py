@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from genericdp.core.hostile import for_terminal
-from genericdp.core.words import nearest
+from genericdp.core.words import listing, nearest
 
 #: Help is laid out for this width: any terminal is that wide, and wider lines are hard to read.
 WIDTH = 80
@@ -45,9 +45,13 @@ class Parser(argparse.ArgumentParser):
             return options
         word = unknown[0]
         name = word.partition("=")[0]
-        if not name.startswith("-"):
-            raise UsageError(f"unexpected argument '{for_terminal(word)}'", hint=self._where_to_look)
         known = [option for action in self._actions for option in action.option_strings]
+        if not name.startswith("-"):
+            is_rules = word.endswith(".toml") and "--rules" in known
+            raise UsageError(
+                f"unexpected argument '{for_terminal(word)}'",
+                hint=f"did you mean --rules {for_terminal(word)}?" if is_rules else self._where_to_look,
+            )
         raise UsageError(
             f"{self.prog} has no option '{for_terminal(name)}'",
             hint=nearest(name, known) or self._where_to_look,
@@ -57,8 +61,18 @@ class Parser(argparse.ArgumentParser):
     def _where_to_look(self) -> str:
         return f"see '{self.prog} --help'"
 
+    def _missing_choices(self, message: str) -> list[str]:
+        """What the one missing argument can be; [] when it can be anything, or none is missing."""
+        missing = message.removeprefix(_MISSING)
+        wanted = [action for action in self._actions if missing in (action.metavar, action.dest)]
+        return [str(choice) for action in wanted for choice in action.choices or ()]
+
     def error(self, message: str) -> NoReturn:
         """Raise UsageError, with the common sentences of argparse reworded."""
+        choices = self._missing_choices(message)
+        if choices:
+            verb = self.prog.partition(" ")[2]
+            raise UsageError(f"{verb} takes {listing(choices, 'or')}", hint=f"{self.prog} {choices[0]}")
         for sentence, ours in _SENTENCES:
             found = sentence.fullmatch(message)
             if found:
@@ -66,9 +80,11 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(for_terminal(message), hint=self._where_to_look)
 
 
+_MISSING = "the following arguments are required: "
+
 _SENTENCES = (
     (re.compile(r"argument (\S+): invalid choice: (.+) \(choose from (.+)\)"), r"\1: \2 is not one of \3"),
     (re.compile(r"argument (\S+): expected one argument"), r"\1 needs a value"),
-    (re.compile(r"the following arguments are required: (.+)"), r"\1 is missing"),
+    (re.compile(rf"{_MISSING}(.+)"), r"\1 is missing"),
     (re.compile(r"argument (?:\S+/)?(\S+): (.+)"), r"\1: \2"),
 )

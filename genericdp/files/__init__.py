@@ -3,6 +3,7 @@
 Reading order:
 
     rulefiles     which rule files count, and which version of each is in effect
+    overlooked    files beside them that define nothing, perhaps by mistake
     rulewatch     noticing that one may have changed
     settings      `genericdp.toml`
     trust         how both are read, and when they are refused

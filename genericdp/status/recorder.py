@@ -17,7 +17,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status import events
 from genericdp.core.status.history import History
 from genericdp.core.status.news import news
-from genericdp.core.status.wording import why_rescan, why_silent
+from genericdp.core.status.wording import what_to_do, why_rescan, why_silent
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.registration import Phase, Progress
@@ -48,7 +48,7 @@ class Recorder:
     def see_rules(self, rules: Rules) -> None:
         """The rule files were read."""
         for problem in rules.problems:
-            _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
+            _log.error(problem.summary, hint=problem.hint)
         digests = {file.path: file.digest for file in rules.files}
         mistakes = any(problem.severity == "error" for problem in rules.problems)
         self.history.read_rules(digests, mistakes, self._now())
@@ -76,7 +76,11 @@ class Recorder:
                 if silence is None:
                     _log.info("udev events arrive again")
                 else:
-                    _log.warning("no udev events; using kernel events and periodic rescans", why=why)
+                    _log.warning(
+                        "no udev events; using kernel events and periodic rescans",
+                        why=why,
+                        hint=what_to_do(silence),
+                    )
                 self.history.heard_udev(why, self._now())
                 self.events.tell(events.of_deafness(hint))
 

@@ -58,6 +58,31 @@ def test_a_missing_path_is_reported_with_where_to_look(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("/dev/tun", "did you mean /dev/net/tun?"),
+        ("nul", "did you mean /dev/null?"),
+        ("/dev/bus/Null", "did you mean /dev/null?"),
+        ("ttyUBS0", "did you mean /dev/ttyUSB0?"),
+        ("ttyX0", "'genericdp list --all' shows the device nodes of this machine"),
+        ("ttyUSB7", "'genericdp list --all' shows the device nodes of this machine"),
+    ],
+)
+def test_a_misspelt_device_node_is_recognized_and_another_number_is_another_device(
+    word: str, hint: str
+) -> None:
+    tun = a_device("/sys/devices/virtual/misc/tun", subsystem="misc", node="/dev/net/tun", number="c 10:200")
+    with pytest.raises(GenericdpError) as raised:
+        find(word, by_sys_path(DONGLE, NULL, tun), "/links")
+    assert f"{raised.value}; {raised.value.hint}" == f"'{word}' does not exist; {hint}"
+
+
+@pytest.mark.parametrize("word", ["50-fuse.toml", "/etc/genericdp/rules.d/50-fuse.toml"])
+def test_a_rule_file_is_not_a_device(word: str) -> None:
+    assert told(word) == f"'{word}' is not a device; did you mean --rules {word}?"
+
+
 def test_the_link_of_an_unplugged_device_is_known_as_such(tmp_path: Path) -> None:
     (tmp_path / "ftdi_A1").symlink_to("ftdi_A1")
     assert told(f"{tmp_path}/ftdi_A1", str(tmp_path)) == (

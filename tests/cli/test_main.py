@@ -82,6 +82,25 @@ def test_the_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
                 "  hint: the verb comes first: genericdp VERB [OPTION…]; 'genericdp --help' lists the verbs"
             ),
         ),
+        (["--verison"], "'--verison' is not a verb\n  hint: did you mean '--version'?"),
+        (["--hepl"], "'--hepl' is not a verb\n  hint: did you mean '--help'?"),
+        (["schema"], "schema takes 'rules' or 'settings'\n  hint: genericdp schema rules"),
+        (
+            ["list", "50-fuse.toml"],
+            "unexpected argument '50-fuse.toml'\n  hint: did you mean --rules 50-fuse.toml?",
+        ),
+        (
+            ["simulate", "x.toml"],
+            "unexpected argument 'x.toml'\n  hint: did you mean --rules x.toml?",
+        ),
+        (
+            ["suggest", "--all", "/dev/fuse"],
+            "suggest takes only one of DEVICE and --all\n  hint: leave out --all, or '/dev/fuse'",
+        ),
+        (
+            ["suggest", "--all", "--node"],
+            "suggest takes only one of --node and --all\n  hint: leave out --node, or --all",
+        ),
         (
             ["shout", "/dev/null", "--jsno"],
             "genericdp shout has no option '--jsno'\n  hint: did you mean '--json'?",

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -146,3 +148,29 @@ async def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(short
         assert kubelet.allocatable[f"{DOMAIN}/null"] == 1
         file.unlink()
         await service.wait_until(lambda: f"{DOMAIN}/null" not in service.daemon.inventory.offers)
+
+
+@pytest.mark.hotplug
+def test_the_demo_shows_a_console_that_comes_and_goes(short_dir: Path, console: Console) -> None:
+    rules = short_dir / "screens.toml"
+    rules.write_text(
+        '[[resource]]\nname = "screen"\n'
+        f'match = {{ SUBSYSTEM = "vc", DEVNAME = ["/dev/vcs1", "{console.node}"] }}\n'
+    )
+    rules.chmod(0o644)
+    done = subprocess.run(
+        [sys.executable, "examples/demo.py", "--config", os.devnull, "--rules", str(rules)],
+        env={**os.environ, "CONSOLE": str(console.number)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    changes = [line for line in done.stdout.splitlines() if line.startswith(("#", "genericdp.io/"))]
+    assert changes == [
+        f"# opening /dev/tty{console.number}: the kernel adds vcs{console.number}",
+        "genericdp.io/screen: capacity 1 -> 2, allocatable 1 -> 2",
+        f"# deallocating console {console.number}: the kernel removes vcs{console.number}",
+        "genericdp.io/screen: capacity 2, allocatable 2 -> 1",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")

@@ -70,6 +70,16 @@ def test_why_a_registration_failed_is_logged_once_however_often_it_is_tried_agai
     assert getattr(record, "fields", {}) == {"resource": FTDI, "why": "no such resource"}
 
 
+def test_without_udev_the_log_says_how_to_start_it(caplog: pytest.LogCaptureFixture) -> None:
+    Recorder(lambda: 5.0).see_hint(Deafness(Silence(SilenceCause.NO_UDEV, detail="/run/udev/control")))
+
+    (record,) = caplog.records
+    assert getattr(record, "fields", {}) == {
+        "why": "udev is not running ('/run/udev/control' does not exist)",
+        "hint": "systemctl start systemd-udevd",
+    }
+
+
 async def test_a_refused_allocation_is_counted_under_its_true_reason(short_dir: Path) -> None:
     stick = a_usb_serial(0)
     async with a_scene(short_dir, stick, kubelet_runs=False) as scene:

@@ -25,10 +25,12 @@ def show(absent: Absent, link_dir: str, output: Output) -> None:
     for text in dict.fromkeys(text for _, text in absent.similar):
         output.paragraph(f"  {_names([node for node, each in absent.similar if each == text])}: {text}")
     if not absent.waiting and not absent.last_seen:
-        output.paragraph("no rule matches it, and the daemon remembers no such device")
+        mistakes = f"; {absent.mistakes}" if absent.mistakes else ""
+        output.paragraph(f"no rule matches it, and the daemon remembers no such device{mistakes}")
+        output.paragraph("'genericdp list --all' shows what is plugged in")
     for waiting in absent.waiting:
         output.line()
-        _show_waiting(waiting, output, by_name=absent.by_name)
+        _show_waiting(waiting, output, _heading(absent, waiting))
     for last_seen in absent.last_seen:
         output.line()
         heading = f"The daemon remembers {last_seen.device.id} of {last_seen.resource}"
@@ -36,10 +38,15 @@ def show(absent: Absent, link_dir: str, output: Output) -> None:
         output.table((), list(_facts(last_seen, link_dir)), indent=2)
 
 
-def _show_waiting(waiting: Waiting, output: Output, *, by_name: bool) -> None:
+def _heading(absent: Absent, waiting: Waiting) -> str:
+    if absent.has_nodes and not waiting.near_misses:
+        return "Nothing else comes close"
+    text = "close matches:" if waiting.near_misses else "no connected device is a close match"
+    return text.capitalize() if absent.by_name else f"{waiting.resource.name} expects this device; {text}"
+
+
+def _show_waiting(waiting: Waiting, output: Output, heading: str) -> None:
     resource, misses = waiting.resource, waiting.near_misses
-    heading = "close matches:" if misses else "no connected device is a close match"
-    heading = heading.capitalize() if by_name else f"{resource.name} expects this device; {heading}"
     output.paragraph(Styled(heading, Style.STRONG))
     output.paragraph(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
     for miss in misses:

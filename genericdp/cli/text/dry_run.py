@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.text.container import contents_as_json, device_as_json, rows_of
+from genericdp.core.rules.resource import Resource
+from genericdp.errors import Problem
 from genericdp.simulator import CreatedContainer, DeviceNode, Kubelet, Phase
 
 #: Resource -> (capacity, allocatable).
@@ -39,8 +41,17 @@ def counts(kubelet: Kubelet) -> Counts:
     return {name: (capacity, kubelet.allocatable.get(name, 0)) for name, capacity in kubelet.capacity.items()}
 
 
-def show_node(offered: Counts, missing: Sequence[str], output: Output) -> None:
-    """What the node offers; `missing` are resources that did not register in time."""
+def why_nothing(resources: Sequence[Resource], problems: Sequence[Problem]) -> str:
+    """Why a node with these rule files offers nothing."""
+    if resources:
+        return "no resource was registered"
+    if problems:
+        return "the rule files have mistakes (above)"
+    return "no rule file defines a resource; 'genericdp suggest' writes one"
+
+
+def show_node(offered: Counts, missing: Sequence[str], nothing: str, output: Output) -> None:
+    """What the node offers, or why `nothing`; `missing` are resources that did not register in time."""
     if missing:
         output.paragraph(Styled(f"not registered: {', '.join(missing)}", Style.BAD))
     output.line("The node offers:")
@@ -49,13 +60,15 @@ def show_node(offered: Counts, missing: Sequence[str], output: Output) -> None:
     if rows:
         output.table(("RESOURCE", "CAPACITY", "ALLOCATABLE"), rows, indent=2)
     else:
-        output.line("  nothing" if missing else "  nothing: no rule file defines a resource")
+        output.paragraph(f"  nothing: {nothing}")
     output.line()
 
 
 def show_outcome(outcome: Outcome, output: Output) -> None:
     """What became of a pod, and what its container finds."""
     text = f"{outcome.phase}, {outcome.message}" if outcome.message else str(outcome.phase)
+    if outcome.phase is Phase.FAILED:
+        text += f"; see 'genericdp explain {outcome.request.resource}'"
     request = f"{outcome.pod} requests {outcome.request.resource}={outcome.request.count}: "
     output.paragraph(request, Styled(text, Style.GOOD if outcome.is_running else Style.BAD))
     if outcome.created is not None:

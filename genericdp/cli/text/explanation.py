@@ -34,7 +34,9 @@ def show(explanation: Explanation, link_dir: str, output: Output, access_of: Acc
     for opinion in explanation.opinions:
         output.line()
         _show_opinion(opinion, output)
-    if explanation.subject.device_node is not None and not explanation.taken_by:
+    # The rule may exist: in a file with a mistake.
+    is_new = not explanation.taken_by and not explanation.mistakes
+    if explanation.subject.device_node is not None and is_new:
         output.line()
         output.paragraph(f"To write a rule for it: genericdp suggest {explanation.subject.device_node}")
 

@@ -10,6 +10,7 @@ from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from genericdp.core.words import counted
 from genericdp.errors import ConfigError, Problem
+from genericdp.files.overlooked import notes
 from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
 
 
@@ -60,15 +61,19 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            show(rule_files, problems, output)
+            show(rule_files, problems, output, notes(rule_files.places))
     return 1 if errors_in(problems) else 0
 
 
-def show(rule_files: RuleFiles, problems: Sequence[Problem], output: Output) -> None:
-    """The mistakes for people, then what was checked."""
+def show(
+    rule_files: RuleFiles, problems: Sequence[Problem], output: Output, remarks: Sequence[str] = ()
+) -> None:
+    """The mistakes for people, then remarks and what was checked."""
     for problem in problems:
         output.problem(problem)
         output.line()
+    for remark in remarks:
+        output.paragraph(f"note: {remark}")
     show_summary(rule_files, problems, output)
 
 

@@ -64,14 +64,27 @@ def run(
 ) -> int:
     """Print the explanation. Returns 0 when a resource offers the device, else 1."""
     query = _query(serial, usb)
-    if (device is None) is (query is None):
+    if device is None and query is None:
         raise UsageError(
             "explain needs exactly one of DEVICE, --serial and --usb",
             hint="'genericdp list --all' shows the device nodes of this machine",
         )
+    if device is not None and query is not None:
+        options = " and ".join(
+            name for name, value in (("--serial", serial), ("--usb", usb)) if value is not None
+        )
+        raise UsageError(
+            "explain takes only one of DEVICE, --serial and --usb",
+            hint=f"leave out {options}, or '{for_terminal(device)}'",
+        )
     survey = look(rules=rules, config=config, domain=domain)
     output, link_dir = Output(sys.stdout), survey.settings.link_dir
-    found = named(device, survey) if device is not None else look_up(query or Query(), survey)
+    try:
+        found = named(device, survey) if device is not None else look_up(query or Query(), survey)
+    except GenericdpError:
+        # It may be the name of a resource in a file with a mistake.
+        show_reservations(survey, Output(sys.stderr))
+        raise
     if isinstance(found, Absent):
         output.json(absent.as_json(found, link_dir)) if json else absent.show(found, link_dir, output)
         return show_reservations(survey, Output(sys.stderr)) or (0 if found.is_offered else 1)

@@ -13,6 +13,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.words import counted
+from genericdp.files.rulefiles import RULE_DIRECTORIES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,23 +40,22 @@ def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: 
     if json:
         output.json(as_json(survey, everything=all))
     else:
-        show(survey, output, everything=all)
+        show(survey, output, everything=all, installed={*rules} <= {*RULE_DIRECTORIES})
     return show_reservations(survey, Output(sys.stderr))
 
 
-def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
-    """The list for people."""
+def show(survey: Survey, output: Output, *, everything: bool = False, installed: bool = True) -> None:
+    """The list for people. `installed`: these are the rules that the daemon reads."""
     inventory = survey.inventory
-    rows = [row for offer in inventory.offers.values() for row in _offer(offer)]
+    rows = [row for offer in inventory.offers.values() for row in (*_offer(offer), *_advice(offer, survey))]
     if rows:
         output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
     if any(offer.devices for offer in inventory.offers.values()):
         output.line()
-        output.paragraph(
-            f"Stable links: {survey.settings.link_dir}/DEVICE, plus the suffix in the LINK column."
-        )
+        output.paragraph(_about_links(survey, installed=installed))
     if not rows:
-        output.line("no resources: no rule file defines one; 'genericdp suggest' writes rules")
+        why = "no resources: no rule file defines one; 'genericdp suggest' writes rules"
+        output.paragraph(f"no rule is in force: {survey.mistakes}" if survey.mistakes else why)
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps
@@ -73,6 +73,30 @@ def show(survey: Survey, output: Output, *, everything: bool = False) -> None:
             for device in unclaimed(survey)
         ]
         output.table((), free, indent=2)
+
+
+def _about_links(survey: Survey, *, installed: bool) -> str:
+    devices = [device for offer in survey.inventory.offers.values() for device in offer.devices]
+    has_suffixes = any(node.link != device.id for device in devices for node in device.nodes)
+    suffix = ", plus the suffix in the LINK column" if has_suffixes else ""
+    return f"Stable links{':' if installed else ' would be'} {survey.settings.link_dir}/DEVICE{suffix}."
+
+
+def _advice(offer: Offer, survey: Survey) -> Iterator[Row]:
+    """Where to look next when no device node matches the rule of a resource."""
+    name = offer.resource.name
+    has_lost = any(name in overlap.losers for overlap in survey.inventory.overlaps)
+    has_refused = any(refusal.resource == name for refusal in survey.inventory.refusals)
+    if not offer.devices and not has_lost and not has_refused:
+        word = _word_for(offer, survey)
+        yield Styled(f"    no device matches; 'genericdp explain {word}' says what comes near")
+
+
+def _word_for(offer: Offer, survey: Survey) -> str:
+    """The short name of a resource, unless a device has the same name."""
+    name = offer.resource.short_name
+    is_device = any(name in (device.sys_name, device.devname) for device in survey.devices.values())
+    return offer.resource.name if is_device else name
 
 
 def _show_section(output: Output, title: str, entries: Iterable[tuple[str, str]]) -> None:

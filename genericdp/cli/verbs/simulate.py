@@ -15,7 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run the daemon on this machine's devices with a simulated kubelet, and show what a node would "
         "offer. To see it change, plug or unplug a device, or edit a rule file. Ctrl-C ends it. Nothing "
-        "on the machine is changed: sockets, links and memory are in a temporary directory."
+        "on the machine is changed: sockets, links and memory are in a temporary directory. Exits with "
+        "status 1 if a container does not get what it requests or a rule file has a mistake."
     )
     parser.epilog = (
         "examples:\n"
@@ -71,6 +72,7 @@ def run(
         sys.stdout.reconfigure(line_buffering=True)
     for problem in rule_files.problems:
         Output(reports).problem(problem)
+    log.leave_out(problem.summary for problem in rule_files.problems)
     from genericdp.cli import dry_run  # noqa: PLC0415  (see the rules of that file)
 
     output = Output(sys.stdout)

@@ -9,6 +9,7 @@ from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
+from genericdp.core.hostile import for_terminal
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.subject import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
@@ -53,7 +54,14 @@ def run(
     domain: str | None,
 ) -> int:
     """Print the rule. Returns 0, or 1 when something is wrong with the rule files."""
-    if all is (device is not None) or (all and node):
+    if all and device is not None:
+        raise UsageError(
+            "suggest takes only one of DEVICE and --all",
+            hint=f"leave out --all, or '{for_terminal(device)}'",
+        )
+    if all and node:
+        raise UsageError("suggest takes only one of --node and --all", hint="leave out --node, or --all")
+    if not all and device is None:
         raise UsageError(
             "suggest needs a DEVICE or --all", hint="'genericdp list --all' shows what no rule matches"
         )

@@ -48,6 +48,8 @@ class Absent:
     refused     the device nodes that the resource takes and does not offer
     last_seen   the absent devices that the daemon remembers
     is_offered  whether the resource has a Healthy device
+    has_nodes   whether the resource takes a device node that is plugged in
+    mistakes    what keeps rule files from being read, or ""
     """
 
     answer: str
@@ -57,6 +59,8 @@ class Absent:
     refused: tuple[Refusal, ...] = ()
     last_seen: tuple[LastSeen, ...] = ()
     is_offered: bool = False
+    has_nodes: bool = False
+    mistakes: str = ""
 
 
 def of_query(query: Query, survey: Survey) -> Absent:
@@ -70,6 +74,7 @@ def of_query(query: Query, survey: Survey) -> Absent:
         similar=tuple(query.similar(survey.nodes)),
         waiting=_waiting((*wanting, *others), survey),
         last_seen=tuple(_last_seen(each.resource, each.device, survey) for each in known),
+        mistakes=survey.mistakes,
     )
 
 
@@ -89,14 +94,16 @@ def of_resource(word: str, survey: Survey) -> Absent | None:
         resource = offer.resource
         if word in (resource.name, resource.short_name):
             healthy = [device.id for device in offer.devices if device.healthy]
-            absent = (each for each in offer.devices if not each.healthy and not _is_there(each, survey))
+            absent = [each for each in offer.devices if not each.healthy and not _is_there(each, survey)]
+            refused = tuple(each for each in survey.inventory.refusals if each.resource == resource.name)
             return Absent(
                 f"{resource.name} offers {', '.join(healthy) or 'no device'}",
                 by_name=True,
                 waiting=_waiting((resource,), survey),
-                refused=tuple(each for each in survey.inventory.refusals if each.resource == resource.name),
+                refused=refused,
                 last_seen=tuple(_last_seen(resource.name, device, survey) for device in absent),
                 is_offered=bool(healthy),
+                has_nodes=bool(refused) or len(absent) < len(offer.devices),
             )
     return None
 

@@ -21,6 +21,7 @@ class Explanation:
     offer     the resource that offers it, with all its devices; None when none does
     device    the device that its node belongs to; None when it is not offered
     refusal   why it is not offered although a resource takes it, or ""
+    mistakes  what keeps rule files from being read, or ""; a rule of theirs may take it
     """
 
     subject: UdevDevice
@@ -29,6 +30,7 @@ class Explanation:
     offer: Offer | None = None
     device: Device | None = None
     refusal: str = ""
+    mistakes: str = ""
 
     @property
     def taken_by(self) -> tuple[Resource, ...]:
@@ -47,12 +49,14 @@ class Explanation:
             return "udev has not finished with it yet"
         if self.taken_by:
             return f"{self.taken_by[0].name} matches, but {self.refusal}"
+        if not self.opinions and self.mistakes:
+            return f"no rule is in force: {self.mistakes}"
         if not self.opinions:
             return "no rule file defines a resource"
         nearest = self.opinions[0]
         miss = near_miss(nearest)
         hint = "" if miss is None else f"; for {nearest.resource.name} it {miss}"
-        return f"no rule matches it{hint}"
+        return f"no rule matches it{hint}{self.mistakes and f'; {self.mistakes}'}"
 
 
 def explain(subject: UdevDevice, survey: Survey) -> Explanation:
@@ -67,7 +71,8 @@ def explain(subject: UdevDevice, survey: Survey) -> Explanation:
     refusals = survey.inventory.refusals if any(each.takes for each in opinions) else ()
     reasons = [refusal.reason for refusal in refusals if refusal.node == subject.device_node]
     below = nodes_below(subject.sys_path, survey.nodes) if subject.device_node is None else ()
-    return Explanation(subject, tuple(opinions), tuple(below), refusal=reasons[0] if reasons else "")
+    refusal = reasons[0] if reasons else ""
+    return Explanation(subject, tuple(opinions), tuple(below), refusal=refusal, mistakes=survey.mistakes)
 
 
 def nodes_below(sys_path: str, devices: Iterable[UdevDevice]) -> list[str]:

@@ -7,8 +7,10 @@ The rules of this file:
   and hints are chosen.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
@@ -19,12 +21,16 @@ from genericdp.core.rules.resource import EVERYTHING, NodeTable, Resource
 #: A match, judged: the verdicts of each alternative. () for a match without conditions.
 Judged = tuple[tuple[Verdict, ...], ...]
 
+#: A glob in the words of a condition.
+_QUOTED = re.compile(r"'([^']*)'")
+
 
 class Nearness(NamedTuple):
     """How near a device comes to satisfying conditions. The smaller value is the nearer one.
 
     is_far    more fails than holds: it is at most a device of the same kind
-    distance  the conditions that fail; one on a value that the device lacks altogether counts twice
+    distance  the conditions that fail; one on a value that the device lacks altogether counts twice, one
+              that fails only by upper and lower case or by `/dev/` does not count
     holding   minus the conditions that hold
     """
 
@@ -86,9 +92,23 @@ def _nearness(verdicts: Iterable[Verdict]) -> Nearness:
     for verdict in verdicts:
         if verdict.holds:
             holding += 1
-        else:
-            distance += 1 if verdict.actual is not None else 2
+        elif verdict.actual is None:
+            distance += 2
+        elif not _is_misspelt(verdict.wanted, verdict.actual):
+            distance += 1
     return Nearness(distance > holding, distance, -holding)
+
+
+def _is_misspelt(wanted: str, actual: str) -> bool:
+    """Whether a value fails a glob only by upper and lower case or by `/dev/`."""
+    if wanted.startswith(("not ", "regex ")):
+        return False
+    globs = (glob for quoted in _QUOTED.findall(wanted) for glob in quoted.split("|"))
+    return any(fnmatchcase(_spelling(actual), _spelling(glob)) for glob in globs)
+
+
+def _spelling(text: str) -> str:
+    return text.casefold().removeprefix("/dev/")
 
 
 def holds(judged: Judged) -> bool:

@@ -9,6 +9,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
+from genericdp.core.words import counted
 from genericdp.errors import Problem
 
 
@@ -33,6 +34,15 @@ class Survey:
     memory: Memory = field(default_factory=Memory)
     problems: tuple[Problem, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    @property
+    def mistakes(self) -> str:
+        """`1 rule file has a mistake, see below`: its rules are missing here; "" when none has one."""
+        files = {problem.location.file for problem in self.problems if problem.severity == "error"}
+        if not files:
+            return ""
+        have = "has a mistake" if len(files) == 1 else "have mistakes"
+        return f"{counted(len(files), 'rule file')} {have}, see below"
 
     @property
     def nodes(self) -> list[UdevDevice]:

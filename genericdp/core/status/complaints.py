@@ -20,7 +20,7 @@ def complaints(facts: Facts) -> tuple[str, ...]:
 
 def _complaints(facts: Facts) -> Iterator[str]:
     for problem in facts.problems:
-        yield f"{problem.location}: {problem.message}"
+        yield problem.summary
     if facts.standing_by:
         return
     if not facts.kubelet:

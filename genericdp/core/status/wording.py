@@ -31,6 +31,11 @@ def why_silent(silence: Silence) -> str:
     return _SILENT[silence.cause].format(source=silence.source, detail=silence.detail)
 
 
+def what_to_do(silence: Silence) -> str:
+    """What makes udev's events arrive again; "" when it is not one command."""
+    return "systemctl start systemd-udevd" if silence.cause is SilenceCause.NO_UDEV else ""
+
+
 def why_rescan(resync: Resync) -> str:
     """Why every device is read again."""
     if resync.silence is None:

@@ -32,11 +32,14 @@ from genericdp.core.suggest.clues import (
 from genericdp.core.suggest.quoting import toml
 from genericdp.core.suggest.reasons import reasons
 from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
-from genericdp.core.suggest.title import name_of, title_of
+from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.errors import GenericdpError
 
 #: At most this many details of a node: each more makes eight times as many candidates.
 _MOST_DETAILS = 3
+
+#: Two containers with one of these would take input from, or write over, one another.
+_NOT_SHARED = frozenset({"tty", "block"})
 
 #: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
@@ -209,10 +212,10 @@ def table_of(
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
     if any(is_dangerous(node) for node in group.nodes):
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
-    if by is By.NAME:
+    if by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
-    elif group.group_by == "node":
-        path = f"container_path = {toml(f'/dev/{name}')}"
+    elif by is not By.NAME and group.group_by == "node":
+        path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"
         lines.append(rule_text.option(path, "a fixed name in the container"))
     return tuple(lines)
 

@@ -84,6 +84,12 @@ def _names(group: Siblings) -> Iterator[str]:
     yield "device"
 
 
+def in_kernels_case(name: str, node: UdevDevice) -> str:
+    """The name of a resource, as the kernel writes it if it is the kernel's name of the device node."""
+    devname = _devname(node)
+    return devname if devname.lower() == name else name
+
+
 def _devname(node: UdevDevice) -> str:
     """The name of a device node, with its folder where that says which one it is (`cpu/0/cpuid`)."""
     folder, _, name = node.devname.rpartition("/")

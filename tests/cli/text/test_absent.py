@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, Location, Problem
 from genericdp.files.state import StateFile
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
 
@@ -114,7 +115,35 @@ def test_an_unknown_device_is_reported_as_unknown() -> None:
     machine = a_machine(a_fuse())
 
     assert told(look_up(Query(vendor="1a86", product="7523"), machine), machine) == (
-        "no USB device 1a86:7523 is plugged in\nno rule matches it, and the daemon remembers no such device\n"
+        "no USB device 1a86:7523 is plugged in\n"
+        "no rule matches it, and the daemon remembers no such device\n"
+        "'genericdp list --all' shows what is plugged in\n"
+    )
+
+
+def test_a_resource_with_a_device_does_not_say_that_nothing_comes_close() -> None:
+    machine = a_machine(a_fuse(), rules='[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\n')
+    assert (
+        told(named("x", machine), machine)
+        == """\
+example.com/x offers x_fuse
+
+Nothing else comes close
+  50-test.toml:2
+  wanted: SUBSYSTEM 'misc'
+"""
+    )
+
+
+def test_what_no_rule_matches_may_be_in_a_file_with_a_mistake() -> None:
+    mistake = Problem(Location("50-x.toml", 1), "unknown key 'x'")
+    machine = replace(a_machine(a_fuse()), problems=(mistake,))
+
+    assert told(look_up(Query(vendor="1a86", product="7523"), machine), machine) == (
+        "no USB device 1a86:7523 is plugged in\n"
+        "no rule matches it, and the daemon remembers no such device; 1 rule file has a\n"
+        "mistake, see below\n"
+        "'genericdp list --all' shows what is plugged in\n"
     )
 
 
@@ -192,7 +221,7 @@ matched but not offered: it has no property ID_MODEL, which a template uses
 without a default
   /dev/fuse
 
-No connected device is a close match
+Nothing else comes close
   50-test.toml:2
   wanted: SUBSYSTEM 'misc'
 """
@@ -291,12 +320,29 @@ def test_what_the_daemon_remembers_is_read_from_its_state(
     assert f"\n\n{heading}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["/dev/null", "--serial", "A"]])
-def test_one_way_to_say_what_is_meant(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", *arguments]) == 2
+def test_one_way_to_say_what_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain"]) == 2
     assert capsys.readouterr().err == (
         "genericdp: error: explain needs exactly one of DEVICE, --serial and --usb\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (["--serial", "A"], "--serial"),
+        (["--usb", "0403"], "--usb"),
+        (["--serial", "A", "--usb", "0403"], "--serial and --usb"),
+    ],
+)
+def test_only_one_way_to_say_what_is_meant(
+    options: list[str], names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "/dev/null", *options]) == 2
+    assert capsys.readouterr().err == (
+        "genericdp: error: explain takes only one of DEVICE, --serial and --usb\n"
+        f"  hint: leave out {names}, or '/dev/null'\n"
     )
 
 

@@ -8,15 +8,15 @@ from genericdp.cli.text.dry_run import Counts, show_node
 
 def shown(offered: Counts, *missing: str) -> str:
     stream = io.StringIO()
-    show_node(offered, missing, Output(stream, width=80))
+    show_node(offered, missing, "no resource was registered", Output(stream, width=80))
     return stream.getvalue()
 
 
 def test_a_node_without_resources_says_why() -> None:
-    assert shown({}) == "The node offers:\n\n  nothing: no rule file defines a resource\n\n"
+    assert shown({}) == "The node offers:\n\n  nothing: no resource was registered\n\n"
 
 
 def test_rules_whose_resources_are_not_registered_are_not_said_to_define_none() -> None:
     assert shown({}, "example.com/a", "example.com/b") == (
-        "not registered: example.com/a, example.com/b\nThe node offers:\n\n  nothing\n\n"
+        "not registered: example.com/a, example.com/b\nThe node offers:\n\n  nothing: no resource was registered\n\n"
     )

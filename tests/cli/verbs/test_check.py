@@ -67,6 +67,25 @@ def test_no_rule_files_are_no_mistake(rules: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == f"no rule files in {rules}\n"
 
 
+def test_files_that_define_nothing_are_noted(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(rules)
+    (rules / "rd2").mkdir()
+    write(rules / "rd2" / "60.TOML", GOOD)
+    write(rules / "rd2" / "README", "")
+    write(rules / "empty.toml", "")
+    assert main(["check", "rd2", "empty.toml"]) == 0
+    assert capsys.readouterr() == (
+        (
+            "note: rd2/60.TOML is not read: the name of a rule file ends in .toml\n"
+            "note: empty.toml is empty: it defines no resource\n"
+            "no rule files in rd2, empty.toml\n"
+        ),
+        "",
+    )
+
+
 def test_a_place_that_is_not_there_is_an_error(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"{rules}/nothing"]) == 1
     assert capsys.readouterr().err.startswith(f"genericdp: error: '{rules}/nothing' does not exist\n")

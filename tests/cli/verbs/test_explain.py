@@ -253,6 +253,64 @@ def test_a_node_that_no_resource_matches_goes_nowhere(rules: str, reason: str) -
     assert beginning(explained(a_fuse(), machine)) == f"/dev/fuse is not offered\n{reason}"
 
 
+def write_bad_rules(folder: Path) -> tuple[str, str]:
+    """A rule file with a mistake, and what is printed about it."""
+    rules = folder / "50-null.toml"
+    rules.write_text('[[resource]]\nname = "nothing"\nmach = { DEVNAME = "/dev/null" }\n')
+    rules.chmod(0o644)
+    mistake = (
+        f"{rules}:3:1: error: unknown key 'mach' in [[resource]]\n"
+        '    3 | mach = { DEVNAME = "/dev/null" }\n'
+        "      | ^^^^\n"
+        "  hint: did you mean 'match'?\n"
+    )
+    return str(rules), mistake
+
+
+def test_a_rule_with_a_mistake_is_not_said_to_be_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules, mistake = write_bad_rules(tmp_path)
+
+    assert main(["explain", "--rules", rules, "/dev/null"]) == 1
+    out, err = capsys.readouterr()
+    assert beginning(out) == (
+        "/dev/null is not offered\nno rule is in force: 1 rule file has a mistake, see below"
+    )
+    assert "To write a rule" not in out
+    assert err == mistake
+
+
+def test_a_resource_of_a_file_with_a_mistake_is_not_found_and_the_mistake_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules, mistake = write_bad_rules(tmp_path)
+
+    assert main(["explain", "--rules", rules, "nothing"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        mistake + "genericdp: error: 'nothing' does not exist\n"
+        "  hint: 'genericdp list --all' shows the device nodes of this machine\n",
+    )
+
+
+def test_beside_good_rules_a_mistake_in_another_file_is_mentioned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules, mistake = write_bad_rules(tmp_path)
+    other = tmp_path / "60-zero.toml"
+    other.write_text('[[resource]]\nname = "zero"\nmatch = { DEVNAME = "/dev/zero" }\n')
+    other.chmod(0o644)
+
+    assert main(["explain", "--rules", rules, "--rules", str(other), "/dev/null"]) == 1
+    out, err = capsys.readouterr()
+    assert beginning(out) == (
+        "/dev/null is not offered\nno rule matches it; 1 rule file has a mistake, see below"
+    )
+    assert "To write a rule" not in out
+    assert err == mistake
+
+
 def test_a_typing_error_in_a_short_rule_is_named_even_beside_a_long_rule_that_misses_more() -> None:
     dongle = a_usb_serial(0)
     rules = """

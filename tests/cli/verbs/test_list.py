@@ -16,6 +16,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.rules.settings import Settings
+from genericdp.errors import Location, Problem
 from genericdp.files.state import StateFile
 from tests.scenes.builders import (
     a_device,
@@ -91,6 +92,7 @@ example.com/lte-modem: 1 device
                                        /dev/bus/usb/001/009  @usb
 example.com/tty: no device
 example.com/disk: no device
+    no device matches; 'genericdp explain disk' says what comes near
 
 Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
 
@@ -99,6 +101,24 @@ Matched by several rules; the first in file order gets them:
     /dev/ttyUSB0, /dev/ttyUSB7
   example.com/lte-modem, not example.com/tty
     /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3
+"""
+    )
+
+
+def test_links_without_suffixes_are_their_devices() -> None:
+    rules = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
+    machine = a_machine(a_fuse(), rules=rules)
+    assert listed(machine).endswith("\n\nStable links: /dev/genericdp/DEVICE.\n")
+
+
+def test_a_resource_named_like_a_device_is_explained_by_its_full_name() -> None:
+    machine = a_machine(a_fuse(), rules='[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/kvm" }\n')
+    assert (
+        listed(machine)
+        == """\
+  DEVICE  HEALTH  NODE  LINK
+example.com/fuse: no device
+    no device matches; 'genericdp explain example.com/fuse' says what comes near
 """
     )
 
@@ -151,6 +171,16 @@ def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
 def test_without_resources_there_is_one_line() -> None:
     assert listed(a_machine(a_fuse(), rules="")) == (
         "no resources: no rule file defines one; 'genericdp suggest' writes rules\n"
+    )
+
+
+def test_rules_with_mistakes_are_not_said_to_be_missing() -> None:
+    mistakes = tuple(Problem(Location(f"{n}.toml", 1), "unknown key 'x'") for n in (1, 1, 2))
+    assert listed(replace(a_machine(a_fuse(), rules=""), problems=mistakes[:2])) == (
+        "no rule is in force: 1 rule file has a mistake, see below\n"
+    )
+    assert listed(replace(a_machine(a_fuse(), rules=""), problems=mistakes)) == (
+        "no rule is in force: 2 rule files have mistakes, see below\n"
     )
 
 
@@ -215,7 +245,7 @@ def test_mistakes_in_rule_files_are_printed_beside_the_devices_of_the_good_ones(
         "genericdp.io/null: 1 device\n"
         "  null_null  Healthy  /dev/null\n"
         "\n"
-        "Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.\n"
+        "Stable links would be /dev/genericdp/DEVICE.\n"
     )
     assert err.startswith(f"{bad}:2:1: error: unknown key 'nmae' in [[resource]]\n")
 

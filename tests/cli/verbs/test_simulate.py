@@ -1,5 +1,6 @@
 """`genericdp simulate` from the outside: what it prints for this machine's /dev/null."""
 
+import io
 import json
 import os
 import re
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.cli.output import Output
+from genericdp.cli.text.dry_run import show_node, why_nothing
 from genericdp.cli.usage import UsageError
 from genericdp.cli.verbs.simulate import run
+from genericdp.files.rulefiles import RuleFiles
 
 SIMULATE = [sys.executable, "-m", "genericdp", "simulate"]
 RULES = """
@@ -75,7 +79,11 @@ def test_it_shows_the_node_and_what_a_container_gets(rules: Path) -> None:
 
 def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) -> None:
     result = simulate(rules, "--allocate", "null=3")
-    assert "pod-1 requests genericdp.io/null=3: Failed" in shown(result)
+    assert (
+        "pod-1 requests genericdp.io/null=3: Failed, Pod was rejected: Allocate failed due to requested "
+        "number of devices unavailable for\ngenericdp.io/null. Requested: 3, Available: 2, which is "
+        "unexpected; see 'genericdp explain genericdp.io/null'\n"
+    ) in shown(result)
     assert result.returncode == 1
 
 
@@ -89,12 +97,68 @@ def test_what_the_node_does_not_offer_keeps_a_pod_pending(rules: Path, name: str
     assert result.returncode == 1
 
 
-def test_a_bad_rule_file_is_shown_and_is_status_1(rules: Path) -> None:
+def test_a_bad_rule_file_is_shown_once_and_is_status_1(rules: Path) -> None:
     rules.write_text(RULES.replace("match", "mach"))
     result = simulate(rules)
-    assert "unknown key 'mach' in [[resource]]" in result.stdout
-    assert "nothing: no rule file defines a resource" in result.stdout
+    assert shown(result) == (
+        f"{rules}:4:1: error: unknown key 'mach' in [[resource]]\n"
+        '    4 | mach = { DEVNAME = "/dev/null" }\n'
+        "      | ^^^^\n"
+        "  hint: did you mean 'match'?\n"
+        "The node offers:\n"
+        "\n"
+        "  nothing: the rule files have mistakes (above)\n"
+        "\n"
+        "Plug or unplug a device, or edit a rule file. Stops after 0.2 s."
+    )
+    assert result.stdout.count("unknown key") == 1
     assert result.returncode == 1
+
+
+def test_without_a_rule_file_the_node_offers_nothing_and_the_daemon_is_ready(tmp_path: Path) -> None:
+    result = simulate(tmp_path)
+    assert shown(result) == (
+        "The node offers:\n"
+        "\n"
+        "  nothing: no rule file defines a resource; 'genericdp suggest' writes one\n"
+        "\n"
+        "Plug or unplug a device, or edit a rule file. Stops after 0.2 s."
+    )
+    # At the level "info" the log begins after this, and the daemon was ready before.
+    assert " ready " not in result.stdout
+    assert result.returncode == 0
+
+
+def test_resources_that_did_not_register_are_not_taken_for_a_missing_rule(rules: Path) -> None:
+    rule_files = RuleFiles([str(rules)], "genericdp.io")
+    stream = io.StringIO()
+    nothing = why_nothing(rule_files.resources, rule_files.problems)
+    show_node({}, ["genericdp.io/null"], nothing, Output(stream))
+    assert stream.getvalue() == (
+        "not registered: genericdp.io/null\nThe node offers:\n\n  nothing: no resource was registered\n\n"
+    )
+
+
+def test_a_temporary_directory_with_a_long_name_is_an_error(rules: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / ("x" * 100)
+    temporary.mkdir()
+    done = subprocess.run(
+        [*SIMULATE, "--rules", str(rules), "--for", "0.1"],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        (
+            f"genericdp: error: the temporary directory '{temporary}' has too long a name for sockets\n"
+            "  hint: run it with TMPDIR=/tmp\n"
+        ),
+    )
+    assert list(temporary.iterdir()) == []
 
 
 def test_it_leaves_nothing_behind(rules: Path, short_dir: Path) -> None:

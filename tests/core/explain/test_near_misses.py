@@ -1,5 +1,7 @@
 """What comes near to what a resource takes."""
 
+import pytest
+
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_misses, wants
 from genericdp.core.explain.opinion import opinion
@@ -51,6 +53,28 @@ def test_a_unit_without_what_is_wanted_is_nearer_than_what_has_nothing_else_of_i
 
 def test_what_has_none_of_it_is_not_near() -> None:
     assert near('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/x" }', a_fuse()) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ('"/dev/FUSE"', "'/dev/FUSE'"),
+        ('"fuse"', "'fuse'"),
+        ('["kvm", "Fus*"]', "'kvm' or 'Fus*'"),
+        ('"kvm|fuse"', "'kvm|fuse'"),
+    ],
+)
+def test_what_fails_only_by_case_or_by_dev_is_near(wanted: str, words: str) -> None:
+    rules = f'[[resource]]\nname = "x"\nmatch = {{ DEVNAME = {wanted} }}'
+    null = a_device("/sys/devices/virtual/mem/null", subsystem="mem", node="/dev/null", number="c 1:3")
+    assert near(rules, null, a_fuse()) == [
+        f"/dev/fuse matches all but DEVNAME: wanted {words}, is '/dev/fuse'"
+    ]
+
+
+@pytest.mark.parametrize("wanted", ['{ not = "/dev/fuse" }', '{ regex = "FUSE" }'])
+def test_a_pattern_that_is_not_a_glob_is_not_misspelt(wanted: str) -> None:
+    assert near(f'[[resource]]\nname = "x"\nmatch = {{ DEVNAME = {wanted} }}', a_fuse()) == []
 
 
 def test_of_several_alternatives_the_nearest_one_counts() -> None:

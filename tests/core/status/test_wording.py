@@ -3,7 +3,7 @@
 import pytest
 
 from genericdp.core.hint import RescanCause, Resync, Silence, SilenceCause
-from genericdp.core.status.wording import why_rescan, why_silent
+from genericdp.core.status.wording import what_to_do, why_rescan, why_silent
 
 UNANSWERED = (
     "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
@@ -51,3 +51,10 @@ def test_why_every_device_is_read_again(resync: Resync, words: str) -> None:
 
 def test_the_labels_of_rescans_are_those_that_dashboards_know() -> None:
     assert [*RescanCause] == ["overflow", "deaf", "heard again", "usb reset", "trouble"]
+
+
+def test_only_a_missing_udev_can_be_started() -> None:
+    hints = {cause: what_to_do(Silence(cause)) for cause in SilenceCause}
+    assert {cause: hint for cause, hint in hints.items() if hint} == {
+        SilenceCause.NO_UDEV: "systemctl start systemd-udevd"
+    }

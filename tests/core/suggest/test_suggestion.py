@@ -197,6 +197,22 @@ match = { DEVNAME = "/dev/fuse" }
     )
 
 
+def test_terminals_and_disks_are_not_shared_and_keep_the_case_of_the_kernel() -> None:
+    console = a_device("/sys/devices/virtual/tty/tty9", subsystem="tty", node="/dev/tty9", number="c 4:9")
+    assert suggested(console).table == (
+        "[[resource]]",
+        'name = "tty9"  # pods request example.com/tty9',
+        'match = { DEVNAME = "/dev/tty9" }',
+    )
+    port = a_device("/sys/devices/pnp0/00:01/tty/ttyS0", subsystem="tty", node="/dev/ttyS0", number="c 4:64")
+    assert suggested(port).table == (
+        "[[resource]]",
+        'name = "ttys0"  # pods request example.com/ttys0',
+        'match = { SUBSYSTEM = "tty", DEVPATH = "/devices/pnp0/00:01/tty/ttyS0" }',
+        '# container_path = "/dev/ttyS0"  # a fixed name in the container',
+    )
+
+
 def a_graphics_card(slot: str, number: int, pci_id: str = "8086:9A49") -> tuple[UdevDevice, ...]:
     pci = a_device(
         f"/sys/devices/pci0000:00/{slot}",

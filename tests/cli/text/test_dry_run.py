@@ -18,5 +18,6 @@ def test_a_node_without_resources_says_why() -> None:
 
 def test_rules_whose_resources_are_not_registered_are_not_said_to_define_none() -> None:
     assert shown({}, "example.com/a", "example.com/b") == (
-        "not registered: example.com/a, example.com/b\nThe node offers:\n\n  nothing: no resource was registered\n\n"
+        "not registered: example.com/a, example.com/b\n"
+        "The node offers:\n\n  nothing: no resource was registered\n\n"
     )

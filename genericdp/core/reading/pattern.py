@@ -82,7 +82,7 @@ def _wanted_table(at: At, hex_digits: int) -> Pattern:
             try:
                 return pattern.regex(text(child))
             except BadPatternError as error:
-                raise Mistake(child, str(error)) from None
+                raise Mistake(child, str(error), error.hint) from None
 
 
 def _devlink(at: At) -> Pattern:

@@ -3,6 +3,9 @@ r"""What a condition wants of a value, compiled: `Pattern.holds(value)`.
 The rules of this file:
 
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
+* A device chooses its values, so the time to match one grows with its length and no faster. `re` tries
+  again where a `*` or a repetition could have ended elsewhere; it matches globs with one `*` at most,
+  and `Regex` matches everything else.
 * Two patterns are equal when the operator wrote the same thing; the compiled form does not count.
 * Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
   `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
@@ -14,11 +17,21 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from genericdp.core.rules.expression import BadExpressionError
+from genericdp.core.rules.regex import PARTS_LIMIT, Regex
+
 Test = Callable[[str | None], bool]
 
 
 class BadPatternError(ValueError):
-    """The text is not a pattern; the message tells the operator why."""
+    """The text is not a pattern; the message tells the operator why.
+
+    hint  what to write instead, or ""
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +48,39 @@ class Pattern:
 
 
 def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
-    """A glob with `|` alternatives. `fold` normalises the pattern's literals and the values (hex ids).
+    """A glob with `|` alternatives. `fold` normalises the values and the literals (hex ids); what is not
+    a literal must be written in the form that `fold` gives.
 
     Raises BadPatternError for an unclosed `[` or a backslash at the end.
     """
     folded = fold or (lambda value: value)
-    alternatives = [_glob_alternative(part) for part in _split_alternatives(text)]
-    literals = [literal for literal, _ in alternatives if literal is not None]
+    alternatives = [_alternative(part) for part in _split_alternatives(text)]
+    literals = [each.literal for each in alternatives if each.literal is not None]
     if len(literals) == len(alternatives):
         wanted = frozenset(folded(literal) for literal in literals)
         if fold is None:
             return Pattern(repr_text(text), lambda value: value in wanted, wanted)
         return Pattern(repr_text(text), lambda value: value is not None and folded(value) in wanted)
-    flags = re.DOTALL | (re.IGNORECASE if fold else 0)
-    union = re.compile("|".join(f"(?:{source})" for _, source in alternatives), flags)
-    return Pattern(
-        repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
-    )
+    sources = [
+        each.source if each.literal is None else re.escape(folded(each.literal)) for each in alternatives
+    ]
+    if max(each.stars for each in alternatives) <= 1:
+        union = re.compile("|".join(sources), re.DOTALL)
+        return Pattern(
+            repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
+        )
+    try:
+        tests = [Regex(source).matches for source in sources]
+    except BadExpressionError:
+        raise BadPatternError(f"bad glob: it is longer than {PARTS_LIMIT} characters") from None
+
+    def holds(value: str | None) -> bool:
+        if value is None:
+            return False
+        value = folded(value)
+        return any(test(value) for test in tests)
+
+    return Pattern(repr_text(text), holds)
 
 
 def regex(text: str) -> Pattern:
@@ -59,12 +88,10 @@ def regex(text: str) -> Pattern:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about later Pythons are no use to an operator
-            compiled = re.compile(text, re.DOTALL)
-    except (re.error, OverflowError) as error:
-        raise BadPatternError(f"bad regular expression: {error}") from None
-    return Pattern(
-        f"regex {text!r}", lambda value: value is not None and compiled.fullmatch(value) is not None
-    )
+            compiled = Regex(text)
+    except BadExpressionError as error:
+        raise BadPatternError(f"bad regular expression: {error}", error.hint) from None
+    return Pattern(f"regex {text!r}", lambda value: value is not None and compiled.matches(value))
 
 
 def exists(wanted: bool) -> Pattern:
@@ -131,31 +158,45 @@ def _class_end(text: str, start: int) -> int:
     return end
 
 
-def _glob_alternative(text: str) -> tuple[str | None, str]:
-    """(the literal it stands for, or None; the regular expression for it)."""
-    literal: str | None = ""
-    source, index = "", 0
+@dataclass(frozen=True, slots=True)
+class _Alternative:
+    """One alternative of a glob.
+
+    source   as a regular expression
+    literal  the only value that it holds for, or None
+    stars    how many `*` it has; several in a row count once
+    """
+
+    source: str
+    literal: str | None
+    stars: int
+
+
+def _alternative(text: str) -> _Alternative:
+    literal, source, stars, index = "", "", 0, 0
+    is_literal = True
     while index < len(text):
         char = text[index]
-        if char == "\\":
-            if index + 1 == len(text):
-                raise BadPatternError("bad glob: nothing follows the backslash")
-            char, index = text[index + 1], index + 1
-            literal = literal + char if literal is not None else None
-            source += re.escape(char)
-        elif char in "*?":
-            literal = None
-            source += ".*" if char == "*" else "."
+        if char == "*":
+            if not source.endswith(".*"):
+                source, stars = f"{source}.*", stars + 1
+            is_literal = False
+        elif char == "?":
+            source, is_literal = f"{source}.", False
         elif char == "[":
             end = _class_end(text, index)
-            literal = None
-            source += _class_source(text[index + 1 : end])
+            source, is_literal = source + _class_source(text[index + 1 : end]), False
             index = end
         else:
-            literal = literal + char if literal is not None else None
+            if char == "\\":
+                index += 1
+                if index == len(text):
+                    raise BadPatternError("bad glob: nothing follows the backslash")
+                char = text[index]
             source += re.escape(char)
+            literal += char
         index += 1
-    return literal, source
+    return _Alternative(source, literal if is_literal else None, stars)
 
 
 def _class_source(members: str) -> str:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.rules import pattern
 from genericdp.core.rules.pattern import BadPatternError
+from tests.scenes.work import IN_PROPORTION, growth, lines_run
 
 LIBC = ctypes.CDLL(None)
 
@@ -52,6 +53,36 @@ def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
     assert compiled.holds(value) == fnmatch(glob, value)
 
 
+@given(st.text("ab*?", max_size=12), st.text("ab", max_size=12))
+def test_a_glob_with_many_stars_agrees_with_the_c_library(glob: str, value: str) -> None:
+    assert pattern.glob(glob).holds(value) == fnmatch(glob, value)
+
+
+@pytest.mark.parametrize(
+    ("glob", "value"),
+    [
+        ("*a*a*a*a*a*b", "a"),
+        ("*-*-*-*-if00-port0", "a-"),
+        ("*a?*a?*a?*a?*b|*[!b]*[!b]*[!b]*[!b]*b", "a"),
+        ("*a*a????????????????????????????????????????b", "ab"),
+        ("*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "a"),
+        ("a*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab|*?????????????????????b|*****b", "a"),
+    ],
+)
+def test_the_time_to_match_a_glob_grows_in_proportion_to_the_value(glob: str, value: str) -> None:
+    compiled = pattern.glob(glob)
+    assert growth(lambda size: compiled.holds(value * size), 4000) < IN_PROPORTION
+
+
+@given(st.text("ab*?[]!-x|", max_size=40), st.text("abx-", max_size=100))
+def test_a_glob_takes_steps_in_proportion_to_the_value_and_the_glob(glob: str, value: str) -> None:
+    try:
+        compiled = pattern.glob(glob)
+    except BadPatternError:
+        assume(False)
+    assert lines_run(lambda: compiled.holds(value)) <= 12 * (len(value) + 1) * (len(glob) + 1)
+
+
 @pytest.mark.parametrize(
     ("glob", "message"),
     [
@@ -59,6 +90,7 @@ def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
         ("a\\", "bad glob: nothing follows the backslash"),
         ("[?--]", "bad glob: '[?--]' is not a set of characters"),
         ("[z-a]", "bad glob: '[z-a]' is not a set of characters"),
+        (f"*{'a' * 500}*", "bad glob: it is longer than 500 characters"),
     ],
 )
 def test_a_bad_glob_is_refused_with_the_reason(glob: str, message: str) -> None:
@@ -72,6 +104,12 @@ def test_only_literal_alternatives_are_known_beforehand() -> None:
     assert pattern.glob("a|b*").literals is None
     assert pattern.any_of((pattern.glob("a"), pattern.glob("b"))).literals == frozenset("ab")
     assert pattern.any_of((pattern.glob("a"), pattern.glob("b*"))).literals is None
+
+
+def test_an_alternative_with_many_stars_stands_beside_others() -> None:
+    mixed = pattern.glob("AB|c*|*d*E*", fold=lambda value: value.lower().replace("e", "E"))
+    assert [value for value in ["ab", "AB", "C", "cx", "dE", "xdxExx"] if not mixed.holds(value)] == []
+    assert [value for value in ["a", "xc", "d", "Ed", None] if mixed.holds(value)] == []
 
 
 def test_folding_makes_spellings_equal() -> None:
@@ -97,6 +135,10 @@ def test_a_bad_regular_expression_is_refused_with_the_reason() -> None:
     with pytest.raises(BadPatternError) as caught:
         pattern.regex("[")
     assert str(caught.value) == "bad regular expression: unterminated character set at position 0"
+    with pytest.raises(BadPatternError) as caught:
+        pattern.regex("^a$b")
+    assert str(caught.value) == "bad regular expression: '$' at position 2 is not at an end of the expression"
+    assert caught.value.hint == "leave it out: the expression must match the whole value anyway"
 
 
 def test_a_negation_holds_for_what_is_not_there() -> None:

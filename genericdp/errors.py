@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 #: Less of a source line says nothing, however narrow the screen.
 _LEAST_ROOM = 20
+#: More of a source line nobody reads, and a file of one line would be shown once for each mistake in it.
+_MOST_ROOM = 1000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,13 +46,14 @@ class Problem:
     def render(self, width: int | None = None) -> str:
         """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint.
 
-        With a width (columns), of a longer source line only what is around the place.
+        With a width (columns), of a longer source line only what is around the place. Without one, of a
+        very long line.
         """
         lines = [f"{self.location}: {self.severity}: {self.message}"]
         if self.source:
             number = f"{self.location.line:5d}"
             # A tab before the caret must stay a tab, or the caret drifts off its column.
-            room = None if width is None else max(_LEAST_ROOM, width - len(number) - len(" | "))
+            room = _MOST_ROOM if width is None else max(_LEAST_ROOM, width - len(number) - len(" | "))
             source, column = self._around(room)
             before = source[:column]
             pad = "".join("\t" if char == "\t" else " " for char in before)
@@ -61,10 +64,10 @@ class Problem:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
 
-    def _around(self, room: int | None) -> tuple[str, int]:
+    def _around(self, room: int) -> tuple[str, int]:
         """The source line, or as much of it around the place as there is room for; the place in that."""
         column = self.location.column - 1
-        if room is None or len(self.source) <= room:
+        if len(self.source) <= room:
             return self.source, column
         # A third of the room before the place: what follows says more.
         start = max(0, min(column - room // 3, len(self.source) - room))

@@ -41,10 +41,7 @@ def lines_run(work: Callable[[], object]) -> int:
 
 
 def growth(work: Callable[[int], object], size: int) -> float:
-    """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time.
-
-    `size` is such that the smaller work takes some milliseconds.
-    """
+    """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time."""
     return _shortest(lambda: work(FACTOR * size)) / _shortest(lambda: work(size))
 
 
@@ -53,10 +50,11 @@ def growth_of_memory(work: Callable[[int], object], size: int) -> float:
     return _peak(lambda: work(FACTOR * size)) / _peak(lambda: work(size))
 
 
-def _shortest(work: Callable[[], object], times: int = 3) -> float:
-    taken = []
-    for _ in range(times):
-        gc.collect()
+def _shortest(work: Callable[[], object]) -> float:
+    """The shortest of at least three runs; of more, if they are too short to measure well."""
+    taken: list[float] = []
+    gc.collect()
+    while len(taken) < 3 or (sum(taken) < 0.005 and len(taken) < 100):
         started = time.thread_time()
         work()
         taken.append(time.thread_time() - started)

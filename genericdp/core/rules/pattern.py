@@ -3,9 +3,9 @@ r"""What a condition wants of a value, compiled: `Pattern.holds(value)`.
 The rules of this file:
 
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
-* A device chooses its values, so the time to match one grows with its length and no faster. `re` tries
-  again where a `*` or a repetition could have ended elsewhere; it matches globs with one `*` at most,
-  and `Regex` matches everything else.
+* A device chooses its values, so the time to match one grows with its length and no faster. Between two
+  `*` of a glob, the first place that fits is as good as any later one, so `re` is told to keep it, by an
+  atomic group. Regular expressions are not left to `re`: see `regex`.
 * Two patterns are equal when the operator wrote the same thing; the compiled form does not count.
 * Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
   `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
@@ -18,9 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from genericdp.core.rules.expression import BadExpressionError
-from genericdp.core.rules.regex import PARTS_LIMIT, Regex
+from genericdp.core.rules.regex import Regex
 
 Test = Callable[[str | None], bool]
+
+#: The longest glob and the longest regular expression. A snapshot keeps no longer value of a device.
+LENGTH_LIMIT = 4096
 
 
 class BadPatternError(ValueError):
@@ -53,6 +56,7 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
 
     Raises BadPatternError for an unclosed `[` or a backslash at the end.
     """
+    _check_length(text)
     folded = fold or (lambda value: value)
     alternatives = [_alternative(part) for part in _split_alternatives(text)]
     literals = [each.literal for each in alternatives if each.literal is not None]
@@ -61,30 +65,20 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
         if fold is None:
             return Pattern(repr_text(text), lambda value: value in wanted, wanted)
         return Pattern(repr_text(text), lambda value: value is not None and folded(value) in wanted)
-    sources = [
-        each.source if each.literal is None else re.escape(folded(each.literal)) for each in alternatives
-    ]
-    if max(each.stars for each in alternatives) <= 1:
-        union = re.compile("|".join(sources), re.DOTALL)
-        return Pattern(
-            repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
-        )
-    try:
-        tests = [Regex(source).matches for source in sources]
-    except BadExpressionError:
-        raise BadPatternError(f"bad glob: it is longer than {PARTS_LIMIT} characters") from None
-
-    def holds(value: str | None) -> bool:
-        if value is None:
-            return False
-        value = folded(value)
-        return any(test(value) for test in tests)
-
-    return Pattern(repr_text(text), holds)
+    union = re.compile(
+        "|".join(
+            each.source if each.literal is None else re.escape(folded(each.literal)) for each in alternatives
+        ),
+        re.DOTALL,
+    )
+    return Pattern(
+        repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
+    )
 
 
 def regex(text: str) -> Pattern:
     """A regular expression that must match the whole value. Raises BadPatternError."""
+    _check_length(text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about later Pythons are no use to an operator
@@ -92,6 +86,12 @@ def regex(text: str) -> Pattern:
     except BadExpressionError as error:
         raise BadPatternError(f"bad regular expression: {error}", error.hint) from None
     return Pattern(f"regex {text!r}", lambda value: value is not None and compiled.matches(value))
+
+
+def _check_length(text: str) -> None:
+    if len(text) > LENGTH_LIMIT:
+        message = f"a pattern has at most {LENGTH_LIMIT} characters, not {len(text)}"
+        raise BadPatternError(message, 'a list of patterns may be longer: ["…", "…"]')
 
 
 def exists(wanted: bool) -> Pattern:
@@ -160,32 +160,23 @@ def _class_end(text: str, start: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Alternative:
-    """One alternative of a glob.
-
-    source   as a regular expression
-    literal  the only value that it holds for, or None
-    stars    how many `*` it has; several in a row count once
-    """
+    """One alternative of a glob: as a regular expression, and the only value that it holds for, or None."""
 
     source: str
     literal: str | None
-    stars: int
 
 
 def _alternative(text: str) -> _Alternative:
-    literal, source, stars, index = "", "", 0, 0
-    is_literal = True
+    chunks, literal, index = [""], "", 0  # chunks: what stands between the stars
     while index < len(text):
         char = text[index]
         if char == "*":
-            if not source.endswith(".*"):
-                source, stars = f"{source}.*", stars + 1
-            is_literal = False
+            chunks.append("")
         elif char == "?":
-            source, is_literal = f"{source}.", False
+            chunks[-1] += "."
         elif char == "[":
             end = _class_end(text, index)
-            source, is_literal = source + _class_source(text[index + 1 : end]), False
+            chunks[-1] += _class_source(text[index + 1 : end])
             index = end
         else:
             if char == "\\":
@@ -193,10 +184,14 @@ def _alternative(text: str) -> _Alternative:
                 if index == len(text):
                     raise BadPatternError("bad glob: nothing follows the backslash")
                 char = text[index]
-            source += re.escape(char)
+            chunks[-1] += re.escape(char)
             literal += char
         index += 1
-    return _Alternative(source, literal if is_literal else None, stars)
+    first, *others = chunks
+    if not others:
+        return _Alternative(first, literal if first == re.escape(literal) else None)
+    between = "".join(f"(?>.*?{chunk})" for chunk in others[:-1] if chunk)
+    return _Alternative(f"{first}{between}.*{others[-1]}", None)
 
 
 def _class_source(members: str) -> str:

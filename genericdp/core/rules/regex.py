@@ -118,7 +118,7 @@ class _Places:
         if self._parts > PARTS_LIMIT:
             raise BadExpressionError(
                 f"with its repetitions written out it has more than {PARTS_LIMIT} parts",
-                "a list of expressions may be easier: [{ regex = … }, { regex = … }]",
+                "repeat with '*' or '+', or write a list of expressions",
             )
         match part:
             case Characters(source):

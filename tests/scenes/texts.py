@@ -44,6 +44,8 @@ LARGE: Mapping[str, Text] = {
     "a string without end": repeated('""\n', 'a = """'),
     "a literal string": repeated("''\n", "a = '''", "'''"),
     "numbers beyond 64 bits": repeated("9999999999999999999,", "a = [", "]"),
+    "a header that is written twice": lambda size: f'["{" " * size}"]\n' * 2,
+    "a key that is written twice": lambda size: f'"{" " * size}" = 1\n' * 2,
     "comments": repeated("# x\n"),
     "one comment": repeated("#"),
     "blank lines": repeated(" \n\t\r\n"),

@@ -18,7 +18,8 @@ from genericdp.core.reading.positions import DEPTH_LIMIT, TooDeepError, find
 from genericdp.core.reading.source import At, Lines, Mistake, Source, TooManyMistakesError
 from genericdp.errors import Location, Problem
 
-_POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+#: How tomli ends its messages, behind " (at ".
+_POSITION = re.compile(r"(?:line ([0-9]+), column ([0-9]+)|end of document)\)")
 _TOO_LARGE = "not TOML: a whole number has up to 64 bits"
 #: More digits than int() reads (sys.int_info.default_max_str_digits).
 _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
@@ -70,7 +71,8 @@ def _number_problem(file: str, text: str) -> Problem:
 
 def _syntax_problem(file: str, lines: Lines, message: str) -> Problem:
     # tomli 2.0 gives the position only in its message, so every version is read that way.
-    found = _POSITION.search(message)
+    words, _, position = message.rpartition(" (at ")
+    found = _POSITION.fullmatch(position)
     if found and found.group(1):
         line, column = int(found.group(1)), int(found.group(2))
     else:
@@ -82,5 +84,5 @@ def _syntax_problem(file: str, lines: Lines, message: str) -> Problem:
         if word not in _TOML_WORDS:
             place = Location(file, line, unquoted.start("word") + 1, len(word))
             return Problem(place, f"not TOML: '{word}' is not in quotes", f'write "{word}"', source)
-    words = _POSITION.sub("", message)
+    words = words if found else message
     return Problem(Location(file, line, column), f"not TOML: {words[:1].lower()}{words[1:]}", "", source)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 #: At least this many columns of a source line are shown, however narrow the screen.
 _LEAST_ROOM = 20
+#: More of a source line nobody reads, and a file of one line would be shown once for each mistake in it.
+_MOST_ROOM = 1000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,13 +51,14 @@ class Problem:
     def render(self, width: int | None = None) -> str:
         """The problem as text: `file:line:col: error: …`, the source line, a caret, a hint.
 
-        With a width (columns), a longer source line is cut to the part around the location.
+        With a width (columns), a longer source line is cut to the part around the location; without one, only
+        a very long line is.
         """
         lines = [f"{self.location}: {self.severity}: {self.message}"]
         if self.source:
             number = f"{self.location.line:5d}"
             # A tab before the caret must stay a tab, or the caret drifts off its column.
-            room = None if width is None else max(_LEAST_ROOM, width - len(number) - len(" | "))
+            room = _MOST_ROOM if width is None else max(_LEAST_ROOM, width - len(number) - len(" | "))
             source, column = self._around(room)
             before = source[:column]
             pad = "".join("\t" if char == "\t" else " " for char in before)
@@ -66,10 +69,10 @@ class Problem:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
 
-    def _around(self, room: int | None) -> tuple[str, int]:
+    def _around(self, room: int) -> tuple[str, int]:
         """The source line, or the part around the location that fits; and the location's column in it."""
         column = self.location.column - 1
-        if room is None or len(self.source) <= room:
+        if len(self.source) <= room:
             return self.source, column
         # A third of the room before the location: what follows says more.
         start = max(0, min(column - room // 3, len(self.source) - room))

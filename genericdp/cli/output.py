@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
-from genericdp.core.hostile import for_terminal
+from genericdp.core.hostile import for_json, for_terminal
 from genericdp.errors import Problem
 
 #: The width of a table when the width of the screen is unknown.
@@ -110,7 +110,7 @@ class Output:
 
     def json(self, value: object) -> None:
         """A JSON document: keys sorted, ASCII only, so that the same facts are the same bytes."""
-        self._stream.write(json.dumps(value, indent=2, sort_keys=True) + "\n")
+        self._stream.write(json.dumps(valid_in_json(value), indent=2, sort_keys=True) + "\n")
 
     def _row(self, row: Sequence[Styled], widths: Sequence[int], margin: str) -> None:
         wrapped = [wrap(cell.text, width) for cell, width in zip(row, widths, strict=True)]
@@ -139,6 +139,19 @@ class Output:
         if not self._colour or not style or not text:
             return text
         return f"\x1b[{style}m{text}\x1b[0m"
+
+
+def valid_in_json(value: object) -> object:
+    """The same value with texts that every reader of JSON accepts."""
+    match value:
+        case str():
+            return for_json(value)
+        case Mapping():
+            return {for_json(key): valid_in_json(each) for key, each in value.items()}
+        case list() | tuple():
+            return [valid_in_json(each) for each in value]
+        case _:
+            return value
 
 
 def _styled(cell: Cell) -> Styled:

@@ -12,6 +12,8 @@ _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:@=-]")
 _NOT_IN_VALUE = re.compile(r"[^\x20-\x7e]")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 PATH_LIMIT = 128
 VALUE_LIMIT = 1024
 
@@ -38,3 +40,14 @@ def for_terminal(value: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode("ascii")
         for char in value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     )
+
+
+def for_json(value: str) -> str:
+    r"""Text that is valid in JSON: a byte that is not UTF-8 becomes an escape such as `\xff` in the text."""
+    return _SURROGATE.sub(_escaped, value)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    # Python reads the byte 0xff as U+DCFF (PEP 383).
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

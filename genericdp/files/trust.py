@@ -47,7 +47,7 @@ def _read(path: str) -> bytes:
             raise _problem(path, "is not a regular file")
         _check_trust(path, status)
         if status.st_size > SIZE_LIMIT:
-            raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB")
+            raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
         return os.read(descriptor, SIZE_LIMIT + 1)
     finally:
         os.close(descriptor)

@@ -1,6 +1,7 @@
 """Tables that fit, colour that knows where it may go, JSON that stays the same."""
 
 import io
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -114,6 +115,12 @@ def test_the_same_facts_are_the_same_json() -> None:
     stream = io.StringIO()
     Output(stream).json({"b": [1], "a": "\x1bé"})
     assert stream.getvalue() == '{\n  "a": "\\u001b\\u00e9",\n  "b": [\n    1\n  ]\n}\n'
+
+
+def test_json_escapes_in_its_texts_what_is_not_text() -> None:
+    stream = io.StringIO()
+    Output(stream).json({"a\udcff": ["\udc80b", ("\ud800", "\udc7f", 1, None)]})
+    assert json.loads(stream.getvalue()) == {"a\\xff": ["\\x80b", ["\\ud800", "\\udc7f", 1, None]]}
 
 
 def test_a_paragraph_between_the_rows_has_the_whole_width() -> None:

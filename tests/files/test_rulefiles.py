@@ -195,6 +195,9 @@ def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> Non
         "is not a regular file",
     ]
     assert files.problems[3].location.line == 2
+    assert files.problems[2].render() == (
+        f"{usr}/30-c.toml:1:1: error: is larger than 1 MiB\n  hint: split it into several files"
+    )
 
 
 def test_while_a_directory_cannot_be_read_its_files_stay_in_force(directories: tuple[Path, Path]) -> None:

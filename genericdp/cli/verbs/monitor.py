@@ -18,7 +18,7 @@ from typing import Any
 
 from genericdp import log
 from genericdp.cli.options import add_json_option, add_rule_options, open_rules
-from genericdp.cli.output import Output, Style, Styled, wrap
+from genericdp.cli.output import Output, Style, Styled, valid_in_json, wrap
 from genericdp.core.words import counted
 from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
@@ -87,7 +87,7 @@ class Show:
         if self._touched and event["event"] == "uevent" and not event["touched"]:
             return
         if self._json:
-            print(json_lines.dumps(event, sort_keys=True))
+            print(json_lines.dumps(valid_in_json(event), sort_keys=True))
             return
         kind, words = words_of(event)
         if not words.text:

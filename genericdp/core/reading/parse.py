@@ -1,17 +1,18 @@
 """From the text of a rule file or of the settings to values, with every mistake in it."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from genericdp.core.reading.kind import read_list
 from genericdp.core.reading.resource import resource
 from genericdp.core.reading.settings import SETTINGS_KEYS, settings
-from genericdp.core.reading.source import At, Mistake, Source, line_of
+from genericdp.core.reading.source import MISTAKES_LIMIT, At, Lines, Mistake, TooManyMistakesError, too_many
 from genericdp.core.reading.toml import parse_toml
 from genericdp.core.rules.name import env_names
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.core.words import nearest
-from genericdp.errors import Location, Problem
+from genericdp.errors import Problem
 
 
 def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
@@ -19,38 +20,29 @@ def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...]
 
     A file with a problem of severity "error" must not be used, whatever resources are returned.
     """
-    try:
-        return _parse_rules(file, text, domain)
-    except RecursionError:
-        return (), (_too_deep(file),)
-
-
-def _parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
     document, problems = parse_toml(file, text)
     if document is None:
         return (), problems
     resources: tuple[Resource, ...] = ()
-    for key in document.value:
-        child = document.child(key)
-        if key == "resource":
-            resources = child.attempt(lambda at: _resources(at, domain)) or ()
-        else:
-            hint = nearest(key, ["resource"]) or "a rule file contains [[resource]] tables"
-            if key in {setting.name for setting in SETTINGS_KEYS}:
-                hint = "it is a setting: it belongs in genericdp.toml, which 'check --config FILE' checks"
-            document.source.note(Mistake(child, f"unknown key '{key}'", hint, on_key=True))
-    return resources, _in_order(document.source)
+    with suppress(TooManyMistakesError):
+        for key in document.value:
+            child = document.child(key)
+            if key == "resource":
+                resources = child.attempt(lambda at: _resources(at, domain)) or ()
+            else:
+                child.source.note(_unknown(child))
+    return resources, document.source.in_order()
+
+
+def _unknown(at: At) -> Mistake:
+    hint = nearest(at.key, ["resource"]) or "a rule file contains [[resource]] tables"
+    if at.key in {setting.name for setting in SETTINGS_KEYS}:
+        hint = "it is a setting: it belongs in genericdp.toml, which 'check --config FILE' checks"
+    return Mistake(at, f"unknown key '{at.key}'", hint, on_key=True)
 
 
 def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]:
     """The settings of a `genericdp.toml` and all problems in it; with a problem, the defaults."""
-    try:
-        return _parse_settings(file, text)
-    except RecursionError:
-        return Settings(), (_too_deep(file),)
-
-
-def _parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]:
     document, problems = parse_toml(file, text)
     if document is None:
         return Settings(), problems
@@ -61,17 +53,11 @@ def _parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]
         document.source.note(Mistake(rules, "[[resource]] is not a setting", hint, on_key=True))
         document = At(document.source, (), {**document.value})
         del document.value["resource"]
-    read = settings(document)
-    problems = _in_order(document.source)
+    read = None
+    with suppress(TooManyMistakesError):
+        read = settings(document)
+    problems = document.source.in_order()
     return (Settings() if read is None or problems else read), problems
-
-
-def _in_order(source: Source) -> tuple[Problem, ...]:
-    return tuple(sorted(source.problems, key=lambda problem: problem.location))
-
-
-def _too_deep(file: str) -> Problem:
-    return Problem(Location(file, 1), "its tables and lists are nested too deeply", "no rule needs that")
 
 
 def distinct(
@@ -84,10 +70,15 @@ def distinct(
     envs: dict[str, Resource] = {}
     problems: list[Problem] = []
     for text, resources in files:
+        lines = Lines(text)
+        clashes = 0
         for each in resources:
-            problem = _clash(each, text, names, envs)
-            if problem is not None:
-                problems.append(problem)
+            if (clash := _clash(each, names, envs)) is not None:
+                clashes += 1
+                if clashes <= MISTAKES_LIMIT:
+                    problems.append(Problem(each.location, *clash, lines.at(each.location.line)))
+                elif clashes == MISTAKES_LIMIT + 1:
+                    problems.append(too_many(each.location))
                 continue
             names[each.name] = each
             envs.update(dict.fromkeys(env_names(each.name), each))
@@ -95,19 +86,22 @@ def distinct(
 
 
 def _clash(
-    resource: Resource, text: str, names: Mapping[str, Resource], envs: Mapping[str, Resource]
-) -> Problem | None:
-    """What an earlier resource already uses: the name, or the env in which containers find the devices."""
-    line = line_of(text, resource.location.line)
+    resource: Resource, names: Mapping[str, Resource], envs: Mapping[str, Resource]
+) -> tuple[str, str] | None:
+    """What an earlier resource already uses, the name or the env in which containers find the devices:
+    a message and a hint.
+    """
     if (earlier := names.get(resource.name)) is not None:
-        message = f"the resource '{resource.name}' is already defined"
-        hint = f"it is first defined at {earlier.location}; rename one of them or merge their matches"
-        return Problem(resource.location, message, hint, line)
+        return (
+            f"the resource '{resource.name}' is already defined",
+            f"it is first defined at {earlier.location}; rename one of them or merge their matches",
+        )
     for env in env_names(resource.name):
         if (earlier := envs.get(env)) is not None:
-            message = f"its environment variable {env} is also that of '{earlier.name}'"
-            hint = f"the other resource is at {earlier.location}; rename one of them"
-            return Problem(resource.location, message, hint, line)
+            return (
+                f"its environment variable {env} is also that of '{earlier.name}'",
+                f"the other resource is at {earlier.location}; rename one of them",
+            )
     return None
 
 

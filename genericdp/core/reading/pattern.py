@@ -45,7 +45,7 @@ def _glob(at: At, glob: str) -> Pattern:
     try:
         return pattern.glob(glob)
     except BadPatternError as error:
-        raise Mistake(at, str(error)) from None
+        raise Mistake(at, str(error), error.hint) from None
 
 
 def _hex_glob(at: At, digits: int) -> Pattern:
@@ -60,7 +60,7 @@ def _hex_glob(at: At, digits: int) -> Pattern:
     try:
         return pattern.glob("|".join(parts), fold=lambda value: pattern.hex_id(value, digits))
     except BadPatternError as error:
-        raise Mistake(at, str(error)) from None
+        raise Mistake(at, str(error), error.hint) from None
 
 
 def _wanted_table(at: At, hex_digits: int) -> Pattern:
@@ -82,7 +82,7 @@ def _wanted_table(at: At, hex_digits: int) -> Pattern:
             try:
                 return pattern.regex(text(child))
             except BadPatternError as error:
-                raise Mistake(child, str(error)) from None
+                raise Mistake(child, str(error), error.hint) from None
 
 
 def _devlink(at: At) -> Pattern:

@@ -5,16 +5,21 @@ The rules of this file:
 * Reading a value either gives something in which nothing can be wrong or raises `Mistake`.
 * The reader of a table or a list catches the mistakes of its parts, so that one run finds all of them,
   and a misspelt key is not also a missing one.
+* Nobody corrects more than MISTAKES_LIMIT mistakes at once: then reading ends, and says so.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from genericdp.core.reading.positions import Path, Positions
 from genericdp.errors import Location, Problem
 
 T = TypeVar("T")
+
+#: So many mistakes are reported of one file.
+MISTAKES_LIMIT = 100
 
 
 class Mistake(Exception):  # noqa: N818  (the mistake is the operator's, not a defect)
@@ -28,12 +33,36 @@ class Mistake(Exception):  # noqa: N818  (the mistake is the operator's, not a d
         self.on_key = on_key
 
 
+class TooManyMistakesError(Exception):
+    """The file has more than MISTAKES_LIMIT mistakes. The problems are noted in its source."""
+
+
+class Lines:
+    """The lines of a text. It is split once, when the first of them is asked for."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _all(self) -> list[str]:
+        return self._text.split("\n")
+
+    def at(self, number: int) -> str:
+        """A line, counted from 1, without its end; "" for a line that does not exist."""
+        return self._all[number - 1].rstrip("\r") if 0 < number <= len(self._all) else ""
+
+    @property
+    def last(self) -> int:
+        """The number of the last line that is not blank; 1 if all are."""
+        return max((number for number, each in enumerate(self._all, 1) if each.strip()), default=1)
+
+
 @dataclass(slots=True)
 class Source:
-    """The text of one file, the places of what is in it, and the problems found so far."""
+    """The lines of one file, the places of what is in them, and the problems found so far."""
 
     file: str
-    text: str
+    lines: Lines
     positions: Positions
     problems: list[Problem] = field(default_factory=list)
 
@@ -50,16 +79,26 @@ class Source:
         return Location(self.file, 1)
 
     def note(self, mistake: Mistake) -> None:
+        """Add a mistake to the problems. Raises TooManyMistakesError for the one after MISTAKES_LIMIT."""
         location = self.location(mistake.at.path, on_key=mistake.on_key)
-        self.problems.append(
-            Problem(location, mistake.message, mistake.hint, line_of(self.text, location.line))
-        )
+        if len(self.problems) == MISTAKES_LIMIT:
+            self.problems.append(too_many(location))
+            raise TooManyMistakesError
+        self.problems.append(Problem(location, mistake.message, mistake.hint, self.lines.at(location.line)))
+
+    def in_order(self) -> tuple[Problem, ...]:
+        """The problems in the order of the lines; last, that there are too many."""
+        found, rest = self.problems[:MISTAKES_LIMIT], self.problems[MISTAKES_LIMIT:]
+        return (*sorted(found, key=lambda problem: problem.location), *rest)
 
 
-def line_of(text: str, number: int) -> str:
-    """A line of a text, counted from 1, without its end; "" for a line that does not exist."""
-    lines = text.split("\n")
-    return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+def too_many(location: Location) -> Problem:
+    """The problem of a file that has more than MISTAKES_LIMIT mistakes: where the next one is."""
+    return Problem(
+        location,
+        f"the file has more than {MISTAKES_LIMIT} mistakes",
+        "correct the others first; the rest of the file has not been checked",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Read `resource` first: it is a `[[resource]]` table. It is made of these:
 
     match       conditions for udev devices
     pattern     what a condition wants of a value
+    regex       regular expressions, matched in one pass; `expression` is their syntax
     template    texts with `{fields}`
     name        the names of resources and udev properties
 

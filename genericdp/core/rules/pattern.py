@@ -3,6 +3,9 @@ r"""What a condition wants of a value, compiled: `Pattern.holds(value)`.
 The rules of this file:
 
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
+* A device chooses its values, so the time to match one grows with its length and no faster. Between two
+  `*` of a glob, the first place that fits is as good as any later one, so `re` is told to keep it, by an
+  atomic group. Regular expressions are not left to `re`: see `regex`.
 * Two patterns are equal when the operator wrote the same thing; the compiled form does not count.
 * Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
   `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
@@ -14,11 +17,24 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from genericdp.core.rules.expression import BadExpressionError
+from genericdp.core.rules.regex import Regex
+
 Test = Callable[[str | None], bool]
+
+#: The longest glob and the longest regular expression. A snapshot keeps no longer value of a device.
+LENGTH_LIMIT = 4096
 
 
 class BadPatternError(ValueError):
-    """The text is not a pattern; the message tells the operator why."""
+    """The text is not a pattern; the message tells the operator why.
+
+    hint  what to write instead, or ""
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +51,26 @@ class Pattern:
 
 
 def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
-    """A glob with `|` alternatives. `fold` normalises the pattern's literals and the values (hex ids).
+    """A glob with `|` alternatives. `fold` normalises the values and the literals (hex ids); what is not
+    a literal must be written in the form that `fold` gives.
 
     Raises BadPatternError for an unclosed `[` or a backslash at the end.
     """
+    _check_length(text)
     folded = fold or (lambda value: value)
-    alternatives = [_glob_alternative(part) for part in _split_alternatives(text)]
-    literals = [literal for literal, _ in alternatives if literal is not None]
+    alternatives = [_alternative(part) for part in _split_alternatives(text)]
+    literals = [each.literal for each in alternatives if each.literal is not None]
     if len(literals) == len(alternatives):
         wanted = frozenset(folded(literal) for literal in literals)
         if fold is None:
             return Pattern(repr_text(text), lambda value: value in wanted, wanted)
         return Pattern(repr_text(text), lambda value: value is not None and folded(value) in wanted)
-    flags = re.DOTALL | (re.IGNORECASE if fold else 0)
-    union = re.compile("|".join(f"(?:{source})" for _, source in alternatives), flags)
+    union = re.compile(
+        "|".join(
+            each.source if each.literal is None else re.escape(folded(each.literal)) for each in alternatives
+        ),
+        re.DOTALL,
+    )
     return Pattern(
         repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
     )
@@ -56,15 +78,20 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
 
 def regex(text: str) -> Pattern:
     """A regular expression that must match the whole value. Raises BadPatternError."""
+    _check_length(text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about later Pythons are no use to an operator
-            compiled = re.compile(text, re.DOTALL)
-    except (re.error, OverflowError) as error:
-        raise BadPatternError(f"bad regular expression: {error}") from None
-    return Pattern(
-        f"regex {text!r}", lambda value: value is not None and compiled.fullmatch(value) is not None
-    )
+            compiled = Regex(text)
+    except BadExpressionError as error:
+        raise BadPatternError(f"bad regular expression: {error}", error.hint) from None
+    return Pattern(f"regex {text!r}", lambda value: value is not None and compiled.matches(value))
+
+
+def _check_length(text: str) -> None:
+    if len(text) > LENGTH_LIMIT:
+        message = f"a pattern has at most {LENGTH_LIMIT} characters, not {len(text)}"
+        raise BadPatternError(message, 'a list of patterns may be longer: ["…", "…"]')
 
 
 def exists(wanted: bool) -> Pattern:
@@ -131,31 +158,40 @@ def _class_end(text: str, start: int) -> int:
     return end
 
 
-def _glob_alternative(text: str) -> tuple[str | None, str]:
-    """(the literal it stands for, or None; the regular expression for it)."""
-    literal: str | None = ""
-    source, index = "", 0
+@dataclass(frozen=True, slots=True)
+class _Alternative:
+    """One alternative of a glob: as a regular expression, and the only value that it holds for, or None."""
+
+    source: str
+    literal: str | None
+
+
+def _alternative(text: str) -> _Alternative:
+    chunks, literal, index = [""], "", 0  # chunks: what stands between the stars
     while index < len(text):
         char = text[index]
-        if char == "\\":
-            if index + 1 == len(text):
-                raise BadPatternError("bad glob: nothing follows the backslash")
-            char, index = text[index + 1], index + 1
-            literal = literal + char if literal is not None else None
-            source += re.escape(char)
-        elif char in "*?":
-            literal = None
-            source += ".*" if char == "*" else "."
+        if char == "*":
+            chunks.append("")
+        elif char == "?":
+            chunks[-1] += "."
         elif char == "[":
             end = _class_end(text, index)
-            literal = None
-            source += _class_source(text[index + 1 : end])
+            chunks[-1] += _class_source(text[index + 1 : end])
             index = end
         else:
-            literal = literal + char if literal is not None else None
-            source += re.escape(char)
+            if char == "\\":
+                index += 1
+                if index == len(text):
+                    raise BadPatternError("bad glob: nothing follows the backslash")
+                char = text[index]
+            chunks[-1] += re.escape(char)
+            literal += char
         index += 1
-    return literal, source
+    first, *others = chunks
+    if not others:
+        return _Alternative(first, literal if first == re.escape(literal) else None)
+    between = "".join(f"(?>.*?{chunk})" for chunk in others[:-1] if chunk)
+    return _Alternative(f"{first}{between}.*{others[-1]}", None)
 
 
 def _class_source(members: str) -> str:

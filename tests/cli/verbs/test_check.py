@@ -111,6 +111,18 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
     }
 
 
+def test_json_is_valid_whatever_the_bytes_of_a_path(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python reads a byte that is not UTF-8 as a lone surrogate, which strict readers of JSON refuse."""
+    write(rules / "50-\udcff\udc80é.toml", BAD)
+    assert main(["check", "--format=json", str(rules)]) == 1
+    printed = capsys.readouterr().out
+    found = json.loads(printed)
+    path = f"{rules}/50-\\xff\\x80é.toml"
+    assert (found["files"], found["problems"][0]["file"]) == ([path], path)
+    printed.encode("ascii")
+    json.dumps(found, ensure_ascii=False).encode("utf-8")
+
+
 def test_in_a_github_workflow_each_mistake_is_a_note_beside_its_line(
     rules: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

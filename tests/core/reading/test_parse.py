@@ -302,8 +302,11 @@ def test_no_text_raises(start: int, insert: str, remove: int) -> None:
     ids=["lists", "tables"],
 )
 def test_a_file_that_is_nested_too_deeply_is_a_mistake_like_any_other(text: str) -> None:
-    message = "deep.toml:1:1: error: its tables and lists are nested too deeply\n  hint: no rule needs that"
+    message = "nested more than 32 levels deep"
     resources, problems = parse_rules("deep.toml", text, "example.com")
-    assert (resources, [problem.render() for problem in problems]) == ((), [message])
-    settings, problems = parse_settings("deep.toml", text.removeprefix("[[resource]]\n"))
-    assert (settings, [problem.render() for problem in problems]) == (Settings(), [message])
+    assert (resources, [(each.message, each.hint) for each in problems]) == (
+        (),
+        [(message, "no rule needs that")],
+    )
+    settings, same = parse_settings("deep.toml", text)
+    assert (settings, same) == (Settings(), problems)

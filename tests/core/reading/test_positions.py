@@ -66,7 +66,7 @@ def paths_of(value: Any, path: Path = ()) -> set[Path]:
     return set()
 
 
-def at(document: Any, path: Path) -> Any:
+def value_at(document: Any, path: Path) -> Any:
     for part in path:
         document = document[part]
     return document
@@ -81,12 +81,29 @@ def test_every_key_and_value_has_its_place(text: str) -> None:
     assert set(found.keys) | set(found.values) == paths_of(document) - headed
 
 
+@given(documents(), st.integers(0, 200), st.text("[]{}=.,#'\"\\\n\r a1é", max_size=4), st.integers(0, 4))
+def test_a_text_that_is_not_toml_is_scanned_to_its_end_or_to_the_mistake(
+    text: str, at: int, inserted: str, removed: int
+) -> None:
+    text = text[:at] + inserted + text[at + removed :]
+    found = find(text)
+    for span in (*found.keys.values(), *found.values.values()):
+        assert 0 < span.line <= text.count("\n") + 1
+    try:
+        document = tomli.loads(text)
+    except tomli.TOMLDecodeError:
+        return
+    # What tables are in, and arrays of them, need not be in the text themselves.
+    for path in paths_of(document) - set(found.keys) - set(found.values):
+        assert isinstance(value_at(document, path), dict | list)
+
+
 @given(documents())
 def test_the_place_of_a_value_shows_its_text(text: str) -> None:
     document, lines = tomli.loads(text), text.split("\n")
     for path, span in find(text).values.items():
         shown = lines[span.line - 1][span.column - 1 : span.column - 1 + span.length]
-        value = at(document, path)
+        value = value_at(document, path)
         if isinstance(value, dict | list) or "'''" in shown or '"""' in shown:
             assert shown[0] in "[{'\""
         else:

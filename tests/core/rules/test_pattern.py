@@ -1,6 +1,7 @@
 """Which values match a pattern; globs are compared with fnmatch(3), which udev uses."""
 
 import ctypes
+import random
 
 import pytest
 from hypothesis import assume, given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.rules import pattern
 from genericdp.core.rules.pattern import BadPatternError
+from tests.scenes.work import FACTOR, IN_PROPORTION, growth
 
 LIBC = ctypes.CDLL(None)
 
@@ -52,6 +54,35 @@ def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
     assert compiled.holds(value) == fnmatch(glob, value)
 
 
+@given(st.text("ab*?", max_size=12), st.text("ab", max_size=12))
+def test_a_glob_with_many_stars_agrees_with_the_c_library(glob: str, value: str) -> None:
+    assert pattern.glob(glob).holds(value) == fnmatch(glob, value)
+
+
+@pytest.mark.parametrize(
+    ("glob", "value"),
+    [
+        ("*a*a*a*a*a*b", "a"),
+        ("*-*-*-*-if00-port0", "a-"),
+        ("*a?*a?*a?*a?*b|*[!b]*[!b]*[!b]*[!b]*b", "a"),
+        ("*a*a????????????????????????????????????????b", "ab"),
+        ("*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "a"),
+        ("a*aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab|*?????????????????????b|*****b", "a"),
+    ],
+)
+def test_the_time_to_match_a_glob_grows_in_proportion_to_the_value(glob: str, value: str) -> None:
+    compiled = pattern.glob(glob)
+    assert growth(lambda size: compiled.holds(value * size), 4000) < IN_PROPORTION
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_time_to_match_any_glob_grows_in_proportion_to_the_value(seed: int) -> None:
+    draw = random.Random(seed)  # noqa: S311  (not for secrets)
+    compiled = pattern.glob("".join(draw.choices("aab?[*****", k=20)).replace("[", "[ab]") + "c")
+    value = "".join(draw.choices("ab", k=FACTOR * 4000))
+    assert growth(lambda size: compiled.holds(value[:size]), 4000) < IN_PROPORTION
+
+
 @pytest.mark.parametrize(
     ("glob", "message"),
     [
@@ -59,6 +90,7 @@ def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
         ("a\\", "bad glob: nothing follows the backslash"),
         ("[?--]", "bad glob: '[?--]' is not a set of characters"),
         ("[z-a]", "bad glob: '[z-a]' is not a set of characters"),
+        ("a" * 4097, "a pattern has at most 4096 characters, not 4097"),
     ],
 )
 def test_a_bad_glob_is_refused_with_the_reason(glob: str, message: str) -> None:
@@ -67,11 +99,24 @@ def test_a_bad_glob_is_refused_with_the_reason(glob: str, message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_a_glob_may_be_as_long_as_a_value() -> None:
+    assert pattern.glob("a" * 4095 + "*").holds("a" * 4096)
+    assert pattern.glob("*a" * 2048).holds("a" * 4096)
+    assert not pattern.glob("*a" * 2048).holds("a" * 2047)
+    assert pattern.glob("|".join(["ab"] * 1365)).literals == frozenset({"ab"})
+
+
 def test_only_literal_alternatives_are_known_beforehand() -> None:
     assert pattern.glob("a|b").literals == frozenset("ab")
     assert pattern.glob("a|b*").literals is None
     assert pattern.any_of((pattern.glob("a"), pattern.glob("b"))).literals == frozenset("ab")
     assert pattern.any_of((pattern.glob("a"), pattern.glob("b*"))).literals is None
+
+
+def test_an_alternative_with_many_stars_stands_beside_others() -> None:
+    mixed = pattern.glob("AB|c*|*d*E*", fold=lambda value: value.lower().replace("e", "E"))
+    assert [value for value in ["ab", "AB", "C", "cx", "dE", "xdxExx"] if not mixed.holds(value)] == []
+    assert [value for value in ["a", "xc", "d", "Ed", None] if mixed.holds(value)] == []
 
 
 def test_folding_makes_spellings_equal() -> None:
@@ -97,6 +142,14 @@ def test_a_bad_regular_expression_is_refused_with_the_reason() -> None:
     with pytest.raises(BadPatternError) as caught:
         pattern.regex("[")
     assert str(caught.value) == "bad regular expression: unterminated character set at position 0"
+    with pytest.raises(BadPatternError) as caught:
+        pattern.regex("[a" + "b" * 4095 + "]")
+    assert str(caught.value) == "a pattern has at most 4096 characters, not 4098"
+    assert caught.value.hint == 'a list of patterns may be longer: ["…", "…"]'
+    with pytest.raises(BadPatternError) as caught:
+        pattern.regex("^a$b")
+    assert str(caught.value) == "bad regular expression: '$' at position 2 is not at an end of the expression"
+    assert caught.value.hint == "leave it out: the expression must match the whole value anyway"
 
 
 def test_a_negation_holds_for_what_is_not_there() -> None:

@@ -1,0 +1,71 @@
+"""How much work something is, so that a test can say how it grows.
+
+The rules of this file:
+
+* No test compares a time with a number of seconds: machines differ, and are busy at times. Work is counted,
+  or two times of the same kind of work are compared.
+"""
+
+import gc
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+#: How many times as large the larger work is. Work that grows with the square takes 64 times as long.
+FACTOR = 8
+#: Work that grows in proportion takes `FACTOR` times as long, give or take a busy machine.
+IN_PROPORTION = 2.5 * FACTOR
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of the program it runs. What the C library does is not counted."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: Any) -> Any:
+        nonlocal count
+        if "/genericdp/" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def growth(work: Callable[[int], object], size: int) -> float:
+    """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time."""
+    return _shortest(lambda: work(FACTOR * size)) / _shortest(lambda: work(size))
+
+
+def growth_of_memory(work: Callable[[int], object], size: int) -> float:
+    """How many times as much memory `work(FACTOR * size)` needs at its peak as `work(size)`."""
+    return _peak(lambda: work(FACTOR * size)) / _peak(lambda: work(size))
+
+
+def _shortest(work: Callable[[], object]) -> float:
+    """The shortest of at least three runs; of more, if they are too short to measure well."""
+    taken: list[float] = []
+    gc.collect()
+    while len(taken) < 3 or (sum(taken) < 0.005 and len(taken) < 100):
+        started = time.thread_time()
+        work()
+        taken.append(time.thread_time() - started)
+    return min(taken)
+
+
+def _peak(work: Callable[[], object]) -> int:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

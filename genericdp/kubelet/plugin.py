@@ -29,6 +29,9 @@ from genericdp.kubelet.api import deviceplugin as api
 #: whoever looks at the offer then sees no device that the reset has taken away. Raises GenericdpError.
 UsbReset = Callable[[int, int], Awaitable[None]]
 
+#: How many absent devices a refusal names. Instead of a text of more than 16 KiB, gRPC sends one of its own.
+NAMED_IN_REFUSAL = 10
+
 
 async def no_usb_reset(busnum: int, devnum: int) -> None:
     """For whoever has no USB devices."""
@@ -222,10 +225,13 @@ class Plugin:
         return [(id_, device) for id_, device in devices if device is None or not device.healthy]
 
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
+        absent = self._absent(ids)
         parts = [
             f"'{id_}' ({device.reason if device else 'no rule takes it any more'})"
-            for id_, device in self._absent(ids)
+            for id_, device in absent[:NAMED_IN_REFUSAL]
         ]
+        if len(absent) > NAMED_IN_REFUSAL:
+            parts.append(f"{len(absent) - NAMED_IN_REFUSAL} more")
         return (
             f"{self.offer.resource.name}: waited {waited_s:g} s for {', '.join(parts)}; "
             "plug it in again, the container is started as soon as it is back"

@@ -163,13 +163,13 @@ example.com/meter wants this; what comes nearest:
 
 
 def test_a_resource_with_devices_names_them_and_those_that_are_absent() -> None:
-    other = a_modem("4", serial="one")
-    machine = a_machine(*other, memory=a_machine(*a_modem("5", serial="two")).memory)
+    other = a_modem("4", serial="ONE")
+    machine = a_machine(*other, memory=a_machine(*a_modem("5", serial="TWO")).memory)
     found = named("modem", machine)
 
     text = told(found, machine)
-    assert text.startswith("example.com/modem offers modem_one\n")
-    assert "example.com/modem remembers it as modem_two\n" in text
+    assert text.startswith("example.com/modem offers modem_ONE\n")
+    assert "example.com/modem remembers it as modem_TWO\n" in text
     assert isinstance(found, Absent)
     assert found.is_offered
 

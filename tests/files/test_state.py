@@ -140,12 +140,20 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
         ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is not a string')"),
         ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
         (
-            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": -1}}',
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": -1}}',
             "TypeError('-1 is not a number from 0 to 10000')",
         ),
         (
-            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 30000000}}',
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": 30000000}}',
             "TypeError('30000000 is not a number from 0 to 10000')",
+        ),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": true}}',
+            "TypeError('True is not a number from 0 to 10000')",
+        ),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 2}}',
+            "ValueError(\"'a' is not the name of a resource\")",
         ),
         ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
     ],
@@ -172,7 +180,7 @@ def test_the_file_of_a_later_version_is_kept_aside_too(tmp_path: Path) -> None:
     assert other.value.hint == KEPT_ASIDE.format(state.path)
 
 
-GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["u"]}
+GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["a"]}
 
 
 @pytest.mark.parametrize(
@@ -188,8 +196,16 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
         ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is not a name\")"),
         ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is not a link name\")"),
         ({"links": [7]}, "TypeError('7 is not a string')"),
+        ({"links": "a"}, "TypeError(\"'a' is not a list\")"),
+        ({"links": ["b"]}, "ValueError(\"'b' is not a link of 'a'\")"),
+        ({"links": ["a@"]}, "ValueError(\"'a@' is not a link of 'a'\")"),
+        ({"links": ["a@x y"]}, "ValueError(\"'a@x y' is not a link of 'a'\")"),
+        ({"numa": True}, "TypeError('True is not a number from 0 to 10000')"),
         ({"spots": [["p", "s", 7]]}, "TypeError('7 is not a string')"),
-        ({"spots": [7]}, "TypeError(\"'int' object is not iterable\")"),
+        ({"spots": [["p", "s"]]}, "ValueError(\"['p', 's'] is not a spot\")"),
+        ({"spots": [7]}, "TypeError('7 is not a list')"),
+        ({"spots": ["psw"]}, "TypeError(\"'psw' is not a list\")"),
+        ({"resource": "a"}, "ValueError(\"'a' is not the name of a resource\")"),
         ({"resource": None}, "TypeError('None is not a string')"),
         ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is not a name\")"),
     ],
@@ -202,6 +218,49 @@ def test_an_entry_that_genericdp_cannot_have_written_is_refused(
     with pytest.raises(GenericdpError) as broken:
         state.load()
     assert str(broken.value) == f"'{state.path}' is broken: {why}"
+
+
+@pytest.mark.parametrize("id_", ["", ".", "..", "a b", "a/b", "a@b", "-a", "é", "x" * 58])
+def test_a_device_under_what_is_not_an_id_is_refused(tmp_path: Path, id_: str) -> None:
+    """The kubelet would hear it: an empty id makes it refuse the whole list."""
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {id_: GOOD}}))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    why = f"{id_!r} is not a name" if not id_.isascii() else f"{id_!r} is not the id of a device"
+    assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+
+
+@pytest.mark.parametrize(
+    ("withdrawn", "device", "why"),
+    [
+        ("", "a", "'' is not an id of 'a'"),
+        ("a.07", "a", "'a.07' is not an id of 'a'"),
+        ("a.10000", "a", "'a.10000' is not an id of 'a'"),
+        ("b", "a", "'b' is not an id of 'a'"),
+        ("a.7", "", "'' is not the id of a device"),
+        ("a.7", "a", "'a.7' is both a device and a withdrawn id"),
+    ],
+)
+def test_a_withdrawn_id_that_is_not_one_of_its_device_is_refused(
+    tmp_path: Path, withdrawn: str, device: str, why: str
+) -> None:
+    state = StateFile(str(tmp_path))
+    entry = {"resource": "a/b", "device": device}
+    devices = {"a": GOOD, "a.7": {**GOOD, "links": []}}
+    document = {"version": 1, "ties": {}, "devices": devices, "withdrawn": {withdrawn: entry}}
+    Path(state.path).write_text(json.dumps(document))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+
+
+def test_of_a_long_mistake_only_the_beginning_is_reported(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": ["p" * 1000]}}))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"'{state.path}' is broken: TypeError(\"['{'p' * 487}…"
 
 
 def test_a_file_from_before_spots_were_saved_is_read(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from genericdp.core.hostile import for_path, for_value
-from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.rules.name import env_names
 from genericdp.core.rules.resource import Resource
@@ -31,6 +30,10 @@ class DeviceSpec:
     host_path: str
     permissions: str
 
+    def at(self, container_path: str) -> "DeviceSpec":
+        """The same under another path."""
+        return DeviceSpec(container_path, self.host_path, self.permissions)
+
 
 @dataclass(frozen=True, slots=True)
 class MountSpec:
@@ -39,6 +42,10 @@ class MountSpec:
     container_path: str
     host_path: str
     read_only: bool
+
+    def at(self, container_path: str) -> "MountSpec":
+        """The same under another path."""
+        return MountSpec(container_path, self.host_path, self.read_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +87,17 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     """
     devices = _devices(offer, ids)
     resource = offer.resource
-    specs: dict[str, DeviceSpec] = {}
+    specs = _Places[DeviceSpec]()
     announced: dict[str, None] = {}
     for index, (id_, device) in enumerate(devices):
         for node in device.nodes:
-            names = _container_paths(node, index, id_, link_dir)
-            paths = [_place(specs, _spec(node, name, link_dir)) for name in names]
+            link, permissions = f"{link_dir}/{node.link}", node.table.permissions
+            names = _container_paths(node, index, id_, link)
+            paths = [specs.place(DeviceSpec(name, link, permissions)) for name in names]
             announced[paths[0]] = None
-    values = [
-        {**device.values, **_own_values(device, index, id_, link_dir)}
-        for index, (id_, device) in enumerate(devices)
-    ]
+    values: list[dict[str, str]] = []
+    if resource.device_templates:
+        values = [_values(device, index, id_, link_dir) for index, (id_, device) in enumerate(devices)]
     paths_env, ids_env = env_names(resource.name)
     envs = {paths_env: ",".join(announced), ids_env: ",".join(id_ for id_, _ in devices)}
     if resource.kubevirt:
@@ -98,7 +105,7 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
         envs[kubevirt_env(resource.name)] = ",".join(numbers)
     envs.update({name: _joined(template, values) for name, template in resource.env})
     return Allocation(
-        devices=tuple(specs.values()),
+        devices=tuple(specs.taken.values()),
         mounts=_mounts(resource, values),
         envs=envs,
         annotations={name: _joined(template, values) for name, template in resource.annotations},
@@ -111,7 +118,7 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
 def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
     known = offer.ids
     chosen: list[tuple[str, Device]] = []
-    for id_ in sorted(set(ids), key=natural):
+    for id_ in offer.in_order(ids):
         device = known.get(id_)
         if device is None:
             raise UnknownDeviceError(
@@ -126,9 +133,10 @@ def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
     return chosen
 
 
-def _own_values(device: Device, index: int, id_: str, link_dir: str) -> dict[str, str]:
+def _values(device: Device, index: int, id_: str, link_dir: str) -> dict[str, str]:
     first = device.nodes[0]
     return {
+        **device.values,
         "index": str(index),
         "id": id_,
         "link": f"{link_dir}/{first.link}",
@@ -136,39 +144,62 @@ def _own_values(device: Device, index: int, id_: str, link_dir: str) -> dict[str
     }
 
 
-def _container_paths(node: Node, index: int, id_: str, link_dir: str) -> list[str]:
-    values = {**node.values, "index": str(index), "id": id_, "link": f"{link_dir}/{node.link}"}
+def _container_paths(node: Node, index: int, id_: str, link: str) -> list[str]:
+    values = {**node.values, "index": str(index), "id": id_, "link": link}
     paths = [template.expand(values, for_path) for template in node.table.container_paths]
-    return list(dict.fromkeys((*paths, *node.devlinks)))
-
-
-def _spec(node: Node, container_path: str, link_dir: str) -> DeviceSpec:
-    return DeviceSpec(container_path, f"{link_dir}/{node.link}", node.table.permissions)
+    return paths if len(paths) == 1 and not node.devlinks else list(dict.fromkeys((*paths, *node.devlinks)))
 
 
 def _mounts(resource: Resource, values: list[dict[str, str]]) -> tuple[MountSpec, ...]:
-    mounts: dict[str, MountSpec] = {}
+    mounts = _Places[MountSpec]()
     for mount in resource.mounts:
         for each in values:
             inside = mount.container_path.expand(each, for_path)
-            _place(mounts, MountSpec(inside, mount.host_path.expand(each, for_path), mount.read_only))
-    return tuple(mounts.values())
+            mounts.place(MountSpec(inside, mount.host_path.expand(each, for_path), mount.read_only))
+    return tuple(mounts.taken.values())
 
 
 Spec = TypeVar("Spec", DeviceSpec, MountSpec)
 
 
-def _place(specs: dict[str, Spec], wanted: Spec) -> str:
-    """Enter something of the host under its container path, or under the next free path.
+class _Places(Generic[Spec]):
+    """The container paths of one answer, each with what of the host is there."""
 
-    Returns the path.
+    def __init__(self) -> None:
+        self.taken: dict[str, Spec] = {}
+        self._numbers: dict[str, _Numbers] = {}
+
+    def place(self, wanted: Spec) -> str:
+        """Enter something of the host under its container path, or under the next free path.
+
+        Returns the path.
+        """
+        path = wanted.container_path
+        there = self.taken.setdefault(path, wanted)
+        if there.host_path == wanted.host_path:
+            return path
+        return self._next_to(path, wanted)
+
+    def _next_to(self, path: str, wanted: Spec) -> str:
+        numbers = self._numbers.setdefault(path, _Numbers())
+        while wanted.host_path not in numbers.paths:
+            numbered = f"{path}-{numbers.next}"
+            there = self.taken.setdefault(numbered, wanted.at(numbered))
+            numbers.paths.setdefault(there.host_path, numbered)
+            numbers.next += 1
+        return numbers.paths[wanted.host_path]
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """The numbered paths beside a container path, so that none is looked at twice.
+
+    next   the first number that nobody has looked at
+    paths  what of the host is under the numbers before it: host path -> container path
     """
-    number, path = 0, wanted.container_path
-    while path in specs and specs[path].host_path != wanted.host_path:
-        number += 1
-        path = f"{wanted.container_path}-{number}"
-    specs.setdefault(path, replace(wanted, container_path=path))
-    return path
+
+    next: int = 1
+    paths: dict[str, str] = field(default_factory=dict)
 
 
 def _joined(template: Template, values: list[dict[str, str]]) -> str:

@@ -4,7 +4,9 @@ The rules of this file:
 
 * The file is written only when its text changed, whole, by rename: a power cut during a save leaves the
   old or the new one, a power cut afterwards the new one.
-* A file that cannot be understood is reported and kept aside; the daemon starts with an empty memory.
+* A file that cannot be understood, or that others may have written, is reported and kept aside; the daemon
+  starts with an empty memory.
+* Nothing is written where others can put a symlink.
 """
 
 import errno
@@ -15,6 +17,10 @@ from contextlib import suppress
 from genericdp.core.inventory import saved
 from genericdp.core.inventory.memory import Memory
 from genericdp.errors import GenericdpError
+from genericdp.files.trust import UntrustedError, open_trusted
+
+#: With the mode 0644 whatever the umask is: a file that others can write would be refused.
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
 
@@ -30,8 +36,9 @@ class StateFile:
     def load(self) -> Memory:
         """The memory as it was saved; empty without a file.
 
-        Raises GenericdpError for a broken file, which the next `save` keeps aside.
+        Raises GenericdpError for a broken file, or one that others can write; the next `save` keeps it aside.
         """
+        kept_aside = f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory"
         try:
             data = _read(self.path)
             memory = saved.load(data)
@@ -40,12 +47,14 @@ class StateFile:
         except OSError as error:
             self._broken = True
             raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
-        except saved.UnreadableMemoryError as error:
+        except UntrustedError as error:
             self._broken = True
             raise GenericdpError(
-                f"'{self.path}' {error}",
-                hint=f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory",
+                f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {kept_aside}"
             ) from error
+        except saved.UnreadableMemoryError as error:
+            self._broken = True
+            raise GenericdpError(f"'{self.path}' {error}", hint=kept_aside) from error
         self._saved = data
         return memory
 
@@ -56,40 +65,46 @@ class StateFile:
             return
         try:
             self._write(data)
-        except OSError as error:
+        except UntrustedError as error:
             raise GenericdpError(
-                f"cannot save '{self.path}': {error.strerror}",
-                hint=_WITHOUT_IT,
+                f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
             ) from error
+        except OSError as error:
+            raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
         self._saved = data
 
     def _write(self, data: bytes) -> None:
-        directory = os.path.dirname(self.path)
+        directory, name = os.path.split(self.path)
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        with open(f"{self.path}.new", "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if self._broken:
+        at = open_trusted(directory)
+        try:
             with suppress(FileNotFoundError):
-                os.replace(self.path, f"{self.path}.broken")
-            self._broken = False
-        os.replace(f"{self.path}.new", self.path)
-        _sync(directory)
-
-
-def _sync(directory: str) -> None:
-    # fsync(2): the fsync of the file says nothing about its entry in the directory.
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+                os.unlink(f"{name}.new", dir_fd=at)
+            with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if self._broken:
+                with suppress(FileNotFoundError):
+                    os.replace(name, f"{name}.broken", src_dir_fd=at, dst_dir_fd=at)
+                self._broken = False
+            os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
+            # fsync(2): the fsync of the file says nothing about its entry in the directory.
+            os.fsync(at)
+        finally:
+            os.close(at)
 
 
 def _read(path: str) -> bytes:
-    """The content of a regular file; OSError for anything else: a FIFO would block."""
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    """The content of a regular file. Raises UntrustedError, OSError."""
+    descriptor = open_trusted(path)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)

@@ -1,18 +1,37 @@
-"""Reading a file that only its owner can change: a user who can write a rule can hand out any device.
+"""Opening what only its owner can have put there: a user who can write a rule can hand out any device.
 
 The rules of this file:
 
-* The file and its directory belong to root or to the user who reads them, and nobody else may write them.
-* What is checked is what is read: one descriptor serves both.
+* The file, each directory above it up to /, and each symlink on the way belong to root or to the user who
+  reads them, and nobody else may write the file or the directories.
+* In a sticky directory such as /tmp everybody may add names, but nobody may change those of others. What is
+  in it counts by its own owner, and a file only if it has no second name: others may have linked it there.
+* What is mounted read-only cannot be written, whatever its mode is. The kubelet mounts the directory of a
+  ConfigMap like this, and gives everybody the right to write it (`const perm os.FileMode = 0777` of
+  pkg/volume/emptydir).
+* What is checked is what is opened: descriptors lead from one directory to the next, and names only one
+  step further.
 """
 
+import errno
 import os
 import stat
+from contextlib import ExitStack
+from dataclasses import dataclass
 
-from genericdp.errors import ConfigError, Location, Problem
+from genericdp.errors import ConfigError, GenericdpError, Location, Problem
 
 #: A rule file is written by people; a larger file is something else.
 SIZE_LIMIT = 1 << 20
+
+#: How many symlinks the kernel follows on one path (path_resolution(7)).
+_SYMLINK_LIMIT = 40
+
+_DEV_NULL = os.makedev(1, 3)
+
+
+class UntrustedError(GenericdpError):
+    """Others can change what a path leads to. The message says where, the hint how to end it."""
 
 
 def read_text(path: str) -> str | None:
@@ -22,6 +41,8 @@ def read_text(path: str) -> str | None:
     """
     try:
         data = _read(path)
+    except UntrustedError as error:
+        raise _problem(path, f"refused: {error}", error.hint) from error
     except OSError as error:
         raise unreadable(path, error) from error
     try:
@@ -36,33 +57,131 @@ def unreadable(path: str, error: OSError) -> ConfigError:
     return _problem(path, f"cannot be read: {error.strerror}")
 
 
+def open_trusted(path: str) -> int:
+    """A descriptor for reading a file or directory that nobody else can have put there.
+
+    Of a device, FIFO or socket, it is one that can only be looked at (O_PATH): opening them may have effects.
+    Raises UntrustedError, OSError.
+    """
+    left = _names(os.path.join(os.getcwd(), path))
+    symlinks = 0
+    with ExitStack() as stack:
+        at = above = _Entry(-1, "/", os.stat("/"))
+        name = "/"
+        while left:
+            name = left.pop()
+            found = _enter(at, name, os.O_PATH)
+            stack.callback(os.close, found.descriptor)
+            if stat.S_ISLNK(found.status.st_mode):
+                symlinks += 1
+                if symlinks > _SYMLINK_LIMIT:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                left += _names(os.readlink("", dir_fd=found.descriptor))
+            else:
+                above, at = at, found
+        if at.is_file or at.is_directory:
+            return _enter(above, name, os.O_RDONLY | os.O_NONBLOCK).descriptor
+        return os.dup(at.descriptor)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Something on the way, with the path that leads to it without symlinks."""
+
+    descriptor: int
+    path: str
+    status: os.stat_result
+
+    @property
+    def is_file(self) -> bool:
+        return stat.S_ISREG(self.status.st_mode)
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.status.st_mode)
+
+    @property
+    def others_write(self) -> bool:
+        """Whether others than the owner can write the file or directory."""
+        writers = self.status.st_mode & 0o022
+        if writers == stat.S_IWGRP and self.status.st_gid == self.status.st_uid:
+            # The private group of a user account, unless an access control list lets others in.
+            writers = self._has_acl
+        return bool(writers) and not os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY
+
+    @property
+    def _has_acl(self) -> bool:
+        """Whether the bits of the group are the mask of an access control list (acl(5))."""
+        try:
+            return "system.posix_acl_access" in os.listxattr(f"/proc/self/fd/{self.descriptor}")
+        except OSError as error:
+            return error.errno != errno.ENOTSUP
+
+
+def _names(path: str) -> list[str]:
+    """What a path leads through, the first name last. What ends in a slash must be a directory."""
+    names = [name for name in path.split("/") if name]
+    return [
+        *(["."] if path.endswith("/") else []),
+        *reversed(names),
+        *(["/"] if path.startswith("/") else []),
+    ]
+
+
+def _enter(directory: _Entry, name: str, flags: int) -> _Entry:
+    """What a directory has under a name, opened. Raises UntrustedError, OSError."""
+    match name:
+        case "/":
+            path = "/"
+        case ".":
+            path = directory.path
+        case "..":
+            path = os.path.dirname(directory.path)
+        case _:
+            path = os.path.join(directory.path, name)
+    descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory.descriptor)
+    try:
+        found = _Entry(descriptor, path, os.fstat(descriptor))
+        _check(found, directory)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return found
+
+
+def _check(found: _Entry, directory: _Entry) -> None:
+    """Raises UntrustedError for what others can change, or can have put into the directory."""
+    path, status = found.path, found.status
+    if status.st_uid not in (0, os.geteuid()):
+        if stat.S_ISLNK(status.st_mode):
+            raise UntrustedError(
+                f"the symlink '{path}' belongs to user {status.st_uid}", hint=f"chown -h root '{path}'"
+            )
+        raise UntrustedError(f"'{path}' belongs to user {status.st_uid}", hint=f"chown root '{path}'")
+    if found.is_directory and status.st_mode & stat.S_ISVTX:
+        return
+    if (found.is_directory or found.is_file) and found.others_write:
+        raise UntrustedError(f"other users can write '{path}'", hint=f"chmod go-w '{path}'")
+    if not found.is_directory and status.st_nlink > 1 and directory.others_write:
+        raise UntrustedError(
+            f"'{path}' has a second name, and other users can add names to its directory",
+            hint="move it to a directory that only its owner can write",
+        )
+
+
 def _read(path: str) -> bytes:
-    # A FIFO must not keep the daemon waiting, hence O_NONBLOCK.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = open_trusted(path)
     try:
         status = os.fstat(descriptor)
-        if stat.S_ISCHR(status.st_mode) and os.path.realpath(path) == "/dev/null":
+        if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
             return b""
         if not stat.S_ISREG(status.st_mode):
             raise _problem(path, "is not a regular file")
-        _check_trust(path, status)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
         return os.read(descriptor, SIZE_LIMIT + 1)
     finally:
         os.close(descriptor)
-
-
-def _check_trust(path: str, status: os.stat_result) -> None:
-    directory = os.path.dirname(os.path.realpath(path))
-    for what, found in ((path, status), (directory, os.stat(directory))):
-        writers = found.st_mode & 0o022
-        if found.st_gid == found.st_uid:
-            writers &= ~0o020  # the private group of a user account
-        if writers and not (found.st_mode & stat.S_ISVTX and stat.S_ISDIR(found.st_mode)):
-            raise _problem(path, f"refused: other users can write '{what}'", f"chmod go-w '{what}'")
-        if found.st_uid not in (0, os.geteuid()):
-            raise _problem(path, f"refused: '{what}' belongs to user {found.st_uid}", f"chown root '{what}'")
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:

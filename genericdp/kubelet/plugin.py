@@ -28,6 +28,9 @@ from genericdp.kubelet.api import deviceplugin as api
 #: offer no longer lists a device as present that the reset has removed. Raises GenericdpError.
 UsbReset = Callable[[int, int], Awaitable[None]]
 
+#: How many absent devices a refusal names. Instead of a text of more than 16 KiB, gRPC sends one of its own.
+NAMED_IN_REFUSAL = 10
+
 
 async def no_usb_reset(busnum: int, devnum: int) -> None:
     """For resources without USB devices."""
@@ -223,10 +226,13 @@ class Plugin:
         return [(id_, device) for id_, device in devices if device is None or not device.healthy]
 
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
+        absent = self._absent(ids)
         parts = [
             f"'{id_}' ({device.reason if device else 'no rule matches it any more'})"
-            for id_, device in self._absent(ids)
+            for id_, device in absent[:NAMED_IN_REFUSAL]
         ]
+        if len(absent) > NAMED_IN_REFUSAL:
+            parts.append(f"{len(absent) - NAMED_IN_REFUSAL} more")
         return (
             f"{self.offer.resource.name}: waited {waited_s:g} s for {', '.join(parts)}; "
             "plug it in again: the container starts as soon as it is back"

@@ -5,7 +5,7 @@ Numbers of one run on one machine: good for ratios and for noticing that somethi
 
 import asyncio
 
-from tests.bench import daemon, rebuild, telling, verbs
+from tests.bench import answers, daemon, rebuild, telling, verbs
 from tests.bench.row import Row
 
 
@@ -13,6 +13,8 @@ async def main() -> None:
     """Make every measurement and print it as it comes."""
     show(Row("", "measured", "promised"))
     for row in rebuild.rows():
+        show(row)
+    for row in answers.rows():
         show(row)
     for row in telling.rows():
         show(row)

@@ -1,6 +1,7 @@
 """What a container gets: DeviceSpecs, mounts, environment, annotations, CDI names."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.name import env_names
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.inventories import inventory_of
+from tests.scenes.steps import growth
 
 LINKS = "/dev/genericdp"
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -332,3 +334,16 @@ def test_the_group_of_the_nodes_may_go_into_an_env() -> None:
     rules = FTDI + 'env = { GROUPS = "{gid}" }\n'
     allocation = answer(rules, [replace(A, gid=20), replace(B, gid=20)])
     assert allocation.envs["GROUPS"] == "20"
+
+
+@pytest.mark.parametrize(
+    "keys",
+    ['container_path = "/dev/x"', 'mounts = [{ host_path = "/srv/{id}", container_path = "/cal" }]'],
+)
+def test_twice_as_many_devices_under_one_path_are_twice_as_much_work(keys: str) -> None:
+    def allocating(size: int) -> Callable[[], object]:
+        devices = [a_usb_serial(n, port=f"{n}", serial=f"S{n}") for n in range(size)]
+        offer = the_offer(inventory_of(FTDI + keys, *devices))
+        return lambda: allocate(offer, offer.ids, LINKS)
+
+    assert growth(allocating, 100) < 2.5

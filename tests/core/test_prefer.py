@@ -1,7 +1,7 @@
 """How to choose among free devices."""
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
@@ -9,6 +9,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Prefer, Resource
+from tests.scenes.steps import growth
 
 #: Two NUMA nodes and three hubs.
 DEVICES = (
@@ -113,3 +114,13 @@ def test_a_hundred_of_a_thousand_are_chosen_at_once() -> None:
     for policy in Prefer:
         offer = Offer(Resource("example.com/x", Match(), prefer=policy), devices)
         assert len(prefer(offer, list(offer.ids), ["x5"], 100, {})) == 100
+
+
+@pytest.mark.parametrize("policy", Prefer)
+def test_twice_as_many_ids_are_twice_as_much_work(policy: Prefer) -> None:
+    def choosing(size: int) -> Callable[[], object]:
+        devices = tuple(Device(f"x{n}", numa=n % 2, hub=f"h{n % 7}", port=f"p{n // 2}") for n in range(size))
+        offer = Offer(Resource("example.com/x", Match(), prefer=policy), devices)
+        return lambda: prefer(offer, list(offer.ids), ["x5"], size // 2, {})
+
+    assert growth(choosing, 500) < 2.5

@@ -140,12 +140,20 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
         ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is not a string')"),
         ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
         (
-            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": -1}}',
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": -1}}',
             "TypeError('-1 is not a number from 0 to 10000')",
         ),
         (
-            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 30000000}}',
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": 30000000}}',
             "TypeError('30000000 is not a number from 0 to 10000')",
+        ),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": true}}',
+            "TypeError('True is not a number from 0 to 10000')",
+        ),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 2}}',
+            "ValueError(\"'a' is not the name of a resource\")",
         ),
         ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
     ],
@@ -172,7 +180,7 @@ def test_the_file_of_a_later_version_is_kept_aside_too(tmp_path: Path) -> None:
     assert other.value.hint == KEPT_ASIDE.format(state.path)
 
 
-GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["u"]}
+GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "links": ["a"]}
 
 
 @pytest.mark.parametrize(
@@ -188,8 +196,16 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
         ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is not a name\")"),
         ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is not a link name\")"),
         ({"links": [7]}, "TypeError('7 is not a string')"),
+        ({"links": "a"}, "TypeError(\"'a' is not a list\")"),
+        ({"links": ["b"]}, "ValueError(\"'b' is not a link of 'a'\")"),
+        ({"links": ["a@"]}, "ValueError(\"'a@' is not a link of 'a'\")"),
+        ({"links": ["a@x y"]}, "ValueError(\"'a@x y' is not a link of 'a'\")"),
+        ({"numa": True}, "TypeError('True is not a number from 0 to 10000')"),
         ({"spots": [["p", "s", 7]]}, "TypeError('7 is not a string')"),
-        ({"spots": [7]}, "TypeError(\"'int' object is not iterable\")"),
+        ({"spots": [["p", "s"]]}, "ValueError(\"['p', 's'] is not a spot\")"),
+        ({"spots": [7]}, "TypeError('7 is not a list')"),
+        ({"spots": ["psw"]}, "TypeError(\"'psw' is not a list\")"),
+        ({"resource": "a"}, "ValueError(\"'a' is not the name of a resource\")"),
         ({"resource": None}, "TypeError('None is not a string')"),
         ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is not a name\")"),
     ],
@@ -202,6 +218,49 @@ def test_an_entry_that_genericdp_cannot_have_written_is_refused(
     with pytest.raises(GenericdpError) as broken:
         state.load()
     assert str(broken.value) == f"'{state.path}' is broken: {why}"
+
+
+@pytest.mark.parametrize("id_", ["", ".", "..", "a b", "a/b", "a@b", "-a", "é", "x" * 58])
+def test_a_device_under_what_is_not_an_id_is_refused(tmp_path: Path, id_: str) -> None:
+    """The kubelet would take it, however empty it is, and give it to a pod."""
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {id_: GOOD}}))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    why = f"{id_!r} is not a name" if not id_.isascii() else f"{id_!r} is not the id of a device"
+    assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+
+
+@pytest.mark.parametrize(
+    ("withdrawn", "device", "why"),
+    [
+        ("", "a", "'' is not an id of 'a'"),
+        ("a.07", "a", "'a.07' is not an id of 'a'"),
+        ("a.10000", "a", "'a.10000' is not an id of 'a'"),
+        ("b", "a", "'b' is not an id of 'a'"),
+        ("a.7", "", "'' is not the id of a device"),
+        ("a.7", "a", "'a.7' is both a device and a withdrawn id"),
+    ],
+)
+def test_a_withdrawn_id_that_is_not_one_of_its_device_is_refused(
+    tmp_path: Path, withdrawn: str, device: str, why: str
+) -> None:
+    state = StateFile(str(tmp_path))
+    entry = {"resource": "a/b", "device": device}
+    devices = {"a": GOOD, "a.7": {**GOOD, "links": []}}
+    document = {"version": 1, "ties": {}, "devices": devices, "withdrawn": {withdrawn: entry}}
+    Path(state.path).write_text(json.dumps(document))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+
+
+def test_of_a_long_mistake_only_the_beginning_is_reported(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": ["p" * 1000]}}))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"'{state.path}' is broken: TypeError(\"['{'p' * 487}…"
 
 
 def test_a_file_from_before_spots_were_saved_is_read(tmp_path: Path) -> None:
@@ -295,3 +354,76 @@ def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "fsync", fsync)
     StateFile(str(tmp_path)).save(Memory(ties={"a": "b"}))
     assert synced == [(tmp_path / "memory.json").stat().st_ino, tmp_path.stat().st_ino]
+
+
+def test_a_memory_that_others_can_write_is_refused_and_kept_aside(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    state.save(MEMORY)
+    Path(state.path).chmod(0o666)
+    again = StateFile(str(tmp_path))
+    with pytest.raises(GenericdpError) as refused:
+        again.load()
+    assert str(refused.value) == f"'{state.path}' is refused: other users can write '{state.path}'"
+    assert refused.value.hint == f"chmod go-w '{state.path}'; {KEPT_ASIDE.format(state.path)}"
+    again.save(Memory(ties={"u": "p"}))
+    assert os.path.exists(f"{state.path}.broken")
+    assert StateFile(str(tmp_path)).load() == Memory(ties={"u": "p"})
+
+
+def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path: Path) -> None:
+    """Somebody may have put a symlink to any file of the host where the memory is to be written."""
+    state, victim = StateFile(str(tmp_path / "state")), tmp_path / "victim"
+    state.save(Memory())
+    victim.write_text("of root")
+    (tmp_path / "state" / "memory.json.new").symlink_to(victim)
+    (tmp_path / "state").chmod(0o777)
+    with pytest.raises(GenericdpError) as refused:
+        StateFile(str(tmp_path / "state")).load()
+    assert str(refused.value) == f"'{state.path}' is refused: other users can write '{tmp_path}/state'"
+    with pytest.raises(GenericdpError) as failed:
+        state.save(MEMORY)
+    assert str(failed.value) == f"cannot save '{state.path}': other users can write '{tmp_path}/state'"
+    assert failed.value.hint == f"chmod go-w '{tmp_path}/state'; {WITHOUT_IT}"
+    assert victim.read_text() == "of root"
+
+
+def test_a_directory_below_one_of_another_user_is_refused(tmp_path: Path) -> None:
+    os.chown(tmp_path, 4242, 4242)
+    with pytest.raises(GenericdpError) as failed:
+        StateFile(str(tmp_path / "state")).save(MEMORY)
+    assert str(failed.value) == (
+        f"cannot save '{tmp_path}/state/memory.json': '{tmp_path}' belongs to user 4242"
+    )
+    assert failed.value.hint == f"chown root '{tmp_path}'; {WITHOUT_IT}"
+
+
+def test_it_is_not_written_through_a_symlink(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("other")
+    (tmp_path / "memory.json.new").symlink_to("other")
+    StateFile(str(tmp_path)).save(MEMORY)
+    assert (tmp_path / "other").read_text() == "other"
+    assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
+
+
+def test_whatever_the_umask_is_only_its_owner_can_write_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        StateFile(str(tmp_path)).save(MEMORY)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "memory.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    state = StateFile(str(tmp_path))
+    state.save(MEMORY)
+    state.load()
+    os.unlink(state.path)
+    os.mkdir(state.path)
+    with pytest.raises(GenericdpError):
+        state.load()
+    tmp_path.chmod(0o777)
+    with pytest.raises(GenericdpError):
+        state.save(Memory())
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -278,6 +278,22 @@ async def test_prestart_refuses_with_the_device_and_what_to_do(short_dir: Path) 
         )
 
 
+async def test_prestart_names_ten_of_many_absent_devices(short_dir: Path) -> None:
+    """GRPC would drop a message with all of them, and the pod would get the text 'unknown error'."""
+    resource = a_resource(prestart=PreStart(0.01))
+    devices = [a_ftdi(f"ftdi_{n}", health=Health.UNHEALTHY) for n in range(20_000)]
+    async with served(a_plugin(an_offer(*devices, resource=resource)), short_dir) as stub:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.PreStartContainer(
+                api.PreStartContainerRequest(devices_ids=[device.id for device in devices])
+            )
+        ten = ", ".join(f"'ftdi_{n}' (it is unplugged)" for n in range(10))
+        assert caught.value.details() == (
+            f"example.com/ftdi: waited 0.01 s for {ten}, 19990 more; "
+            "plug it in again: the container starts as soon as it is back"
+        )
+
+
 async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
     resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
     devices = [replace(a_ftdi(f"ftdi_{n}"), usb=(1, 4)) for n in range(2)]

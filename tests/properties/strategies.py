@@ -91,7 +91,10 @@ replicas = 2
 #: What a maker, or an attacker, calls a thing.
 names = st.one_of(
     st.sampled_from(
-        ["0001", "A", "1", "01", "A.B", "A_B", "A B", "../..", "..", "a,b", "x" * 200, "9" * 5000]
+        [
+            *("0001", "A", "1", "01", "A.B", "A_B", "A B", "../..", "..", "a,b", "x" * 200, "9" * 5000),
+            *("fuse", "vcs7"),
+        ]
     ),
     st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12),
     st.binary(max_size=6).map(lambda raw: raw.replace(b"\0", b"").decode("utf-8", "surrogateescape")),

@@ -2,16 +2,22 @@
 
 import random
 import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from genericdp.core.allocate import UnknownDeviceError, allocate
+from genericdp.core.allocate import DeviceSpec, UnknownDeviceError, allocate
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.prefer import prefer
-from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import EVERY_NODE, Prefer, Resource
+from genericdp.core.rules.template import parse
 from tests.properties.strategies import DOMAIN, Unit, booted, machines, rules
 
 LINKS = "/dev/genericdp"
@@ -114,3 +120,84 @@ def test_a_preference_is_exactly_as_large_as_asked_for(
         assert set(must) <= set(chosen) <= set(available)
         again = prefer(offer, data.draw(st.permutations(available)), must[::-1], size, last_used)
         assert again == chosen
+
+
+@st.composite
+def crowded_hubs(draw: st.DrawFn) -> Offer:
+    """Few hubs with few ports, so that devices share them."""
+    at = draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=12))
+    devices = [
+        Device(f"x{n}", hub=f"h{hub}" if hub else "", port=f"h{hub}.{port}")
+        for n, (hub, port) in enumerate(at)
+    ]
+    replicas = draw(st.none() | st.integers(1, 4))
+    return Offer(Resource("example.com/x", Match(), prefer=Prefer.SPREAD, replicas=replicas), tuple(devices))
+
+
+def spread_one_by_one(offer: Offer, available: Sequence[str], must: Sequence[str], size: int) -> list[str]:
+    """What spreading means: look at all that are left, take the best, and begin again."""
+
+    def port(id_: str) -> str:
+        return offer.ids[id_].port if id_ in offer.ids else ""
+
+    def hub(id_: str) -> str:
+        return offer.ids[id_].hub if id_ in offer.ids else ""
+
+    chosen = sorted(set(must), key=natural)[:size]
+    left = sorted(set(available).difference(chosen), key=natural)
+    units, hubs = Counter(map(port, chosen)), Counter(map(hub, chosen))
+    while left and len(chosen) < size:
+        best = min(left, key=lambda id_: (units[port(id_)], hubs[hub(id_)]))
+        left.remove(best)
+        chosen.append(best)
+        units[port(best)] += 1
+        hubs[hub(best)] += 1
+    return chosen
+
+
+@given(crowded_hubs(), st.data())
+def test_spreading_at_once_takes_what_spreading_one_by_one_takes(offer: Offer, data: st.DataObject) -> None:
+    ids = [*offer.ids, "never-offered", "nor-this"]
+    available = data.draw(st.lists(st.sampled_from(ids), unique=True))
+    must = data.draw(st.lists(st.sampled_from(available), unique=True)) if available else []
+    size = data.draw(st.integers(0, len(ids) + 2))
+    expected = spread_one_by_one(offer, available, must, size)
+    assert list(prefer(offer, available, must, size, {})) == expected
+
+
+def placed_one_by_one(wanted: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Where things of the host go: the path, path-1, path-2, …, whichever is free or has them already."""
+    taken: dict[str, str] = {}
+    for path, host_path in wanted:
+        number, free = 0, path
+        while taken.get(free, host_path) != host_path:
+            number += 1
+            free = f"{path}-{number}"
+        taken[free] = host_path
+    return taken
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(["/x", "/x-1", "/x-2", "/x-1-1", "/y"]), min_size=1, max_size=3),
+            st.integers(0, 4),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_a_container_path_that_is_taken_gets_the_first_free_number(
+    nodes: list[tuple[list[str], int]],
+) -> None:
+    devices = []
+    for n, (paths, link) in enumerate(nodes):
+        table = replace(EVERY_NODE, container_paths=tuple(map(parse, paths)))
+        devices.append(Device(f"d{n}", nodes=(Node("/dev/x", None, f"l{link}", table, {}, (), ""),)))
+    offer = Offer(Resource("example.com/x", Match()), tuple(devices))
+    wanted = [(path, f"{LINKS}/l{link}") for paths, link in nodes for path in dict.fromkeys(paths)]
+    answer = allocate(offer, offer.ids, LINKS)
+    assert answer.devices == tuple(
+        DeviceSpec(path, host_path, EVERY_NODE.permissions)
+        for path, host_path in placed_one_by_one(wanted).items()
+    )

@@ -15,8 +15,8 @@ Each device node goes to the first resource in file order that **claims** it. `g
 the nodes of a resource into **groups**, and each group makes one **device**. Its **identity** is
 the serial number of its unit and the place within it; without a serial number, the port counts, for
 a virtual device its kernel name. A rule may choose the port, or udev properties, instead. The
-**id** is a function of the identity: `modem_EC25-17`. An id that would be too long, or would hold
-characters that are not allowed, is shortened and ends in a hash.
+**id** is a function of the identity: `modem_EC25-17`. An id that would be too long, would hold
+characters that are not allowed, or could be that of another identity, is shortened and ends in a hash.
 
 **Twins** are units with the same serial number. Cheap ones all say 0001. The first one keeps the
 plain id, which a pod may already hold, and is **tied** to its port as soon as a second one appears.

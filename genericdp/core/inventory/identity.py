@@ -7,6 +7,10 @@ An id takes the second form when the first would be too long, would have to leav
 could be read in two ways. `_` never occurs inside a part of the first form, and the hash covers the
 whole identity. So two identities never share an id.
 
+A device chooses its serial number, and may choose the name of a virtual device. So what looks like a
+name that the kernel gives is in the first form only if it is one; anything else only if it is a serial
+number. Ports and properties never take the first form.
+
 Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
 its port from the moment when the second one appears; ties are remembered for ever (`Ties`). Every
 other unit with that serial number has its port in its id.
@@ -34,6 +38,13 @@ _HASH_LENGTH = 10
 _NAME_LENGTH = 20
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
+
+#: `fuse`, `vhost-net`, `tty63`, `i2c-0`. Next to no maker prints serial numbers that look like this.
+_KERNEL_NAME = re.compile(r"(?:i2c|v4l|[a-z])[A-Za-z-]*[0-9]{0,4}")
+
+#: The end of an id that has a number of a replica, or looks as if it had one.
+_REPLICA = re.compile(r"(?:.*\.)?[0-9]+")
+
 _DIGITS = re.compile(r"([0-9]+)")
 
 
@@ -177,9 +188,11 @@ class Speller:
             and port is None
             and not rank
             and key == identity.key
+            and identity.basis == _basis_of_the_first_form(key)
             and _PLAIN_KEY.fullmatch(key) is not None
             and for_id(key) == key
             and for_id(place) == place
+            and _REPLICA.fullmatch(place) is None
         ):
             text = f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
             if len(text) <= ID_LIMIT - REPLICA_ROOM:
@@ -190,6 +203,10 @@ class Speller:
         words = (for_id(key), for_id(port.readable) if port else "", for_id(place))
         shown = "-".join(filter(None, words)).replace(".", "-")
         return f"{self._name}_{shown[:room].strip('-')}_{mark}"
+
+
+def _basis_of_the_first_form(key: str) -> str:
+    return "name" if _KERNEL_NAME.fullmatch(key) is not None else "serial"
 
 
 def hash_of(*parts: str | int) -> str:

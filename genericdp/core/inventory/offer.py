@@ -1,8 +1,15 @@
-"""What a resource offers: its devices, with their device nodes and the ids that the kubelet hears."""
+"""What a resource offers: its devices, with their device nodes and the ids that the kubelet hears.
+
+The rules of this file:
+
+* The ids of an offer are worked out once, when somebody first asks. A resource may have 20,000, and every
+  answer to the kubelet looks them up.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
@@ -74,7 +81,8 @@ class Device:
         return self.health is Health.HEALTHY
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots, because cached_property keeps the value in the object.
+@dataclass(frozen=True)
 class Offer:
     """One resource and its devices, in the order of their ids.
 
@@ -85,17 +93,31 @@ class Offer:
     devices: tuple[Device, ...] = ()
     withdrawn: tuple[tuple[str, Device], ...] = ()
 
-    @property
-    def ids(self) -> dict[str, Device]:
+    @cached_property
+    def ids(self) -> Mapping[str, Device]:
         """Every id that the kubelet is told, one for each replica, with the device behind it."""
         count = self.resource.replicas
         made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
         return {**made, **dict(self.withdrawn)} if self.withdrawn else made
 
+    @cached_property
+    def _by_id(self) -> Mapping[str, Device]:
+        return {device.id: device for device in self.devices}
+
     def device(self, id_: str) -> Device | None:
         """The device behind an id, withdrawn or not; None for an unknown id."""
         found = self.ids.get(id_)
-        return found and next(device for device in self.devices if device.id == found.id)
+        return found and self._by_id[found.id]
+
+    @cached_property
+    def _ordered_ids(self) -> tuple[str, ...]:
+        return tuple(sorted(self.ids, key=natural))
+
+    def in_order(self, ids: Iterable[str]) -> list[str]:
+        """These ids, each once, in natural order, whether the resource has them or not."""
+        wanted = set(ids)
+        unknown = wanted.difference(self.ids)
+        return sorted(wanted, key=natural) if unknown else [id_ for id_ in self._ordered_ids if id_ in wanted]
 
 
 def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:

@@ -9,12 +9,16 @@ The rules of this file:
 """
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
+from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM
 from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.withdrawn import Shares, Withdrawn
+from genericdp.core.rules.name import why_not_a_resource_name
 
 _FORMAT = 1
 
@@ -22,6 +26,15 @@ _FORMAT = 1
 _LARGEST = 10_000
 
 _LONGEST_FILE_NAME = 255
+
+#: How much of a reason is shown: it quotes what was saved.
+_LONGEST_REASON = 500
+
+_DEVICE_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_LIMIT - REPLICA_ROOM - 1}}}")
+
+#: What follows the id of a device in an id of a replica, and in the name of a link.
+_REPLICA = re.compile(r"\.(0|[1-9][0-9]{0,3})")
+_PLACE = re.compile(r"@[A-Za-z0-9._+:@=-]+")
 
 
 class UnreadableMemoryError(ValueError):
@@ -40,7 +53,10 @@ def load(saved: bytes) -> Memory:
         version = document["version"]
         memory = _parse(document) if version == _FORMAT else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise UnreadableMemoryError(f"is broken: {error!r}") from error
+        why = repr(error)
+        if len(why) > _LONGEST_REASON:
+            why = f"{why[:_LONGEST_REASON]}…"
+        raise UnreadableMemoryError(f"is broken: {why}") from error
     if memory is None:
         raise UnreadableMemoryError(
             f"has format {version!r}; this version of genericdp reads format {_FORMAT}"
@@ -74,16 +90,20 @@ def _render(memory: Memory) -> dict[str, Any]:
 
 def _parse(document: Any) -> Memory:
     ties = {_text(unit): _text(port) for unit, port in document["ties"].items()}
-    devices = {id_: _parse_device(_name(id_), entry) for id_, entry in document["devices"].items()}
-    return Memory(devices, ties, _parse_shares(document))
+    devices = {id_: _parse_device(_device_id(id_), entry) for id_, entry in document["devices"].items()}
+    shares = _parse_shares(document)
+    for id_, one in shares.withdrawn.items():
+        if id_ in devices and id_ != one.device:
+            raise ValueError(f"{id_!r} is both a device and a withdrawn id")
+    return Memory(devices, ties, shares)
 
 
 def _parse_shares(document: Any) -> Shares:
-    replicas = {_name(name): _count(number) for name, number in document.get("replicas", {}).items()}
-    withdrawn = {
-        _name(id_): Withdrawn(_name(entry["resource"]), _name(entry["device"]))
-        for id_, entry in document.get("withdrawn", {}).items()
-    }
+    replicas = {_resource(name): _count(number) for name, number in document.get("replicas", {}).items()}
+    withdrawn = {}
+    for id_, entry in document.get("withdrawn", {}).items():
+        one = Withdrawn(_resource(entry["resource"]), _device_id(entry["device"]))
+        withdrawn[_id_of(one.device, id_)] = one
     return Shares(replicas, withdrawn)
 
 
@@ -91,14 +111,14 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
     device = Device(
         id=id_,
         health=Health.UNHEALTHY,
-        links=tuple(_link(name) for name in entry["links"]),
+        links=tuple(_link_of(id_, name) for name in _list(entry["links"])),
         numa=_count(entry["numa"]),
         unit=_text(entry["unit"]),
         port=_text(entry["port"]),
         hub=_text(entry["hub"]),
-        spots=tuple(Spot(*map(_text, spot)) for spot in entry.get("spots", ())),
+        spots=tuple(_spot(spot) for spot in _list(entry.get("spots", []))),
     )
-    return Remembered(_name(entry["resource"]), device)
+    return Remembered(_resource(entry["resource"]), device)
 
 
 def _text(value: Any) -> str:
@@ -107,22 +127,60 @@ def _text(value: Any) -> str:
     return value
 
 
+def _list(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is not a list")
+    return value
+
+
+def _count(value: Any) -> int | None:
+    if value is not None and (type(value) is not int or not 0 <= value <= _LARGEST):
+        raise TypeError(f"{value!r} is not a number from 0 to {_LARGEST}")
+    return value
+
+
 def _name(value: Any) -> str:
-    """The name of a device, an id or a resource: they go to the kubelet, however a device calls itself."""
+    """Any name: none of them has anything but printable ASCII, however a device calls itself."""
     name = _text(value)
     if not name.isascii() or not name.isprintable():
         raise ValueError(f"{name!r} is not a name")
     return name
 
 
-def _count(value: Any) -> int | None:
-    if value is not None and (not isinstance(value, int) or not 0 <= value <= _LARGEST):
-        raise TypeError(f"{value!r} is not a number from 0 to {_LARGEST}")
-    return value
+def _resource(value: Any) -> str:
+    name = _name(value)
+    if why_not_a_resource_name(name):
+        raise ValueError(f"{name!r} is not the name of a resource")
+    return name
 
 
-def _link(value: Any) -> str:
+def _device_id(value: Any) -> str:
+    id_ = _name(value)
+    if _DEVICE_ID.fullmatch(id_) is None:
+        raise ValueError(f"{id_!r} is not the id of a device")
+    return id_
+
+
+def _id_of(device: str, value: Any) -> str:
+    """An id that the kubelet may have been told for the device: its own, or that of a replica."""
+    id_ = _name(value)
+    if not id_.startswith(device) or (id_ != device and _REPLICA.fullmatch(id_, len(device)) is None):
+        raise ValueError(f"{id_!r} is not an id of {device!r}")
+    return id_
+
+
+def _link_of(device: str, value: Any) -> str:
+    """The name of a link of the device: its id, or its id with a place."""
     name = _name(value)
     if "/" in name or name.startswith(".") or not name or len(name) > _LONGEST_FILE_NAME:
         raise ValueError(f"{name!r} is not a link name")
+    if not name.startswith(device) or (name != device and _PLACE.fullmatch(name, len(device)) is None):
+        raise ValueError(f"{name!r} is not a link of {device!r}")
     return name
+
+
+def _spot(value: Any) -> Spot:
+    texts = [_text(each) for each in _list(value)]
+    if len(texts) != len(Spot._fields):
+        raise ValueError(f"{value!r} is not a spot")
+    return Spot(*texts)

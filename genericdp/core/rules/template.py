@@ -62,8 +62,9 @@ class Template:
 
     def expand(self, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
         """The text with every field replaced. Raises MissingPropertyError."""
+        # A list, not a generator: a container with many devices needs many texts, while its pod waits.
         return "".join(
-            part if isinstance(part, str) else _field_text(part, values, clean) for part in self.parts
+            [part if isinstance(part, str) else _field_text(part, values, clean) for part in self.parts]
         )
 
 

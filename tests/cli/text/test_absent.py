@@ -197,13 +197,13 @@ Close matches:
 
 
 def test_a_resource_with_devices_names_them_and_those_that_are_absent() -> None:
-    other = a_modem("4", serial="one")
-    machine = a_machine(*other, memory=a_machine(*a_modem("5", serial="two")).memory)
+    other = a_modem("4", serial="ONE")
+    machine = a_machine(*other, memory=a_machine(*a_modem("5", serial="TWO")).memory)
     found = named("modem", machine)
 
     text = told(found, machine)
-    assert text.startswith("example.com/modem offers modem_one\n")
-    assert "The daemon remembers modem_two of example.com/modem\n" in text
+    assert text.startswith("example.com/modem offers modem_ONE\n")
+    assert "The daemon remembers modem_TWO of example.com/modem\n" in text
     assert isinstance(found, Absent)
     assert found.is_offered
 

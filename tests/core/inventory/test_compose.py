@@ -113,7 +113,7 @@ def link_of(device: Device, path: str) -> str:
 
 def test_the_same_place_of_several_units_is_told_apart_by_the_unit() -> None:
     device = the_device(RACK, in_a_rack("1", 0, serial="A"), in_a_rack("2", 1, serial="B"))
-    assert device.links == ("rack_left@if00@7xnd55", "rack_left@if00@e5zpmk")
+    assert device.links == ("rack_left_kgo3mhkovd@if00@7xnd55", "rack_left_kgo3mhkovd@if00@e5zpmk")
     # At other ports, under other names, in another order, one of them alone.
     moved = the_device(RACK, in_a_rack("7", 0, serial="B", bus=2), in_a_rack("8", 1, serial="A", bus=2))
     assert link_of(moved, "/dev/ttyUSB1") == link_of(device, "/dev/ttyUSB0")

@@ -249,11 +249,69 @@ def test_other_units_and_ties_are_left_alone() -> None:
     assert ties == {"ftdi_OLD": "c usb 7"}
 
 
-def test_a_serial_number_that_reads_like_another_units_name_makes_twins() -> None:
-    fuse = Identity("name", "fuse", "fuse", "", Port("/sys/devices/virtual/misc/fuse", "fuse"), "")
-    made = ids(fuse, a_serial("fuse", "1"))
-    assert made[0] == "ftdi_fuse"
-    assert made[1].startswith("ftdi_fuse-port-1_")
+FUSE = Identity("name", "fuse", "fuse", "", Port("/sys/devices/virtual/misc/fuse", "fuse"), "")
+
+
+def test_a_serial_number_that_spells_the_id_of_another_device_does_not_take_it() -> None:
+    (alone,) = ids(a_serial("fuse", "1"))
+    assert alone == "ftdi_fuse_nd7sc6sndk"
+    both = assigned(FUSE, a_serial("fuse", "1"), known={"ftdi_fuse": "c usb 1"})
+    assert both.ids == ("ftdi_fuse", alone)
+    assert both.ties == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fuse",
+        "kvm",
+        "vhost-net",
+        "tty7",
+        "vcsa63",
+        "loop0",
+        "dm-12",
+        "macvtap0",
+        "i2c-0",
+        "ttyGS1",
+        "renderD128",
+    ],
+)
+def test_the_short_form_of_what_looks_like_a_name_of_the_kernel_belongs_to_that_name(name: str) -> None:
+    port = Port(f"/sys/devices/virtual/misc/{name}", name)
+    assert ids(Identity("name", name, name, "", port, "")) == (f"ftdi_{name}",)
+    (serial,) = ids(a_serial(name))
+    assert re.fullmatch(rf"ftdi_{name}_[a-z2-7]{{10}}", serial)
+
+
+@pytest.mark.parametrize(
+    "serial",
+    [
+        "0001",
+        "1",
+        "A50285BI",
+        "7F3A",
+        "fedcba9876543210",
+        "28f4e2a4a43fec11a4a86ba838b9e54a",
+        "a1b2c3",
+        "FUSE",
+    ],
+)
+def test_the_short_form_of_anything_else_belongs_to_the_serial_number(serial: str) -> None:
+    assert ids(a_serial(serial)) == (f"ftdi_{serial}",)
+    (name,) = ids(
+        Identity("name", serial, serial, "", Port(f"/sys/devices/virtual/vfio/{serial}", serial), "")
+    )
+    assert re.fullmatch(rf"ftdi_{serial}_[a-z2-7]{{10}}", name)
+
+
+def test_properties_have_no_short_form() -> None:
+    (made,) = ids(Identity("property", "A50285BI", "A50285BI", "", Port("c usb 1", "port-1"), ""))
+    assert re.fullmatch(r"ftdi_A50285BI_[a-z2-7]{10}", made)
+
+
+def test_a_place_that_reads_like_the_number_of_a_replica_gets_a_hash() -> None:
+    (made,) = ids(a_serial("A", place="7"))
+    assert re.fullmatch(r"ftdi_A-7_[a-z2-7]{10}", made)
 
 
 # Siblings

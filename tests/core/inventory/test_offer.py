@@ -1,8 +1,13 @@
 """What a resource offers: ids, replicas, order, topology."""
 
+from collections.abc import Callable
+
+import pytest
+
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Resource
+from tests.scenes.steps import growth
 
 ONE = Resource("example.com/fuse", Match())
 SHARED = Resource("example.com/fuse", Match(), replicas=3)
@@ -40,3 +45,29 @@ def test_either_all_devices_have_a_numa_node_or_none_has() -> None:
     known = [Device("a", numa=0), Device("b", numa=1)]
     assert in_order(known) == tuple(known)
     assert [device.numa for device in in_order([*known, Device("c")])] == [None, None, None]
+
+
+def test_the_device_behind_a_withdrawn_id_is_as_healthy_as_it_is() -> None:
+    a = Device("a")
+    withdrawn = (("a", Device("a", Health.UNHEALTHY, "'replicas' no longer includes this id")),)
+    offer = Offer(SHARED, (a,), withdrawn)
+    assert offer.device("a") is a
+    assert offer.device("a.0") is a
+    assert offer.device("a.3") is None
+    assert not offer.ids["a"].healthy
+
+
+def test_ids_are_put_in_natural_order_once_each_whether_they_are_offered_or_not() -> None:
+    offer = Offer(ONE, in_order(map(Device, ("x2", "x10", "x1"))))
+    assert offer.in_order(["x10", "x1", "x2", "x1"]) == ["x1", "x2", "x10"]
+    assert offer.in_order(["x10", "x9", "x1"]) == ["x1", "x9", "x10"]
+
+
+@pytest.mark.parametrize("resource", [ONE, SHARED])
+def test_finding_all_devices_by_their_ids_takes_twice_as_long_for_twice_as_many(resource: Resource) -> None:
+    def finding(size: int) -> Callable[[], object]:
+        offer = Offer(resource, tuple(Device(f"x{n}") for n in range(size)))
+        ids = tuple(offer.ids)
+        return lambda: [offer.device(id_) for id_ in ids]
+
+    assert growth(finding, 100) < 2.5

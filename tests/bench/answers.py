@@ -1,0 +1,104 @@
+"""How long an answer to the kubelet keeps the daemon's loop busy, for as many ids as a resource may have."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from genericdp.core.inventory.build import ID_LIMIT
+from genericdp.core.inventory.offer import Device, Node, Offer, in_order
+from genericdp.core.rules.resource import Prefer, PreStart
+from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.plugin import Plugin, list_of
+from tests.bench.rebuild import best
+from tests.bench.row import Row
+from tests.scenes.builders import resources_of
+
+PROMISED = "< 100 ms"
+
+#: The rule of the crowded resource, and what makes one container path of all that its devices ask for.
+RULE = '[[resource]]\nname = "serial"\nmatch = { SUBSYSTEM = "tty" }\n'
+ONE_PATH = 'container_path = "/dev/serial"\n'
+ALL_TEMPLATES = """env = { A = "{id}", B = "{link}" }
+mounts = [{ host_path = "/srv/{id}", container_path = "/calibration" }]
+annotations = { "example.com/id" = "{id}" }
+cdi = ["example.com/serial={id}"]
+"""
+
+
+def rows() -> Iterator[Row]:
+    """A row for each call of the kubelet."""
+    offer = crowded(RULE)
+    yield Row(
+        f"ListAndWatch: the list of {ID_LIMIT:,} ids", f"{best(lambda: list_of(offer)):.0f} ms", PROMISED
+    )
+    preferring = [(policy, preferred(offer, policy)) for policy in Prefer]
+    policy, slowest = max(preferring, key=lambda each: each[1])
+    yield Row(
+        f"GetPreferredAllocation: {ID_LIMIT // 4:,} of them, slowest policy ({policy})",
+        f"{slowest:.0f} ms",
+        PROMISED,
+    )
+    for what, keys in (("", ""), (", all under one path", ONE_PATH), (", with all templates", ALL_TEMPLATES)):
+        took = allocated(crowded(RULE + keys))
+        yield Row(f"Allocate: all of them{what}", f"{took:.0f} ms", "" if keys == ALL_TEMPLATES else PROMISED)
+    yield Row("PreStartContainer: all of them", f"{started(offer):.0f} ms", PROMISED)
+
+
+def crowded(rule: str) -> Offer:
+    """As many devices as one resource may have, 30 at a hub."""
+    (resource,) = resources_of(rule)
+    (table,) = resource.nodes
+    devices = [
+        Device(
+            id=f"serial_S{n}",
+            nodes=(Node(f"/dev/ttyUSB{n}", None, f"serial_S{n}", table, {"devname": f"ttyUSB{n}"}, (), ""),),
+            links=(f"serial_S{n}",),
+            numa=n % 2,
+            port=f"c usb2 {n // 30}.{n}",
+            hub=f"c usb2 {n // 30}",
+        )
+        for n in range(ID_LIMIT)
+    ]
+    return Offer(resource, in_order(devices))
+
+
+def preferred(offer: Offer, policy: Prefer) -> float:
+    offer = replace(offer, resource=replace(offer.resource, prefer=policy))
+    request = api.PreferredAllocationRequest(
+        container_requests=[
+            api.ContainerPreferredAllocationRequest(
+                available_deviceIDs=list(offer.ids), allocation_size=ID_LIMIT // 4
+            )
+        ]
+    )
+    return answering(offer, lambda plugin, context: plugin.GetPreferredAllocation(request, context))
+
+
+def allocated(offer: Offer) -> float:
+    request = api.AllocateRequest(
+        container_requests=[api.ContainerAllocateRequest(devices_ids=list(offer.ids))]
+    )
+    return answering(offer, lambda plugin, context: plugin.Allocate(request, context))
+
+
+def started(offer: Offer) -> float:
+    offer = replace(offer, resource=replace(offer.resource, prestart=PreStart(1.0)))
+    request = api.PreStartContainerRequest(devices_ids=list(offer.ids))
+    return answering(offer, lambda plugin, context: plugin.PreStartContainer(request, context))
+
+
+def answering(offer: Offer, ask: Callable[[Plugin, Any], Awaitable[object]]) -> float:
+    """The processor time of the answer, in milliseconds; a refusal is not an answer."""
+
+    async def asking() -> float:
+        plugin = Plugin(offer, link_dir="/dev/genericdp", coalesce_s=0.0)
+        took = []
+        for _ in range(5):
+            began = time.process_time()
+            await ask(plugin, None)
+            took.append((time.process_time() - began) * 1000)
+        return min(took)
+
+    return asyncio.run(asking())

@@ -1,0 +1,250 @@
+"""What is read only if nobody else can have put it there: the file, each directory, each symlink."""
+
+import os
+import stat
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from genericdp.errors import ConfigError
+from genericdp.files.trust import read_text
+
+STRANGER = 4242
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Path:
+    """A directory with a directory in it that has a trusted file: `in/file`."""
+    (tmp_path / "in").mkdir(mode=0o755)
+    (tmp_path / "in" / "file").write_text("trusted")
+    (tmp_path / "in" / "file").chmod(0o644)
+    return tmp_path
+
+
+def refusal(path: Path) -> tuple[str, str]:
+    """Why a file is refused, and what to do."""
+    with pytest.raises(ConfigError) as refused:
+        read_text(str(path))
+    (problem,) = refused.value.problems
+    assert problem.location.file == str(path)
+    return problem.message, problem.hint
+
+
+def give_away(path: Path) -> None:
+    os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+
+
+def test_what_only_its_owner_can_change_is_read(room: Path) -> None:
+    assert read_text(str(room / "in" / "file")) == "trusted"
+    assert read_text(str(room / "in" / ".." / "in" / "." / "file")) == "trusted"
+
+
+def test_a_relative_path_is_below_the_current_directory(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(room / "in")
+    assert read_text("file") == "trusted"
+    assert read_text("../in/file") == "trusted"
+    give_away(room)
+    assert refusal(Path("file")) == (f"refused: '{room}' belongs to user {STRANGER}", f"chown root '{room}'")
+
+
+@pytest.mark.parametrize("which", ["", "in", "in/file"])
+def test_the_file_and_every_directory_above_it_belong_to_root_or_to_the_reader(
+    room: Path, which: str
+) -> None:
+    give_away(room / which)
+    where = str(room / which).rstrip("/")
+    assert refusal(room / "in" / "file") == (
+        f"refused: '{where}' belongs to user {STRANGER}",
+        f"chown root '{where}'",
+    )
+
+
+@pytest.mark.parametrize("which", ["", "in", "in/file"])
+@pytest.mark.parametrize("mode", [0o757, 0o777])
+def test_others_can_write_neither_the_file_nor_any_directory_above_it(
+    room: Path, which: str, mode: int
+) -> None:
+    (room / which).chmod(mode)
+    where = str(room / which).rstrip("/")
+    assert refusal(room / "in" / "file") == (
+        f"refused: other users can write '{where}'",
+        f"chmod go-w '{where}'",
+    )
+
+
+def test_a_symlink_of_another_user_is_not_followed(room: Path) -> None:
+    """The attack: a stranger puts a link to a trusted file into a directory that others may write."""
+    link = room / "in" / "link"
+    link.symlink_to("file")
+    assert read_text(str(link)) == "trusted"
+    give_away(link)
+    assert refusal(link) == (
+        f"refused: the symlink '{link}' belongs to user {STRANGER}",
+        f"chown -h root '{link}'",
+    )
+
+
+def test_a_symlink_of_another_user_to_dev_null_does_not_disable_a_file(room: Path) -> None:
+    link = room / "in" / "link"
+    link.symlink_to("/dev/null")
+    assert read_text(str(link)) is None
+    give_away(link)
+    assert refusal(link)[0] == f"refused: the symlink '{link}' belongs to user {STRANGER}"
+
+
+@pytest.mark.parametrize("target", ["../other/file", "{room}/other/file"])
+def test_what_a_symlink_points_at_is_judged_with_each_directory_above_it(room: Path, target: str) -> None:
+    other = room / "other"
+    other.mkdir(mode=0o755)
+    (other / "file").write_text("elsewhere")
+    (other / "file").chmod(0o644)
+    link = room / "in" / "link"
+    link.symlink_to(target.format(room=room))
+    assert read_text(str(link)) == "elsewhere"
+    other.chmod(0o777)
+    assert refusal(link)[0] == f"refused: other users can write '{other}'"
+    other.chmod(0o755)
+    give_away(other / "file")
+    assert refusal(link)[0] == f"refused: '{other}/file' belongs to user {STRANGER}"
+
+
+def test_a_symlink_among_the_directories_counts(room: Path) -> None:
+    (room / "alias").symlink_to("in")
+    assert read_text(str(room / "alias" / "file")) == "trusted"
+    give_away(room / "alias")
+    assert refusal(room / "alias" / "file")[0] == (
+        f"refused: the symlink '{room}/alias' belongs to user {STRANGER}"
+    )
+
+
+def test_the_parent_of_what_a_symlink_points_at_is_where_two_dots_lead(room: Path) -> None:
+    (room / "far").mkdir()
+    (room / "far" / "deep").mkdir()
+    (room / "far" / "file").write_text("beside it")
+    (room / "alias").symlink_to("far/deep")
+    assert read_text(str(room / "alias" / ".." / "file")) == "beside it"
+
+
+def test_symlinks_in_a_circle_are_not_followed_for_ever(room: Path) -> None:
+    (room / "a").symlink_to("b")
+    (room / "b").symlink_to("a")
+    assert refusal(room / "a") == ("cannot be read: Too many levels of symbolic links", "")
+
+
+# Directories like /tmp: everybody may add, and nobody may change what is another's.
+
+
+def test_in_a_sticky_directory_what_belongs_to_the_reader_is_read(room: Path) -> None:
+    room.chmod(0o1777)
+    (room / "link").symlink_to("in/file")
+    assert read_text(str(room / "in" / "file")) == "trusted"
+    assert read_text(str(room / "link")) == "trusted"
+
+
+@pytest.mark.parametrize("which", ["in", "link"])
+def test_in_a_sticky_directory_what_belongs_to_another_user_is_refused(room: Path, which: str) -> None:
+    room.chmod(0o1777)
+    (room / "link").symlink_to("in")
+    give_away(room / which)
+    assert f"'{room}/{which}' belongs to user {STRANGER}" in refusal(room / which / "file")[0]
+
+
+def test_in_a_sticky_directory_a_file_with_a_second_name_is_refused(room: Path) -> None:
+    """Where the kernel allows it (fs.protected_hardlinks), everybody can give a file of root a name there."""
+    (room / "in").chmod(0o1777)
+    os.link(room / "in" / "file", room / "in" / "planted")
+    assert refusal(room / "in" / "planted") == (
+        f"refused: '{room}/in/planted' has a second name, and other users can add names to its directory",
+        "move it to a directory that only its owner can write",
+    )
+    (room / "in").chmod(0o755)
+    assert read_text(str(room / "in" / "planted")) == "trusted"
+
+
+def test_a_sticky_file_is_writable_all_the_same(room: Path) -> None:
+    (room / "in" / "file").chmod(0o1666)
+    assert refusal(room / "in" / "file")[0] == f"refused: other users can write '{room}/in/file'"
+
+
+# Who else may write
+
+
+def test_the_group_that_has_nobody_but_the_owner_may_write(room: Path) -> None:
+    (room / "in" / "file").chmod(0o664)
+    assert read_text(str(room / "in" / "file")) == "trusted"
+    os.chown(room / "in" / "file", -1, STRANGER)
+    assert refusal(room / "in" / "file")[0] == f"refused: other users can write '{room}/in/file'"
+
+
+def test_an_access_control_list_may_let_another_user_write(room: Path) -> None:
+    """With such a list, the bits of the group say what it allows at most (acl(5))."""
+    file = room / "in" / "file"
+    entries = [(0x01, 6, -1), (0x02, 6, STRANGER), (0x04, 4, -1), (0x10, 6, -1), (0x20, 4, -1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(file, "system.posix_acl_access", acl)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o664
+    assert refusal(file)[0] == f"refused: other users can write '{file}'"
+
+
+CONFIG_MAP = """
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+exec "$2" -c "from genericdp.files.trust import read_text; print(read_text('$1/10-a.toml'))"
+"""
+
+
+def test_a_config_map_is_read_where_kubernetes_mounts_it(room: Path) -> None:
+    """The kubelet gives its directory to everybody (0777) and mounts it read-only."""
+    mounted = room / "rules.d"
+    (mounted / "..2026_11_22").mkdir(parents=True, mode=0o755)
+    (mounted / "..2026_11_22" / "10-a.toml").write_text("rules")
+    (mounted / "..data").symlink_to("..2026_11_22")
+    (mounted / "10-a.toml").symlink_to("..data/10-a.toml")
+    mounted.chmod(0o777)
+    assert refusal(mounted / "10-a.toml")[0] == f"refused: other users can write '{mounted}'"
+    command = ["unshare", "--mount", "sh", "-euc", CONFIG_MAP, "sh", str(mounted), sys.executable]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "rules\n"
+    give_away(mounted / "..data")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"refused: the symlink '{mounted}/..data' belongs to user {STRANGER}" in done.stderr
+
+
+# What is no file
+
+
+def test_what_is_not_a_regular_file_is_not_even_opened(room: Path) -> None:
+    os.mkfifo(room / "fifo")
+    assert refusal(room / "fifo") == ("is not a regular file", "")
+    assert refusal(room / "in") == ("is not a regular file", "")
+    assert refusal(Path("/")) == ("is not a regular file", "")
+    assert refusal(Path("/dev/zero")) == ("is not a regular file", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("in/none", "No such file or directory"),
+        ("none/file", "No such file or directory"),
+        ("in/file/below", "Not a directory"),
+        ("in/file/", "Not a directory"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_what_cannot_be_read_says_why(room: Path, path: str, why: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        read_text(f"{room}/{path}")
+    (problem,) = refused.value.problems
+    assert problem.message == f"cannot be read: {why}"
+
+
+def test_no_descriptor_stays_open(room: Path) -> None:
+    (room / "link").symlink_to("in/file")
+    before = len(os.listdir("/proc/self/fd"))
+    read_text(str(room / "link"))
+    (room / "in").chmod(0o777)
+    refusal(room / "link")
+    refusal(room / "none")
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -3,7 +3,7 @@
     rulefiles   which rule files count, and which version of each is in force
     rulewatch   noticing that one may have changed
     settings    `genericdp.toml`
-    trust       how both are read, and when they are refused
+    trust       opening what only its owner can have put there
     links       the stable links in /dev/genericdp
     state       what must survive a restart
 

@@ -6,7 +6,7 @@ Reading order:
     overlooked    files beside them that define nothing, perhaps by mistake
     rulewatch     noticing that one may have changed
     settings      `genericdp.toml`
-    trust         how both are read, and when they are refused
+    trust         opening only what nobody but its owner can have put there
     links         the stable links in /dev/genericdp
     link_upkeep   when they are repaired, and what is logged about them
     state         what must survive a restart

@@ -8,16 +8,24 @@ The rules of this file:
 * A link changes by rename, so it is never missing.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
   it is pointed at itself, not removed. Links to anything but devices are left alone.
+* Only genericdp can write the directory (`trust`). What the administrator puts there all the same never
+  keeps a link from changing, unless it has the name of that link.
 """
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from genericdp import log
 from genericdp.errors import GenericdpError
+from genericdp.files.trust import UntrustedError, open_trusted
 
-#: The name of a link before it is renamed. Ids do not begin with a dot, so no stable link has this name.
-_NEW = ".new"
+#: The name of a link before it is renamed. It ends in a random number, because a name that can be foreseen
+#: can be taken. Ids do not begin with a dot, so no stable link has such a name.
+_NEW = re.compile(r"\.new(?:-[0-9a-f]{16})?")
+
+_log = log.get(__name__)
 
 
 class Links:
@@ -38,7 +46,7 @@ class Links:
         self._made = {}
         with self._open() as directory:
             try:
-                present = _links_in(directory)
+                present = self._links_in(directory)
             except OSError as error:
                 raise _unusable(self.directory, error) from error
             for name in sorted({*wanted, *present}):
@@ -49,7 +57,14 @@ class Links:
                     elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
                         _point(directory, name, target)
                 except OSError as error:
-                    failed[name] = f"cannot create the link '{self.directory}/{name}': {error.strerror}"
+                    verb = "create" if name in wanted else "remove"
+                    failed[name] = f"cannot {verb} the link '{self.directory}/{name}': {error.strerror}"
+                    if wanted.get(name) is None:
+                        _log.warning(
+                            "the link of an absent device cannot be changed and may lead to another device",
+                            link=f"{self.directory}/{name}",
+                            why=error.strerror,
+                        )
         self._ours = set(wanted)
         self._made = {name: path or name for name, path in wanted.items() if name not in failed}
         return failed
@@ -66,13 +81,42 @@ class Links:
         try:
             with suppress(FileExistsError):  # opening it gives the better error
                 os.makedirs(self.directory, mode=0o755)
-            descriptor = os.open(self.directory, flags)
+            os.close(os.open(self.directory, flags))  # a symlink is refused, whoever it belongs to
+            descriptor = open_trusted(self.directory)
+        except UntrustedError as error:
+            message = f"cannot use the link directory '{self.directory}': {error}"
+            raise GenericdpError(message, hint=error.hint) from error
         except OSError as error:
             raise _unusable(self.directory, error) from error
         try:
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _links_in(self, directory: int) -> dict[str, str]:
+        """The links in the directory: name -> target. Anything else is left alone."""
+        with os.scandir(directory) as entries:
+            names = [each.name for each in entries if each.is_symlink() or _NEW.fullmatch(each.name)]
+        targets: dict[str, str] = {}
+        for name in names:
+            if _NEW.fullmatch(name):
+                self._clear_away(directory, name)
+            else:
+                with suppress(OSError):  # it is gone, or not a symlink any more
+                    targets[name] = os.readlink(name, dir_fd=directory)
+        return targets
+
+    def _clear_away(self, directory: int, name: str) -> None:
+        """Remove what a killed process left half done."""
+        try:
+            _remove(directory, name)
+        except OSError as error:
+            _log.warning(
+                "something in the link directory is not of genericdp and cannot be removed",
+                path=f"{self.directory}/{name}",
+                why=error.strerror,
+                hint="nothing depends on it; remove it",
+            )
 
 
 def _unusable(directory: str, error: OSError) -> GenericdpError:
@@ -88,20 +132,6 @@ def _is_ours(target: str) -> bool:
     return target.startswith("/dev/")
 
 
-def _links_in(directory: int) -> dict[str, str]:
-    """The links in the directory: name -> target. Anything else is left alone."""
-    with os.scandir(directory) as entries:
-        names = [entry.name for entry in entries if entry.is_symlink() or entry.name == _NEW]
-    targets: dict[str, str] = {}
-    for name in names:
-        if name == _NEW:
-            _remove(directory, name)
-        else:
-            with suppress(FileNotFoundError):
-                targets[name] = os.readlink(name, dir_fd=directory)
-    return targets
-
-
 def _target(path: str) -> str | None:
     try:
         return os.readlink(path)
@@ -110,11 +140,13 @@ def _target(path: str) -> str | None:
 
 
 def _point(directory: int, name: str, target: str) -> None:
-    os.symlink(target, _NEW, dir_fd=directory)
+    new = f".new-{os.urandom(8).hex()}"
+    os.symlink(target, new, dir_fd=directory)
     try:
-        os.rename(_NEW, name, src_dir_fd=directory, dst_dir_fd=directory)
+        os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
     except OSError:
-        _remove(directory, _NEW)
+        with suppress(OSError):
+            _remove(directory, new)
         raise
 
 

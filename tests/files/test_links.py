@@ -1,7 +1,11 @@
 """The stable links as a container runtime finds them, in a real directory."""
 
 import errno
+import json
 import os
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,11 +120,12 @@ def test_links_to_anything_but_devices_are_left_alone(tmp_path: Path) -> None:
 
 def test_other_files_in_the_directory_stay(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("mine")
+    (tmp_path / ".newspaper").touch()
     (tmp_path / "folder").mkdir()
     links = Links(str(tmp_path))
     links.apply({"ftdi_A5": None})
     links.apply({})
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["README", "folder"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".newspaper", "README", "folder"]
     assert (tmp_path / "README").read_text() == "mine"
 
 
@@ -172,12 +177,99 @@ def test_a_link_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None
     assert str(refused.value) == f"cannot use the link directory '{tmp_path}/file/genericdp': Not a directory"
 
 
-def test_a_link_directory_that_cannot_be_tidied_is_refused(tmp_path: Path) -> None:
-    (tmp_path / ".new").mkdir()
+@pytest.mark.parametrize("inside", [(), ("file",)])
+@pytest.mark.parametrize("name", [".new", ".new-0123456789abcdef"])
+def test_a_directory_with_a_temporary_name_keeps_no_link_alive(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, inside: tuple[str, ...]
+) -> None:
+    """It kept the link of an unplugged device at a device node that another device may have by now."""
+    links = Links(str(tmp_path))
+    links.apply({"ftdi_A5": "/dev/ttyUSB0", "gone": "/dev/ttyUSB1"})
+    (tmp_path / name).mkdir()
+    for file in inside:
+        (tmp_path / name / file).touch()
+    assert links.apply({"ftdi_A5": None}) == {}
+    assert sorted(os.listdir(tmp_path)) == [name, "ftdi_A5"]
+    assert os.readlink(tmp_path / "ftdi_A5") == "ftdi_A5"
+    (warning,) = caplog.records
+    assert warning.getMessage() == "something in the link directory is not of genericdp and cannot be removed"
+    assert getattr(warning, "fields", None) == {
+        "path": f"{tmp_path}/{name}",
+        "why": "Is a directory",
+        "hint": "nothing depends on it; remove it",
+    }
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo", "socket", "symlink"])
+def test_anything_else_with_a_temporary_name_is_cleared_away(tmp_path: Path, kind: str) -> None:
+    for name in (".new", ".new-0123456789abcdef"):
+        path = tmp_path / name
+        match kind:
+            case "file":
+                path.touch()
+            case "fifo":
+                os.mkfifo(path)
+            case "socket":
+                with socket.socket(socket.AF_UNIX) as listener:
+                    listener.bind(str(path))
+            case _:
+                path.symlink_to("/dev/ttyUSB0")
+    assert Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"}) == {}
+    assert links_in(tmp_path) == {"ftdi_A5": "/dev/null"}
+
+
+READ_ONLY = """
+import json, sys
+from subprocess import run
+from genericdp import log
+from genericdp.files.links import Links
+
+log.configure(stream=sys.stdout)
+links = Links(sys.argv[1])
+links.apply({"ftdi_A5": "/dev/ttyUSB0", "forgotten": "/dev/ttyUSB1", "there": "/dev/ttyUSB2"})
+run(["mount", "--bind", sys.argv[1], sys.argv[1]], check=True)
+run(["mount", "-o", "remount,bind,ro", sys.argv[1]], check=True)
+print(json.dumps(links.apply({"ftdi_A5": None, "there": "/dev/ttyUSB3"})))
+"""
+
+
+def test_a_dead_link_that_cannot_be_changed_is_reported(tmp_path: Path) -> None:
+    """Its device is Unhealthy already, so nothing else would show it."""
+    command = ["unshare", "--mount", sys.executable, "-c", READ_ONLY, str(tmp_path)]
+    *warnings, failed = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    why = "Read-only file system"
+    assert json.loads(failed) == {
+        "forgotten": f"cannot remove the link '{tmp_path}/forgotten': {why}",
+        "ftdi_A5": f"cannot make the link '{tmp_path}/ftdi_A5': {why}",
+        "there": f"cannot make the link '{tmp_path}/there': {why}",
+    }
+    message = "the link of an absent device cannot be changed and may lead to another device"
+    assert [line.partition(" warning ")[2].strip() for line in warnings] == [
+        f"{message}  link={tmp_path}/{name} why='{why}'" for name in ("forgotten", "ftdi_A5")
+    ]
+
+
+def test_a_link_directory_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    """They could point a link at any device, and the container runtime would follow it."""
+    tmp_path.chmod(0o777)
     with pytest.raises(GenericdpError) as refused:
         Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"})
-    assert str(refused.value) == f"cannot use the link directory '{tmp_path}': Is a directory"
-    assert refused.value.hint == HINT
+    assert str(refused.value) == (
+        f"cannot use the link directory '{tmp_path}': other users can write '{tmp_path}'"
+    )
+    assert refused.value.hint == f"chmod go-w '{tmp_path}'"
+    assert links_in(tmp_path) == {}
+
+
+def test_a_link_directory_below_one_of_another_user_is_refused(tmp_path: Path) -> None:
+    os.chown(tmp_path, 4242, 4242)
+    with pytest.raises(GenericdpError) as refused:
+        Links(f"{tmp_path}/genericdp").apply({})
+    assert str(refused.value) == (
+        f"cannot use the link directory '{tmp_path}/genericdp': '{tmp_path}' belongs to user 4242"
+    )
 
 
 def test_links_are_intact_while_they_are_as_they_were_made(tmp_path: Path) -> None:

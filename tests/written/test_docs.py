@@ -1,6 +1,7 @@
 """What is written about the project is true: examples are good rule files, no key is left out."""
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -110,7 +111,8 @@ def test_the_readme_is_short() -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))
 def test_every_command_that_a_page_shows_is_understood(path: Path) -> None:
     shown = re.findall(
-        r"(?<![\w/.-])genericdp (?!VERB|DEVICE)([a-z]+)((?: +[^\n`|#;]+)?)", "\n".join(typed(path))
+        r"(?:(?<![\w/.-])|\.venv/bin/)genericdp (?!VERB|DEVICE)([a-z]+)((?: +[^\n`|#;]+)?)",
+        "\n".join(typed(path)),
     )
     for verb, arguments in shown:
         assert verb in (*VERBS, "complete"), verb  # which no help names
@@ -132,6 +134,23 @@ def typed(path: Path) -> list[str]:
 def without_blocks(path: Path) -> str:
     """The text of a page without what is shown in blocks."""
     return re.sub(r"^ *```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_all_recipes_end_with_the_same_commands() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipes = text.partition("## Recipes")[2].split("\n### ")[1:]
+    last = [blocks("sh", recipe)[-1] for recipe in recipes]
+    assert len(last) == 4
+    assert {*last} == {last[0]}
+
+
+def test_without_an_environment_the_tests_say_how_to_make_one(tmp_path: Path) -> None:
+    script = tmp_path / ".ci" / "python-as-root"
+    script.parent.mkdir()
+    script.write_bytes((ROOT / ".ci" / "python-as-root").read_bytes())
+    script.chmod(0o755)
+    done = subprocess.run([script, "-m", "pytest"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "there is no .venv; run: make venv\n")
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.name))

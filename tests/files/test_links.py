@@ -242,8 +242,8 @@ def test_a_dead_link_that_cannot_be_changed_is_reported(tmp_path: Path) -> None:
     why = "Read-only file system"
     assert json.loads(failed) == {
         "forgotten": f"cannot remove the link '{tmp_path}/forgotten': {why}",
-        "ftdi_A5": f"cannot make the link '{tmp_path}/ftdi_A5': {why}",
-        "there": f"cannot make the link '{tmp_path}/there': {why}",
+        "ftdi_A5": f"cannot create the link '{tmp_path}/ftdi_A5': {why}",
+        "there": f"cannot create the link '{tmp_path}/there': {why}",
     }
     message = "the link of an absent device cannot be changed and may lead to another device"
     assert [line.partition(" warning ")[2].strip() for line in warnings] == [

@@ -16,6 +16,7 @@ class Point(StrEnum):
     ANSWER = "before Register is answered"
     LIST = "before ListAndWatch is opened"
     PREFERRED = "before GetPreferredAllocation"
+    PREFERRED_ANSWERED = "between the plugin's answer to GetPreferredAllocation and its use"
     ALLOCATE = "before Allocate"
     ALLOCATED = "between the plugin's answer to Allocate and its use"
     PRE_START = "before PreStartContainer"

@@ -46,7 +46,8 @@ class Kubelet(View):
     policy           the topology manager's
     numa_nodes       the NUMA nodes of the machine
     status_period_s  how often to publish the node status and retry waiting containers; None: only on `tick()`
-    watchdog_s       how long a plugin may take to answer a call that has no deadline in the real kubelet
+    watchdog_s       how long a plugin may take to answer a call without a deadline; a real kubelet waits
+                     forever, but its health check fails after five minutes
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Kubelet(View):
         policy: Policy = Policy.NONE,
         numa_nodes: tuple[int, ...] = (0,),
         status_period_s: float | None = None,
-        watchdog_s: float = 30.0,
+        watchdog_s: float = 300.0,
     ) -> None:
         super().__init__()
         self.clock: Clock = clock or WallClock()
@@ -135,6 +136,7 @@ class Kubelet(View):
             on_change=self._changes.notify,
             on_news=self._push_health,
             on_failure=self._failures.append,
+            by_itself=self._by_itself,
         )
         self._process = process
         if not process.had_checkpoint:
@@ -143,7 +145,7 @@ class Kubelet(View):
         if readmit:
             await self.readmit()
         if self._status_period_s is not None:
-            self._timers.append(asyncio.create_task(self._run_timer(self._status_period_s)))
+            self._timers.append(asyncio.create_task(self._by_itself(self._run_timer(self._status_period_s))))
         self._changes.notify()
 
     async def stop(self) -> None:
@@ -225,7 +227,7 @@ class Kubelet(View):
         return pod
 
     async def sync(self, pod: PodStatus) -> None:
-        """Retry the waiting containers of a pod; a kubelet does so by itself after a back-off."""
+        """Retry the waiting containers of a pod now; by itself a kubelet does so after 10 to 15 s."""
         await self._guarded(self._running.workload.sync(pod))
 
     async def restart_container(self, pod: PodStatus, name: str) -> ContainerStatus:
@@ -255,7 +257,15 @@ class Kubelet(View):
         published = self.node_status.now.allocatable
         admitted = process.workload.admit(pod, published, sources_ready=process.sources_ready)
         if await self._guarded(admitted):
-            await self._guarded(process.workload.sync(pod))
+            await self._guarded(process.workload.start(pod))
+
+    async def _by_itself(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await something that no caller awaits; `__aexit__` raises its error."""
+        try:
+            await self._guarded(work)
+        except Exception as error:  # noqa: BLE001  # raised later
+            if error not in self.panics:
+                self._failures.append(error)
 
     async def _guarded(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Await something that may crash the kubelet."""
@@ -280,13 +290,9 @@ class Kubelet(View):
     async def _run_timer(self, period_s: float) -> None:
         """Do periodically what a kubelet does by itself. Ends with the process."""
         process = self._process
-        try:
-            while self._process is process:
-                await self.clock.sleep(period_s)
-                self.tick()
-                await self.reconcile()
-                for pod in self._node.active():
-                    await self.sync(pod)
-        except Exception as error:  # noqa: BLE001  # nobody awaits a timer; __aexit__ raises it
-            if error not in self.panics:
-                self._failures.append(error)
+        while self._process is process:
+            await self.clock.sleep(period_s)
+            self.tick()
+            await self.reconcile()
+            for pod in self._node.active():
+                await self._running.workload.sync(pod)

@@ -80,13 +80,17 @@ class ContainerStatus:
 
 @dataclass(slots=True, eq=False)
 class PodStatus:
-    """The status of a pod; `phase`, `reason`, `message` are what `kubectl get pod -o yaml` shows."""
+    """The status of a pod; `phase`, `reason`, `message` are what `kubectl get pod -o yaml` shows.
+
+    admitted    whether a kubelet has ever admitted it
+    """
 
     spec: Pod
     uid: str
     phase: Phase = Phase.PENDING
     reason: str = ""
     message: str = ""
+    admitted: bool = False
     containers: dict[str, ContainerStatus] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,9 +118,29 @@ class PodStatus:
         """Fail the pod for good: none of its containers runs again."""
         self.phase, self.reason, self.message = Phase.FAILED, reason, f"Pod was rejected: {message}"
         self.stop_containers()
+        if self.admitted:
+            self._miss_containers()
 
     def stop_containers(self) -> None:
         """End every running container."""
         for status in self.containers.values():
             if status.state is ContainerState.RUNNING:
                 status.become(ContainerState.TERMINATED)
+
+    def _miss_containers(self) -> None:
+        """Mark what waited in a pod that ended, as kubelet 1.36 does (`status_manager.go`, `TerminatePod`).
+
+        Init containers up to the last one that left waiting, and if all of them did, the others too.
+        """
+        init = [self.containers[container.name] for container in self.spec.init_containers]
+        left = [n for n, status in enumerate(init) if status.state is not ContainerState.WAITING]
+        missed = init[: max(left, default=0) + 1]
+        if len(left) == len(init):
+            missed += [self.containers[container.name] for container in self.spec.containers]
+        for status in missed:
+            if status.state is ContainerState.WAITING:
+                status.become(
+                    ContainerState.TERMINATED,
+                    "ContainerStatusUnknown",
+                    "The container could not be located when the pod was terminated",
+                )

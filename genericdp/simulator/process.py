@@ -23,6 +23,7 @@ from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.gates import Gates, Point
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.pod_resources import PodResourcesLister
+from genericdp.simulator.node.worker import ByItself
 from genericdp.simulator.node.workload import Workload
 from genericdp.simulator.plugins.client_table import Generation
 from genericdp.simulator.plugins.lifecycle import Plugins
@@ -83,6 +84,7 @@ class Process:
         on_change: Callable[[], None],
         on_news: Callable[[set[str]], None],
         on_failure: Callable[[BaseException], None],
+        by_itself: ByItself,
     ) -> None:
         self.sources_ready = not node.active()
         self._configuration = configuration
@@ -110,6 +112,9 @@ class Process:
             runtime=configuration.runtime,
             policy=configuration.policy,
             numa_nodes=configuration.numa_nodes,
+            clock=configuration.clock,
+            rng=rng,
+            by_itself=by_itself,
         )
         self.watcher = Watcher(directories.plugins_registry, self.plugins, configuration.clock)
         self.pod_resources = PodResourcesLister(
@@ -152,6 +157,7 @@ class Process:
         for server in self._servers:
             await server.stop()
         self._servers.clear()
+        await self.workload.close()
         await self.plugins.close()
 
     def free(self) -> None:

@@ -2,12 +2,14 @@
 
 The rules of this file:
 
+* It refuses services and methods that it does not know with grpc-go's texts, not with those of C-core.
 * A kubelet never removes its sockets, not even when it stops, and plugins have to cope with that.
   gRPC's C-core would unlink them, so the server binds through a descriptor of the directory, and
   redirects that descriptor elsewhere before it stops.
 """
 
 import os
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import grpc
@@ -22,7 +24,7 @@ class Server:
 
     def __init__(self, *handlers: grpc.GenericRpcHandler) -> None:
         self._server = grpc.aio.server()
-        self._server.add_generic_rpc_handlers(handlers)
+        self._server.add_generic_rpc_handlers((*handlers, _Unknown(handlers)))
         self._directory = -1
 
     async def start(self, path: Path, *, rename_from: str = "") -> None:
@@ -44,3 +46,25 @@ class Server:
         await self._server.stop(grace=None)
         os.close(self._directory)
         self._directory = -1
+
+
+class _Unknown(grpc.GenericRpcHandler):
+    """Refuses every call that the handlers before it do not serve."""
+
+    def __init__(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        self._known = {
+            handler.service_name() for handler in handlers if isinstance(handler, grpc.ServiceRpcHandler)
+        }
+
+    def service(self, call: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        service, _, method = call.method.removeprefix("/").rpartition("/")
+        text = f"unknown service {service}"
+        if service in self._known:
+            text = f"unknown method {method} for service {service}"
+
+        async def refuse(
+            _requests: AsyncIterator[bytes], context: "grpc.aio.ServicerContext[bytes, bytes]"
+        ) -> None:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+
+        return grpc.stream_stream_rpc_method_handler(refuse)

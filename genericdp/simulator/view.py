@@ -48,6 +48,11 @@ class View:
         """The errors of the plugin watcher, oldest first."""
         return self._running.watcher.errors
 
+    @property
+    def syncing(self) -> list[str]:
+        """The names of the pods whose containers are being started at this moment."""
+        return [] if self._process is None else self._process.workload.syncing()
+
     def devices(self, resource: str) -> Mapping[str, Device]:
         """The devices of the last list of a resource, by id."""
         return dict(self._running.ledger.of(resource).listed)

@@ -20,6 +20,7 @@ from genericdp.simulator import (
     Point,
     SimulatorError,
 )
+from genericdp.simulator.errors import stopped_endpoint
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer, device
 
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])
@@ -243,7 +244,7 @@ async def test_a_pre_start_that_takes_more_than_30_seconds_fails(short_dir: Path
 
 
 async def test_pre_start_needs_a_living_plugin_until_the_kubelet_has_restarted(short_dir: Path) -> None:
-    async with Kubelet(short_dir) as kubelet:
+    async with Kubelet(short_dir, clock=ManualClock()) as kubelet:
         plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
         pod = await kubelet.admit(ONE)
         await plugin.stop()
@@ -251,7 +252,8 @@ async def test_pre_start_needs_a_living_plugin_until_the_kubelet_has_restarted(s
         status = await kubelet.restart_container(pod, "c")
         assert (status.reason, status.message) == (
             "CreateContainerConfigError",
-            f"device plugin PreStartContainer rpc failed with err: endpoint {RESOURCE} has been stopped",
+            "device plugin PreStartContainer rpc failed with err: "
+            + stopped_endpoint(RESOURCE, 0.0, connected=True),
         )
         await kubelet.sync(pod)
         assert status.state is ContainerState.WAITING

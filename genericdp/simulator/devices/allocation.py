@@ -93,19 +93,16 @@ class Allocator:
                 f"no devices found allocated in local cache for pod {pod.uid}, "
                 f"container {container.name}, resource {resource}"
             )
-        if endpoint.calls is None or endpoint.stopped_at is not None:
-            raise DeviceError(
-                f"device plugin PreStartContainer rpc failed with err: endpoint {resource} has been stopped"
-            )
-        await endpoint.calls.pre_start(self._shuffled(ids))
+        try:
+            await endpoint.running(resource).pre_start(self._shuffled(ids))
+        except DeviceError as error:
+            raise DeviceError(f"device plugin PreStartContainer rpc failed with err: {error}") from None
 
     def _calls(self, resource: str) -> PluginCalls:
         endpoint = self._ledger.endpoints.get(resource)
         if endpoint is None:
             raise DeviceError(f"unknown Device Plugin {resource}")
-        if endpoint.calls is None or endpoint.stopped_at is not None:
-            raise DeviceError(f"endpoint {resource} has been stopped")
-        return endpoint.calls
+        return endpoint.running(resource)
 
     async def _allocate_container(
         self, pod: PodStatus, container: Container, reusable: Reusable, *, bypass: bool, hint: Hint
@@ -138,8 +135,9 @@ class Allocator:
             self._ledger.recount()
             raise
         if not response.container_responses:
-            # The devices leak: they stay allocated to nobody until the next recount.
-            raise DeviceError("no containers return in allocation response")
+            # The devices leak: they stay allocated to nobody until the next recount. Go prints the answer,
+            # and an empty one is an empty text.
+            raise DeviceError("no containers return in allocation response ")
         listed = self._ledger.of(resource).listed
         for id_ in sorted(chosen):
             if id_ not in listed:
@@ -212,14 +210,11 @@ class Allocator:
         endpoint = self._endpoint(resource)
         if endpoint.options is None or not endpoint.options.get_preferred_allocation_available:
             return set()
-        if endpoint.calls is None or endpoint.stopped_at is not None:
-            raise DeviceError(
-                "device plugin GetPreferredAllocation rpc failed with err: "
-                f"endpoint {resource} has been stopped"
-            )
-        response = await endpoint.calls.preferred(
-            self._shuffled(available), self._shuffled(must_include), size
-        )
+        wish = self._shuffled(available), self._shuffled(must_include), size
+        try:
+            response = await endpoint.running(resource).preferred(*wish)
+        except DeviceError as error:
+            raise DeviceError(f"device plugin GetPreferredAllocation rpc failed with err: {error}") from None
         if not response.container_responses:
             return set()
         return set(response.container_responses[0].deviceIDs)

@@ -14,6 +14,7 @@ from typing import Protocol
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.devices.checkpoint import Checkpoint, PodDevices, render
 from genericdp.simulator.devices.resource import Device, ResourceDevices
+from genericdp.simulator.errors import DeviceError, stopped_endpoint
 
 #: How long a resource still counts after its plugin has gone (kubelet 1.36, `endpointStopGracePeriod`).
 GRACE_S = 300.0
@@ -38,6 +39,14 @@ class Endpoint:
     calls: PluginCalls | None = None
     options: api.DevicePluginOptions | None = None
     stopped_at: float | None = None
+
+    def running(self, resource: str) -> PluginCalls:
+        """The RPCs to the plugin. DeviceError when it has stopped."""
+        if self.calls is None or self.stopped_at is not None:
+            raise DeviceError(
+                stopped_endpoint(resource, self.stopped_at or 0.0, connected=self.calls is not None)
+            )
+        return self.calls
 
 
 @dataclass(slots=True)

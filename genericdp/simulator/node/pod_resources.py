@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* There is one entry for each device and NUMA node, with a single id. Init containers do not appear,
-  sidecars do.
-* List frees the devices of dead pods, as in the kubelet.
+* There is one entry for each device and NUMA node, with a single id. A plugin's node -1 is a node for
+  GetAllocatableResources and none for List. Init containers do not appear, sidecars do.
+* List frees the devices of dead pods, as in the kubelet. A pod appears once it is admitted.
 * Right after its start a kubelet knows no pods, so List returns none.
 * All clients and methods share one rate limit.
 """
@@ -58,7 +58,9 @@ class PodResourcesLister:
         if not self._knows_pods():
             return api.ListPodResourcesResponse()
         self._free()
-        return api.ListPodResourcesResponse(pod_resources=[self._pod(pod) for pod in self._node.active()])
+        return api.ListPodResourcesResponse(
+            pod_resources=[self._pod(pod) for pod in self._node.active() if pod.admitted]
+        )
 
     async def GetAllocatableResources(
         self,
@@ -72,7 +74,7 @@ class PodResourcesLister:
             for id_ in sorted(known.healthy):
                 # A device with a topology that names no node is missing here.
                 numa = known.listed[id_].numa
-                devices += _entries(resource, id_, (-1,) if numa is None else numa)
+                devices += _entries(resource, id_, (None,) if numa is None else numa)
         return api.AllocatableResourcesResponse(devices=devices)
 
     async def Get(
@@ -112,10 +114,10 @@ class PodResourcesLister:
         for resource, entry in sorted(self._ledger.of_container(pod_uid, container).items()):
             for numa, ids in entry.ids_by_numa.items():
                 for id_ in ids:
-                    yield from _entries(resource, id_, (numa,))
+                    yield from _entries(resource, id_, (None if numa == -1 else numa,))
 
 
-def _entries(resource: str, id_: str, numa: Iterable[int]) -> Iterator[api.ContainerDevices]:
+def _entries(resource: str, id_: str, numa: Iterable[int | None]) -> Iterator[api.ContainerDevices]:
     for node in numa:
-        topology = None if node == -1 else api.TopologyInfo(nodes=[api.NUMANode(ID=node)])
+        topology = None if node is None else api.TopologyInfo(nodes=[api.NUMANode(ID=node)])
         yield api.ContainerDevices(resource_name=resource, device_ids=[id_], topology=topology)

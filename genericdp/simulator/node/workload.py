@@ -2,17 +2,17 @@
 
 The rules of this file:
 
-* Admission is serial, as in the kubelet's main loop. Pods start concurrently, but each has one worker,
-  so no container is started twice at once.
-* A failed admission is final for the pod. A container that cannot be created waits and is retried: here
-  by a call of `sync`, in a real kubelet by itself, with a back-off.
+* Admission is serial, as in the kubelet's main loop. Pods start concurrently, each by its own worker.
+* A failed admission is final for the pod. A container that cannot be created waits until the pod's worker
+  tries again, by itself or because of a call of `sync`.
 * Pods and running containers belong to the node and outlive the kubelet's process.
 """
 
 import asyncio
-from collections import defaultdict
+import random
 from collections.abc import Mapping
 
+from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import ANY, Hint, Policy, hints, merge
@@ -20,6 +20,7 @@ from genericdp.simulator.errors import DeviceError, SimulatorError
 from genericdp.simulator.node.container_config import container_config
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.predicate import predicate_failure
+from genericdp.simulator.node.worker import ByItself, Workers
 from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, PodStatus
 from genericdp.simulator.runtimes.creation import create
 from genericdp.simulator.runtimes.runtime import CreateContainerError, Runtime
@@ -37,6 +38,9 @@ class Workload:
         runtime: Runtime,
         policy: Policy,
         numa_nodes: tuple[int, ...],
+        clock: Clock,
+        rng: random.Random,
+        by_itself: ByItself,
     ) -> None:
         self._node = node
         self._ledger = ledger
@@ -45,7 +49,7 @@ class Workload:
         self._policy = policy
         self._numa_nodes = numa_nodes
         self._serial = asyncio.Lock()
-        self._workers: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._workers = Workers(self._sync, clock=clock, rng=rng, by_itself=by_itself)
         self._ran_at_start = {
             (pod.uid, status.spec.name)
             for pod in node.active()
@@ -74,39 +78,57 @@ class Workload:
             if failure is not None:
                 pod.reject(*failure)
                 return False
+            pod.admitted = True
             return True
+
+    async def start(self, pod: PodStatus) -> None:
+        """Start the containers of a pod that was just admitted."""
+        await self._workers.start(pod)
 
     async def sync(self, pod: PodStatus) -> None:
         """Start the containers of a pod that should be running and are not."""
-        async with self._workers[pod.uid]:
-            await self._sync(pod)
+        await self._workers.sync(pod)
 
-    async def _sync(self, pod: PodStatus) -> None:
-        if not pod.active:
-            return
+    def syncing(self) -> list[str]:
+        """The names of the pods whose containers are being started."""
+        return [pod.name for pod in self._node.pods.values() if self._workers.busy(pod)]
+
+    async def close(self) -> None:
+        """Start nothing more."""
+        await self._workers.close()
+
+    async def _sync(self, pod: PodStatus) -> bool:
+        """Returns whether everything runs that should."""
+        if not pod.active or pod.uid not in self._node.pods:
+            return True
         for container in pod.spec.init_containers:
             status = pod.containers[container.name]
             if status.state is ContainerState.TERMINATED and not container.restartable:
                 continue
             if not await self._run(pod, status):
                 self._hold_back(pod)
-                return
+                return False
             if not container.restartable:
                 status.become(ContainerState.TERMINATED, "Completed")
         results = [await self._run(pod, pod.containers[container.name]) for container in pod.spec.containers]
         if all(results):
             pod.phase = Phase.RUNNING
         self.publish_health(pod)
+        return all(results)
 
     async def restart(self, pod: PodStatus, name: str) -> ContainerStatus:
         """End a container's process and create the container again."""
         status = pod.container(name)
         if status.created is None:
             raise SimulatorError(f"container '{name}' of pod '{pod.name}' has never run; use sync")
-        async with self._workers[pod.uid]:
+
+        async def create_again() -> bool:
             status.become(ContainerState.WAITING)
-            await self._run(pod, status)
+            running = await self._run(pod, status)
             self.publish_health(pod)
+            return running
+
+        await self._workers.do(pod, create_again)
         return status
 
     def publish_health(self, pod: PodStatus) -> None:

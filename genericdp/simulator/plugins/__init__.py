@@ -7,6 +7,8 @@ Read in this order:
 * `lifecycle`      from registration to the end of the stream, with the effects on the ledger
 * `client_table`   the decision which plugin of a resource is current, up to 1.36 and from 1.37
 * `connection`     the gRPC connection to one plugin
+* `dialling`       the path that is really dialled for the path of a socket
+* `deadline`       calls with a deadline of the kubelet's own
 
 What the kubelet does with the listed devices belongs into `devices/`.
 """

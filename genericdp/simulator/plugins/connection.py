@@ -5,7 +5,8 @@ The rules of this file:
 * Each registration gets its own connection, even to a socket that is already connected.
 * ListAndWatch, Allocate and GetPreferredAllocation have no deadline. A plugin that never answers one
   of the latter two blocks all admission; here that ends in a TimeoutError after `watchdog_s`.
-* Errors become DeviceError with the kubelet's text.
+* Errors become DeviceError with the kubelet's text. A connection that closes under a call ends it with the
+  text of grpc-go for that, whatever the plugin does.
 """
 
 import asyncio
@@ -18,8 +19,10 @@ import grpc.aio
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.resource import Device
-from genericdp.simulator.errors import DeviceError, go_text
+from genericdp.simulator.errors import DEADLINE_PASSED, DeviceError, go_text
 from genericdp.simulator.gates import Gates, Point
+from genericdp.simulator.plugins.deadline import within
+from genericdp.simulator.plugins.dialling import target
 
 #: kubelet 1.36, `devicemanager/plugin/v1beta1/client.go`.
 DIAL_TIMEOUT_S = 10.0
@@ -28,23 +31,24 @@ PRE_START_TIMEOUT_S = 30.0
 #: The default of grpc-go, which the kubelet does not change.
 RECEIVE_LIMIT = 4 * 1024 * 1024
 
+_CLOSING = "rpc error: code = Canceled desc = grpc: the client connection is closing"
+
 _Response = TypeVar("_Response")
 
 
 class Connection:
-    """One connection, made by one registration."""
+    """One connection, made by one registration, to the socket at the path `dialled`."""
 
     def __init__(
         self,
         resource: str,
-        socket_path: str,
+        dialled: str,
         *,
         clock: Clock,
         gates: Gates,
         watchdog_s: float,
     ) -> None:
         self.resource = resource
-        self.socket_path = socket_path
         self.streaming = False
         self.dialling = False
         self.last_list: tuple[Device, ...] | None = None
@@ -54,7 +58,7 @@ class Connection:
         self._stream: grpc.aio.UnaryStreamCall[api.Empty, api.ListAndWatchResponse] | None = None
         self._closed = False
         self._channel = grpc.aio.insecure_channel(
-            f"unix:{socket_path}",
+            target(dialled),
             options=(
                 ("grpc.default_authority", "localhost"),
                 ("grpc.use_local_subchannel_pool", 1),
@@ -75,9 +79,10 @@ class Connection:
         finally:
             self.dialling = False
         await self._gates.passes(Point.OPTIONS)
-        return await self._call(
-            "failed to get device plugin options: ", lambda: self._stub.GetDevicePluginOptions(api.Empty())
-        )
+        try:
+            return await self._call(lambda: self._stub.GetDevicePluginOptions(api.Empty()))
+        except DeviceError as error:
+            raise DeviceError(f"failed to get device plugin options: {error}") from None
 
     async def stream(
         self, on_list: Callable[[tuple[Device, ...]], None], on_open: Callable[[], None]
@@ -121,56 +126,53 @@ class Connection:
             available_deviceIDs=available, must_include_deviceIDs=must_include, allocation_size=size
         )
         request = api.PreferredAllocationRequest(container_requests=[wish])
-        return await self._watched(
-            "GetPreferredAllocation",
-            "device plugin GetPreferredAllocation rpc failed with err: ",
-            lambda: self._stub.GetPreferredAllocation(request),
+        response = await self._watched(
+            "GetPreferredAllocation", lambda: self._stub.GetPreferredAllocation(request)
         )
+        await self._gates.passes(Point.PREFERRED_ANSWERED)
+        return response
 
     async def allocate(self, ids: Sequence[str]) -> api.AllocateResponse:
         await self._gates.passes(Point.ALLOCATE)
         request = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=ids)])
-        response = await self._watched("Allocate", "", lambda: self._stub.Allocate(request))
+        response = await self._watched("Allocate", lambda: self._stub.Allocate(request))
         await self._gates.passes(Point.ALLOCATED)
         return response
 
     async def pre_start(self, ids: Sequence[str]) -> None:
         await self._gates.passes(Point.PRE_START)
-        prefix = "device plugin PreStartContainer rpc failed with err: "
         request = api.PreStartContainerRequest(devices_ids=ids)
         try:
-            async with self._clock.timeout(PRE_START_TIMEOUT_S):
-                # The RPC carries the deadline, so the plugin sees it too.
-                await self._call(
-                    prefix, lambda: self._stub.PreStartContainer(request, timeout=PRE_START_TIMEOUT_S)
+            await self._call(
+                lambda: within(
+                    self._clock,
+                    PRE_START_TIMEOUT_S,
+                    lambda timeout_s: self._stub.PreStartContainer(request, timeout=timeout_s),
                 )
+            )
         except TimeoutError:
-            raise DeviceError(
-                f"{prefix}rpc error: code = DeadlineExceeded desc = context deadline exceeded"
-            ) from None
+            raise DeviceError(DEADLINE_PASSED) from None
 
-    async def _watched(self, name: str, prefix: str, call: Callable[[], Awaitable[_Response]]) -> _Response:
+    async def _watched(self, name: str, call: Callable[[], Awaitable[_Response]]) -> _Response:
         try:
             async with asyncio.timeout(self._watchdog_s):
-                return await self._call(prefix, call)
+                return await self._call(call)
         except TimeoutError:
             raise TimeoutError(
                 f"{self.resource} has not answered {name} in {self._watchdog_s:g} s; "
                 "a real kubelet waits forever and admits no pod meanwhile"
             ) from None
 
-    async def _call(self, prefix: str, call: Callable[[], Awaitable[_Response]]) -> _Response:
+    async def _call(self, call: Callable[[], Awaitable[_Response]]) -> _Response:
         if self._closed:
-            raise DeviceError(
-                f"{prefix}rpc error: code = Canceled desc = grpc: the client connection is closing"
-            )
+            raise DeviceError(_CLOSING)
         try:
             return await call()
         except grpc.aio.AioRpcError as error:
-            raise DeviceError(f"{prefix}{go_text(error)}") from None
+            raise DeviceError(go_text(error)) from None
         except asyncio.CancelledError:
             # Either the connection was closed during the call, or this task was cancelled.
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            raise DeviceError(f"{prefix}rpc error: code = Canceled desc = context canceled") from None
+            raise DeviceError(_CLOSING) from None

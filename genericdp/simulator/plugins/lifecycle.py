@@ -17,6 +17,7 @@ from genericdp.simulator.errors import DeviceError
 from genericdp.simulator.gates import Gates, Point
 from genericdp.simulator.plugins.client_table import Client, Ended, Generation, table_of
 from genericdp.simulator.plugins.connection import Connection
+from genericdp.simulator.plugins.dialling import dialled_path
 
 
 class Plugins:
@@ -52,9 +53,14 @@ class Plugins:
         refusal = self._table.add(client)
         if refusal is not None:
             raise DeviceError(refusal)
+        try:
+            path = dialled_path(socket_path)
+        except DeviceError:
+            self._table.failed(client)
+            raise
         connection = Connection(
             resource,
-            socket_path,
+            path,
             clock=self._clock,
             gates=self._gates,
             watchdog_s=self._watchdog_s,

@@ -10,16 +10,20 @@ The rules of this file:
 
 import os
 import stat
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import grpc
 import grpc.aio
 
 from genericdp.kubelet.api import pluginregistration as api
 from genericdp.simulator.clock import Clock
-from genericdp.simulator.errors import DeviceError, go_text
+from genericdp.simulator.errors import DEADLINE_PASSED, DeviceError, go_text
 from genericdp.simulator.plugins.connection import DIAL_TIMEOUT_S
+from genericdp.simulator.plugins.deadline import within
 from genericdp.simulator.plugins.lifecycle import Plugins
 from genericdp.simulator.plugins.validation import is_extended_resource_name
 
@@ -27,6 +31,8 @@ GET_INFO_TIMEOUT_S = 1.0
 NOTIFY_TIMEOUT_S = 5.0
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 122.0
+
+_Response = TypeVar("_Response")
 
 #: A socket file: its path and its inode, so that a socket created again counts as new.
 Found = tuple[str, int]
@@ -78,31 +84,65 @@ class Watcher:
             self._failures.pop(socket, None)
 
     async def _introduce(self, socket: Found, channel: grpc.aio.Channel) -> None:
-        stub = api.PluginRegistrationStub(channel)
+        stub, path = api.PluginRegistrationStub(channel), socket[0]
         try:
             async with self._clock.timeout(DIAL_TIMEOUT_S):
                 await channel.channel_ready()
-            info = await stub.GetInfo(api.InfoRequest(), timeout=GET_INFO_TIMEOUT_S)
         except TimeoutError:
-            raise DeviceError("RegisterPlugin error -- dial failed: context deadline exceeded") from None
-        except grpc.aio.AioRpcError as error:
             raise DeviceError(
-                f"RegisterPlugin error -- failed to get plugin info: {go_text(error)}"
+                f"RegisterPlugin error -- dial failed at socket {path}, "
+                f"err: failed to dial socket {path}, err: context deadline exceeded"
             ) from None
         try:
-            _validate(info)
-            await self._plugins.connect(info.name, info.endpoint or socket[0])
+            info = await self._call(GET_INFO_TIMEOUT_S, partial(stub.GetInfo, api.InfoRequest()))
         except DeviceError as error:
-            await _notify(stub, api.RegistrationStatus(plugin_registered=False, error=str(error)))
+            raise DeviceError(
+                "RegisterPlugin error -- failed to get plugin info using RPC GetInfo "
+                f"at socket {path}, err: {error}"
+            ) from None
+        try:
+            _validate(info, path)
+            await self._register_with_device_manager(info, path)
+        except DeviceError as error:
+            await self._notify(stub, path, str(error))
             raise
         self.registered[socket] = info
-        await _notify(stub, api.RegistrationStatus(plugin_registered=True))
+        await self._notify(stub, path)
+
+    async def _register_with_device_manager(self, info: api.PluginInfo, path: str) -> None:
+        try:
+            await self._plugins.connect(info.name, info.endpoint or path)
+        except DeviceError as error:
+            raise DeviceError(
+                f"RegisterPlugin error -- plugin registration failed with err: {error}"
+            ) from None
+
+    async def _notify(self, stub: api.PluginRegistrationStub, path: str, problem: str = "") -> None:
+        status = api.RegistrationStatus(plugin_registered=not problem, error=problem)
+        try:
+            await self._call(NOTIFY_TIMEOUT_S, partial(stub.NotifyRegistrationStatus, status))
+        except DeviceError as error:
+            what = "error" if problem else "registration status"
+            raise DeviceError(
+                f"RegisterPlugin error -- failed to send {what} at socket {path}, err: {problem}: {error}"
+            ) from None
+
+    async def _call(self, seconds: float, call: Callable[..., Awaitable[_Response]]) -> _Response:
+        """Make a call with a deadline. DeviceError with grpc-go's text."""
+        try:
+            return await within(self._clock, seconds, lambda timeout_s: call(timeout=timeout_s))
+        except TimeoutError:
+            raise DeviceError(DEADLINE_PASSED) from None
+        except grpc.aio.AioRpcError as error:
+            raise DeviceError(go_text(error)) from None
 
 
-def _validate(info: api.PluginInfo) -> None:
+def _validate(info: api.PluginInfo, path: str) -> None:
     prefix = "RegisterPlugin error -- plugin validation failed with err: "
     if info.type != api.DEVICE_PLUGIN:
-        raise DeviceError(f"RegisterPlugin error -- no handler registered for plugin type: {info.type}")
+        raise DeviceError(
+            f"RegisterPlugin error -- no handler registered for plugin type: {info.type} at socket {path}"
+        )
     if "v1beta1" not in info.supported_versions:
         raise DeviceError(
             f"{prefix}manager version, v1beta1, is not among plugin supported versions "
@@ -112,15 +152,6 @@ def _validate(info: api.PluginInfo) -> None:
         raise DeviceError(
             f'{prefix}invalid name of device plugin socket: the ResourceName "{info.name}" is invalid'
         )
-
-
-async def _notify(stub: api.PluginRegistrationStub, status: api.RegistrationStatus) -> None:
-    try:
-        await stub.NotifyRegistrationStatus(status, timeout=NOTIFY_TIMEOUT_S)
-    except grpc.aio.AioRpcError as error:
-        raise DeviceError(
-            f"RegisterPlugin error -- failed to send registration status: {go_text(error)}"
-        ) from None
 
 
 def _sockets(directory: Path) -> set[Found]:

@@ -134,7 +134,7 @@ async def test_an_empty_answer_is_an_error_and_leaks_the_devices(short_dir: Path
         plugin = await SmallPlugin("a").join(kubelet)
         plugin.on_allocate = lambda _ids, _context: api.AllocateResponse()
         pod = await kubelet.admit(a_pod())
-        assert outcome(pod) == rejected("no containers return in allocation response")
+        assert outcome(pod) == rejected("no containers return in allocation response ")
         assert kubelet.allocated(RESOURCE) == {"a"}
         next_pod = await kubelet.admit(a_pod(name="next"))
         assert outcome(next_pod) == rejected(

@@ -1,5 +1,6 @@
 """The simulated PodResources API: its answers and its rate limit."""
 
+import asyncio
 import os
 import stat
 from collections.abc import AsyncIterator
@@ -12,7 +13,7 @@ import pytest
 
 from genericdp.kubelet.api import deviceplugin
 from genericdp.kubelet.api import podresources as api
-from genericdp.simulator import Container, Kubelet, ManualClock, Pod
+from genericdp.simulator import Container, Kubelet, ManualClock, Pod, Point
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, device
 
 
@@ -82,6 +83,38 @@ async def test_get_allocatable_returns_healthy_devices_except_those_with_an_empt
         async with lister(kubelet) as stub:
             answer = await stub.GetAllocatableResources(api.AllocatableResourcesRequest())
             assert shape(answer.devices) == [(RESOURCE, ["a"], []), (RESOURCE, ["b"], [1])]
+        await plugin.stop()
+
+
+async def test_a_numa_node_of_minus_one_is_allocatable_as_listed_and_held_without_topology(
+    short_dir: Path,
+) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin(device("a", numa=(-1,))).join(kubelet)
+        await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
+        async with lister(kubelet) as stub:
+            answer = await stub.GetAllocatableResources(api.AllocatableResourcesRequest())
+            assert shape(answer.devices) == [(RESOURCE, ["a"], [-1])]
+            (pod,) = (await stub.List(api.ListPodResourcesRequest())).pod_resources
+            assert shape(pod.containers[0].devices) == [(RESOURCE, ["a"], [])]
+        await plugin.stop()
+
+
+async def test_list_does_not_have_a_pod_whose_admission_waits_for_allocate(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").join(kubelet)
+        async with lister(kubelet) as stub:
+            with kubelet.faults.hold(Point.ALLOCATE) as gate:
+                admitting = asyncio.create_task(
+                    kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
+                )
+                await gate.reached()
+                assert list((await stub.List(api.ListPodResourcesRequest())).pod_resources) == []
+                assert kubelet.allocated(RESOURCE) == {"a"}, "List frees nothing that is being allocated"
+                gate.open()
+                await admitting
+            (pod,) = (await stub.List(api.ListPodResourcesRequest())).pod_resources
+            assert shape(pod.containers[0].devices) == [(RESOURCE, ["a"], [])]
         await plugin.stop()
 
 

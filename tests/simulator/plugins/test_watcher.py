@@ -1,7 +1,11 @@
 """Registration by a socket below plugins_registry."""
 
 import asyncio
+import socket
 from pathlib import Path
+from typing import Any
+
+import grpc
 
 from genericdp.kubelet.api import pluginregistration
 from genericdp.simulator import Kubelet, ManualClock
@@ -123,7 +127,75 @@ async def test_get_info_has_a_deadline_of_one_second(short_dir: Path) -> None:
         await kubelet.reconcile()
         (error,) = kubelet.watcher_errors
         assert error == (
-            "RegisterPlugin error -- failed to get plugin info: "
+            "RegisterPlugin error -- failed to get plugin info using RPC GetInfo "
+            f"at socket {kubelet.plugins_registry}/p.sock, err: "
             "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+        )
+        await plugin.stop()
+
+
+async def test_a_plugin_of_another_type_is_told_its_socket(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        path = kubelet.plugins_registry / "w4.sock"
+        plugin = await SmallPlugin("a").serve(path)
+        plugin.info = pluginregistration.PluginInfo(
+            type="Strange", name=RESOURCE, supported_versions=["v1beta1"]
+        )
+        await kubelet.reconcile()
+        error = f"RegisterPlugin error -- no handler registered for plugin type: Strange at socket {path}"
+        assert plugin.status == [(False, error)]
+        assert kubelet.watcher_errors == [error]
+        await plugin.stop()
+
+
+async def test_a_plugin_whose_options_fail_is_told_that_its_registration_failed(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        plugin = await SmallPlugin("a").serve(kubelet.plugins_registry / "p.sock")
+        plugin.on_options = lambda context: context.abort(grpc.StatusCode.UNKNOWN, "boom")
+        await kubelet.reconcile()
+        error = (
+            "RegisterPlugin error -- plugin registration failed with err: "
+            "failed to get device plugin options: rpc error: code = Unknown desc = boom"
+        )
+        assert plugin.status == [(False, error)]
+        assert kubelet.watcher_errors == [error]
+        await plugin.stop()
+
+
+async def test_a_socket_on_which_nobody_listens_is_dialled_for_ten_seconds(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        path = kubelet.plugins_registry / "p.sock"
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+        reconciling = asyncio.create_task(kubelet.reconcile())
+        await asyncio.sleep(0)
+        clock.advance(10)
+        await reconciling
+        (error,) = kubelet.watcher_errors
+        assert error == (
+            f"RegisterPlugin error -- dial failed at socket {path}, "
+            f"err: failed to dial socket {path}, err: context deadline exceeded"
+        )
+
+
+async def test_a_plugin_that_does_not_take_the_notification_is_reported(short_dir: Path) -> None:
+    clock = ManualClock()
+    async with Kubelet(short_dir, clock=clock) as kubelet:
+        path = kubelet.plugins_registry / "p.sock"
+        plugin = SmallPlugin("a")
+
+        async def refuse(request: object, context: Any) -> pluginregistration.RegistrationStatusResponse:
+            del request
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "no time")
+            raise AssertionError("abort raises")
+
+        plugin.NotifyRegistrationStatus = refuse  # type: ignore[method-assign]
+        await plugin.serve(path)
+        await kubelet.reconcile()
+        (error,) = kubelet.watcher_errors
+        assert error == (
+            f"RegisterPlugin error -- failed to send registration status at socket {path}, "
+            "err: : rpc error: code = Unavailable desc = no time"
         )
         await plugin.stop()

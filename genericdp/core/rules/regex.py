@@ -132,15 +132,18 @@ class _Places:
                 for each in options:
                     begin |= self.add(each, after)
                 return begin
-            case Repeat(each, least, most):
-                if most is None:
-                    after = self._add_loop(each, after)
-                else:
-                    for _ in range(most - least):
-                        after |= self.add(each, after)
-                for _ in range(least):
-                    after = self.add(each, after)
-                return after
+            case _:
+                return self._add_repeat(part, after)
+
+    def _add_repeat(self, repeat: Repeat, after: int) -> int:
+        if repeat.most is None:
+            after = self._add_loop(repeat.part, after)
+        else:
+            for _ in range(repeat.most - repeat.least):
+                after |= self.add(repeat.part, after)
+        for _ in range(repeat.least):
+            after = self.add(repeat.part, after)
+        return after
 
     def _add_characters(self, source: str, after: int) -> int:
         place = self._new(after)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import tomli
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +122,12 @@ def test_the_place_of_a_key_shows_its_name(text: str) -> None:
 
 def test_lines_may_end_as_on_other_systems() -> None:
     assert find('a = 1\r\nb = "x"\r\n').values[("b",)].line == 2
+
+
+@pytest.mark.parametrize(
+    "text", ['a = 1\n"""b""" = 2\n', "a = 1\n'''b'''.c = 2\n", 'a = 1\n"\\x" = 2\n', "a = 1\nb = ]"]
+)
+def test_what_stands_before_the_mistake_has_its_place(text: str) -> None:
+    with pytest.raises(tomli.TOMLDecodeError):
+        tomli.loads(text)
+    assert [*find(text).values] == [("a",)]

@@ -14,7 +14,7 @@ async def main() -> None:
     show(Row("", "measured", "promised"))
     for row in rebuild.rows():
         show(row)
-    for row in answers.rows():
+    async for row in answers.rows():
         show(row)
     for row in telling.rows():
         show(row)

@@ -6,9 +6,10 @@ The rules of this file:
   reads them, and nobody else may write the file or the directories.
 * In a sticky directory such as /tmp everybody may add names, but nobody may change those of others. What is
   in it counts by its own owner, and a file only if it has no second name: others may have linked it there.
-* What is mounted read-only cannot be written, whatever its mode is. The kubelet mounts the directory of a
-  ConfigMap like this, and gives everybody the right to write it (`const perm os.FileMode = 0777` of
-  pkg/volume/emptydir).
+* A directory that is mounted read-only from another file system may have any mode. The kubelet mounts the
+  directory of a ConfigMap like this, and gives everybody the right to write it (`const perm os.FileMode = 0777`
+  of pkg/volume/emptydir). That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
+  everything is, while other users can write it.
 * What is checked is what is opened: descriptors lead from one directory to the next, and names only one
   step further.
 """
@@ -107,7 +108,13 @@ class _Entry:
         if writers == stat.S_IWGRP and self.status.st_gid == self.status.st_uid:
             # The private group of a user account, unless an access control list lets others in.
             writers = self._has_acl
-        return bool(writers) and not os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY
+        return bool(writers)
+
+    def is_mounted_read_only(self, above: "_Entry") -> bool:
+        """Whether it is a directory that is mounted, read-only, from another file system than `above`."""
+        if not self.is_directory or self.status.st_dev == above.status.st_dev:
+            return False
+        return bool(os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY)
 
     @property
     def _has_acl(self) -> bool:
@@ -160,7 +167,8 @@ def _check(found: _Entry, directory: _Entry) -> None:
         raise UntrustedError(f"'{path}' belongs to user {status.st_uid}", hint=f"chown root '{path}'")
     if found.is_directory and status.st_mode & stat.S_ISVTX:
         return
-    if (found.is_directory or found.is_file) and found.others_write:
+    writable = (found.is_directory or found.is_file) and found.others_write
+    if writable and not found.is_mounted_read_only(directory):
         raise UntrustedError(f"other users can write '{path}'", hint=f"chmod go-w '{path}'")
     if not found.is_directory and status.st_nlink > 1 and directory.others_write:
         raise UntrustedError(

@@ -189,11 +189,21 @@ def test_an_access_control_list_may_let_another_user_write(room: Path) -> None:
     assert refusal(file)[0] == f"refused: other users can write '{file}'"
 
 
-CONFIG_MAP = """
+READ = """exec "$2" -c "from genericdp.files.trust import read_text; print(read_text('$1/10-a.toml'))"\n"""
+
+CONFIG_MAP = f"""
+mkdir -p "$1.volume"
+mount -t tmpfs tmpfs "$1.volume"
+cp -a "$1/." "$1.volume/"
+mount --bind "$1.volume" "$1"
+mount -o remount,bind,ro "$1"
+{READ}"""
+
+#: What `ProtectSystem=strict` of systemd.exec(5) does to every directory, in the eyes of the service alone.
+PROTECTED = f"""
 mount --bind "$1" "$1"
 mount -o remount,bind,ro "$1"
-exec "$2" -c "from genericdp.files.trust import read_text; print(read_text('$1/10-a.toml'))"
-"""
+{READ}"""
 
 
 def test_a_config_map_is_read_where_kubernetes_mounts_it(room: Path) -> None:
@@ -210,6 +220,18 @@ def test_a_config_map_is_read_where_kubernetes_mounts_it(room: Path) -> None:
     give_away(mounted / "..data")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert f"refused: the symlink '{mounted}/..data' belongs to user {STRANGER}" in done.stderr
+
+
+@pytest.mark.parametrize("writable", [".", "10-a.toml"])
+def test_what_only_the_service_cannot_write_is_refused(room: Path, writable: str) -> None:
+    """Systemd shows a service a read-only file system, which other users of the host can write."""
+    rules = room / "rules.d"
+    rules.mkdir()
+    (rules / "10-a.toml").write_text("rules")
+    (rules / writable).chmod(0o777)
+    command = ["unshare", "--mount", "sh", "-euc", PROTECTED, "sh", str(rules), sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"refused: other users can write '{(rules / writable).resolve()}'" in done.stderr
 
 
 # What is no file

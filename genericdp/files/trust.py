@@ -7,8 +7,8 @@ The rules of this file:
 * In a sticky directory such as /tmp everybody may add names, but nobody may change those of others. What is
   in it counts by its own owner, and a file only if it has no second name: others may have linked it there.
 * A directory that is mounted read-only from another file system may have any mode. The kubelet mounts the
-  directory of a ConfigMap like this, and gives everybody the right to write it (`const perm os.FileMode = 0777`
-  of pkg/volume/emptydir). That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
+  directory of a ConfigMap like this, and lets everybody write it (`const perm os.FileMode = 0777` of
+  pkg/volume/emptydir). That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
   everything is, while other users can write it.
 * What is checked is what is opened: descriptors lead from one directory to the next, and names only one
   step further.

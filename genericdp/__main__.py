@@ -15,7 +15,7 @@ _DAEMON = ("run", "simulate")
 def main() -> int:
     """Run the verb that the command line names; returns the exit status."""
     if sys.argv[1:2] and sys.argv[1] in _DAEMON:
-        _leave_openssl_out()
+        _leave_unused_modules_out()
         # gRPC's C library reports each lost connection on stderr; the log of genericdp says what it means.
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from genericdp.cli import main as cli  # noqa: PLC0415  (see the rules of this file)
@@ -23,13 +23,15 @@ def main() -> int:
     return cli.main(sys.argv[1:])
 
 
-def _leave_openssl_out() -> None:
-    """Keep ssl and OpenSSL's hashes from being imported: 4 MiB and 3.5 MiB of resident memory.
+def _leave_unused_modules_out() -> None:
+    """Keep modules from being imported that libraries import if they can: 8 MiB of resident memory.
 
-    genericdp uses unix sockets only. asyncio works without ssl, grpc contains its own TLS, and hashlib
-    has Python's own SHA-2, unless a distribution left that out. Must run before asyncio is imported.
+    genericdp uses unix sockets only. asyncio works without ssl (4 MiB), and grpc contains its own TLS; shutil
+    works without bz2 and lzma (0.4 MiB); hashlib works without OpenSSL (3.5 MiB), because it has Python's own
+    SHA-2, unless a distribution left that out. Must run before asyncio is imported.
     """
-    sys.modules["ssl"] = None  # type: ignore[assignment]
+    for name in ("ssl", "bz2", "lzma"):
+        sys.modules[name] = None  # type: ignore[assignment]
     if _can_import("_sha2") or _can_import("_sha256"):  # the name since Python 3.12, and the one before
         sys.modules["_hashlib"] = None  # type: ignore[assignment]
 

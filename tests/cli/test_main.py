@@ -276,3 +276,16 @@ def test_the_daemon_runs_without_openssl() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout.splitlines()[-1] == "e3b0c442 [None, None]"
+
+
+def test_the_daemon_runs_without_compressors() -> None:
+    script = (
+        "import sys; sys.argv = ['genericdp', 'run', '--help'];"
+        "from genericdp.__main__ import main; main();"
+        "import asyncio, ctypes.util, shutil;"
+        "print(sorted({'bz2', 'lzma', '_bz2', '_lzma'} & {n for n, m in sys.modules.items() if m}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,89 @@
+"""What a process costs, all its threads together: memory, switches, processor time (proc(5))."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """In MiB.
+
+    resident        what most tools show; libraries that other programs map too count whole
+    private         what would be free if the process ended (USS)
+    anonymous       what is in no file: heaps and stacks
+    proportional    private, and a part of what it shares with others (PSS)
+    """
+
+    resident: float
+    private: float
+    anonymous: float
+    proportional: float
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done from one moment to another.
+
+    wakeups     how often the main thread had waited for something
+    switches    switches of all threads, also of those that libraries start
+    busy_s      processor time
+    """
+
+    wakeups: int
+    switches: int
+    busy_s: float
+
+    def __sub__(self, before: "Work") -> "Work":
+        return Work(
+            self.wakeups - before.wakeups, self.switches - before.switches, self.busy_s - before.busy_s
+        )
+
+
+class Process:
+    """A process that runs."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._directory = Path(f"/proc/{pid}")
+
+    def memory(self) -> Memory:
+        """What it takes now."""
+        maps = _numbers(self._directory / "smaps_rollup")
+        status = _numbers(self._directory / "status")
+        kib = (
+            maps["Rss"],
+            maps["Private_Clean"] + maps["Private_Dirty"],
+            status["RssAnon"],
+            maps["Pss"],
+        )
+        return Memory(*(each / 1024 for each in kib))
+
+    def work(self) -> Work:
+        """What it has done since its start."""
+        threads = dict(self._threads())
+        wakeups, _ = threads[self._pid]
+        # clock_getcpuclockid(3): the clock of another process. /proc counts in steps of 10 ms.
+        busy_s = time.clock_gettime((~self._pid << 3) | 2)
+        return Work(wakeups, sum(sum(each) for each in threads.values()), busy_s)
+
+    def _threads(self) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Each thread with its switches, because it waited and because others had their turn."""
+        for thread in (self._directory / "task").iterdir():
+            numbers = _numbers(thread / "status")
+            yield (
+                int(thread.name),
+                (numbers["voluntary_ctxt_switches"], numbers["nonvoluntary_ctxt_switches"]),
+            )
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """The lines "key: number …" of a file."""
+    found = {}
+    for line in path.read_text().splitlines():
+        key, _, value = line.partition(":")
+        first = value.split(maxsplit=1)[:1]
+        if first and first[0].isdecimal():
+            found[key] = int(first[0])
+    return found

@@ -1,0 +1,50 @@
+"""The bench counts what all threads of a process do, and its memory without what others share."""
+
+import mmap
+import os
+import threading
+
+from tests.bench.process import Process
+
+ROUNDS = 50
+MIB = 1024 * 1024
+
+
+def test_what_other_threads_do_is_counted_but_is_not_a_wakeup_of_the_main_thread() -> None:
+    process = Process(os.getpid())
+    before = process.work()
+    here, there = threading.Semaphore(0), threading.Semaphore(0)
+
+    def pass_on(mine: threading.Semaphore, other: threading.Semaphore) -> None:
+        for _ in range(ROUNDS):
+            mine.acquire()
+            sum(range(10_000))
+            other.release()
+
+    threads = [threading.Thread(target=pass_on, args=pair) for pair in ((here, there), (there, here))]
+    for thread in threads:
+        thread.start()
+    here.release()
+    # A thread that has ended is not counted, so the figures are taken while both are there.
+    while not (work := process.work() - before).switches >= ROUNDS and threads[0].is_alive():
+        pass
+    for thread in threads:
+        thread.join()
+    assert work.switches >= ROUNDS
+    assert work.busy_s > 0
+
+
+def test_what_is_written_is_private_and_anonymous_and_a_file_that_is_read_is_resident() -> None:
+    process = Process(os.getpid())
+    before = process.memory()
+    with mmap.mmap(-1, 16 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
+        for page in range(0, len(area), mmap.PAGESIZE):
+            area[page] = 1
+        after = process.memory()
+    for grown in (
+        after.resident - before.resident,
+        after.private - before.private,
+        after.anonymous - before.anonymous,
+        after.proportional - before.proportional,
+    ):
+        assert 15 < grown < 24

@@ -12,14 +12,17 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from genericdp import log, usb
 from genericdp.core.hint import Hint, RescanCause, Resync
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
-from genericdp.core.inventory.memory import Memory, next_forgetting, save_within_s
-from genericdp.core.inventory.take import take_inventory
+from genericdp.core.memory.held import Answer, give
+from genericdp.core.memory.memory import Memory, save_within_s
+from genericdp.core.memory.remember import next_forgetting
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.status_line import status_line
@@ -27,6 +30,7 @@ from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
 from genericdp.inputs import Devices, Listen, Rules, listen_to_udev
+from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
 from genericdp.standby import refuse_company, until_alone
@@ -65,7 +69,7 @@ class Daemon:
             settings,
             on_kubelet=self._see_kubelet,
             on_progress=self._see_progress,
-            on_allocate=self.recorder.see_allocated,
+            on_allocate=self._see_allocated,
             on_list=self.recorder.see_list,
             usb_reset=self._reset_usb,
             pauses=pauses,
@@ -84,7 +88,8 @@ class Daemon:
             settings.pod_resources_socket,
             now=now,
             due=lambda: next_forgetting(self.memory, self.inventory),
-            forget=self.step,
+            waits=lambda: bool(self.inventory.waiting),
+            tell=self.step,
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._listen = listen
@@ -157,10 +162,10 @@ class Daemon:
                 self._notify.stopping("stopping")
                 forgetting.cancel()
 
-    def step(self, held: frozenset[str] | None = None) -> None:
-        """Rebuild the inventory and carry out what changed. `held`: see `memory.remember`."""
+    def step(self, answer: Answer | None = None) -> None:
+        """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
         now = self._now()
-        inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, held)
+        inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, answer)
         inventory = without_links(inventory, self._links.apply(inventory.links()))
         changes = diff(self.inventory, inventory)
         self.recorder.see_step(self.inventory, inventory, changes)
@@ -231,6 +236,18 @@ class Daemon:
 
     def _see_kubelet(self, there: bool) -> None:
         self.recorder.see_kubelet(self.plugins.kubelet.path, there=there)
+        self._forgetting.look_again()
+
+    def _see_allocated(self, allocated: Allocated) -> None:
+        """Remember who got what before the kubelet knows it."""
+        self.recorder.see_allocated(allocated)
+        offer = self.inventory.offers.get(allocated.resource)
+        if offer is None or allocated.error:
+            return
+        self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
+        if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
+            # Others may have to wait for what is not offered in this way any more.
+            self.step()
 
     def _see_progress(self, progress: Progress) -> None:
         self.recorder.see_progress(progress)

@@ -17,8 +17,8 @@ from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.take import take_inventory
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events

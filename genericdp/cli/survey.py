@@ -15,8 +15,8 @@ from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.take import take_inventory
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError

@@ -64,10 +64,11 @@ class RefusalReason(StrEnum):
 
     UNKNOWN = "unknown device"
     UNPLUGGED = "unplugged"
+    HELD = "held"
 
 
-class UnknownDeviceError(LookupError):
-    """The kubelet asks for an id that was never offered, or for one that cannot be described."""
+class RefusedError(LookupError):
+    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait."""
 
     def __init__(self, message: str, reason: RefusalReason) -> None:
         super().__init__(message)
@@ -80,7 +81,7 @@ def kubevirt_env(resource: str) -> str:
 
 
 def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
-    """The answer for these ids of one resource. Raises UnknownDeviceError with a message for the pod.
+    """The answer for these ids of one resource. Raises RefusedError with a message for the pod.
 
     An Unhealthy device gets an answer, too. Its links make the runtime refuse the container, and the
     kubelet tries again. An error here would end the pod.
@@ -121,11 +122,16 @@ def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
     for id_ in offer.in_order(ids):
         device = known.get(id_)
         if device is None:
-            raise UnknownDeviceError(
+            raise RefusedError(
                 f"{offer.resource.name} has no device '{for_value(id_)}'", RefusalReason.UNKNOWN
             )
+        if id_ in offer.refused:
+            raise RefusedError(
+                f"device '{id_}' of {offer.resource.name} is not free: {offer.refused[id_]}",
+                RefusalReason.HELD,
+            )
         if not device.nodes:
-            raise UnknownDeviceError(
+            raise RefusedError(
                 f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again",
                 RefusalReason.UNPLUGGED,
             )

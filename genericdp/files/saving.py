@@ -1,9 +1,9 @@
-"""Saves the memory in time. `core.inventory.memory` decides how long a change may wait."""
+"""Saves the memory in time. `core.memory.memory` decides how long a change may wait."""
 
 import asyncio
 
 from genericdp import log
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
 

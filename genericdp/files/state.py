@@ -14,8 +14,8 @@ import os
 import stat
 from contextlib import suppress
 
-from genericdp.core.inventory import saved
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory import saved
+from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
 from genericdp.files.trust import UntrustedError, open_trusted
 

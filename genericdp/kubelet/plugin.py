@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from genericdp.core.allocate import Allocation, RefusalReason, UnknownDeviceError, allocate
+from genericdp.core.allocate import Allocation, RefusalReason, RefusedError, allocate
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
@@ -176,7 +176,7 @@ class Plugin:
             began = time.perf_counter()
             try:
                 answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
-            except UnknownDeviceError as error:
+            except RefusedError as error:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             self._note_use(ids)

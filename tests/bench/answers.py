@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.inventory.build import ID_LIMIT
 from genericdp.core.inventory.offer import Device, Node, Offer, in_order
+from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.rules.resource import Prefer, PreStart
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Plugin, list_of

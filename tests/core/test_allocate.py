@@ -11,14 +11,15 @@ from genericdp.core.allocate import (
     DeviceSpec,
     MountSpec,
     RefusalReason,
-    UnknownDeviceError,
+    RefusedError,
     allocate,
     kubevirt_env,
 )
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.rules.name import env_names
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -295,7 +296,7 @@ def test_equal_cdi_names_appear_only_once() -> None:
 
 
 def test_an_id_that_was_never_offered_is_an_error_that_names_it() -> None:
-    with pytest.raises(UnknownDeviceError) as unknown:
+    with pytest.raises(RefusedError) as unknown:
         answer(FTDI, [A], "ftdi_A", "ftdi_Z\n")
     assert str(unknown.value) == "example.com/ftdi has no device 'ftdi_Z_'"
     assert unknown.value.reason is RefusalReason.UNKNOWN
@@ -303,7 +304,7 @@ def test_an_id_that_was_never_offered_is_an_error_that_names_it() -> None:
 
 def test_the_number_of_a_replica_belongs_to_the_id() -> None:
     for id_ in ("fuse_fuse", "fuse_fuse.3", "fuse_fuse.00"):
-        with pytest.raises(UnknownDeviceError) as unknown:
+        with pytest.raises(RefusedError) as unknown:
             answer(FUSE, [a_fuse()], id_)
         assert str(unknown.value) == f"example.com/fuse has no device '{id_}'"
 
@@ -311,7 +312,7 @@ def test_the_number_of_a_replica_belongs_to_the_id() -> None:
 def test_a_device_of_which_only_the_id_is_known_is_an_error_that_says_what_to_do() -> None:
     offer = the_offer(inventory_of(FTDI, A))
     restarted = replace(offer, devices=(Device("ftdi_A", links=("ftdi_A",)),))
-    with pytest.raises(UnknownDeviceError) as unknown:
+    with pytest.raises(RefusedError) as unknown:
         allocate(restarted, ["ftdi_A"], LINKS)
     assert str(unknown.value) == "device 'ftdi_A' of example.com/ftdi is unplugged; plug it in again"
     assert unknown.value.reason is RefusalReason.UNPLUGGED

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from genericdp import forgetting
-from genericdp.core.inventory import memory
+from genericdp.core.memory import memory
 from genericdp.core.status import holdings
 from genericdp.files import link_upkeep
 from genericdp.files.state import StateFile

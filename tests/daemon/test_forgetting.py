@@ -1,26 +1,34 @@
-"""Whose word counts when an unplugged device is forgotten: that of a kubelet that knows its pods."""
+"""Who is asked who holds devices, when, and whose word counts for what."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from genericdp import forgetting
-from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holdings
+from genericdp.core.memory.held import Answer
+from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder, Holdings
 from genericdp.forgetting import Forgetting
 from genericdp.kubelet.socket import KubeletSocket
 from tests.scenes.waiting import until
 
+HELD: Holdings = {("example.com/ftdi", "ftdi_A"): (Holder("default", "pod", "main"),)}
+ANSWER = frozenset(HELD)
+
 
 class Asked:
-    """A kubelet whose PodResources API answers that nobody holds anything; what follows from it."""
+    """A kubelet with a PodResources API; what is asked of it, and what follows from it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kubelet = KubeletSocket("/var/lib/kubelet/device-plugins")
         self.starts(up_s=KUBELET_SETTLES_S + 1)
         self.times = 0
+        self.silent = 0
+        self.due: float | None = None
+        self.waits = False
         self.restarts_meanwhile = False
-        self.forgotten: list[frozenset[str]] = []
-        monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+        self.answers: list[Answer] = []
+        self.pauses: list[float | None] = []
         monkeypatch.setattr("genericdp.forgetting.podresources.ask", self._ask)
 
     def starts(self, *, up_s: float = 0.0) -> None:
@@ -28,48 +36,92 @@ class Asked:
         self.kubelet.incarnation = (0, 0, self.kubelet.incarnation[2] + 1 if self.kubelet.incarnation else 0)
         self.kubelet.since = asyncio.get_running_loop().time() - up_s
 
-    async def run_until(self, condition: str) -> None:
-        """Run with a grace period that has passed, until something has happened."""
+    async def run_until(
+        self, condition: Callable[[], object], then: Callable[[Forgetting], None] = lambda _: None
+    ) -> None:
+        """Run until something has happened, and until nothing more happens by itself."""
         it = Forgetting(
             self.kubelet,
             "/pod-resources",
             now=lambda: 1.0,
-            due=lambda: 0.0,
-            forget=self.forgotten.append,
+            due=lambda: self.due,
+            waits=lambda: self.waits,
+            tell=self.answers.append,
         )
         task = asyncio.create_task(it.run())
-        await until(lambda: getattr(self, condition))
-        for _ in range(10):
+        await until(condition)
+        then(it)
+        for _ in range(20):
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait((task,))
 
-    async def _ask(self, socket_path: str) -> Holdings:
+    async def _ask(self, socket_path: str) -> Holdings | None:
         assert socket_path == "/pod-resources"
         self.times += 1
         if self.restarts_meanwhile:
+            self.restarts_meanwhile = False
             self.starts()
         await asyncio.sleep(0)
-        return {}
+        return HELD if self.times > self.silent else None
 
 
-async def test_a_kubelet_that_knows_its_pods_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kubelet_is_asked_once_when_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch)
-    await asked.run_until("forgotten")
-    assert asked.forgotten[0] == frozenset()
+    await asked.run_until(lambda: asked.answers)
+    assert asked.answers == [Answer(ANSWER, asked=1.0, complete=True)]
+    assert asked.times == 1
 
 
-async def test_a_kubelet_that_restarts_while_it_is_asked_is_not_believed(
+async def test_of_a_kubelet_that_has_just_started_only_the_holders_that_it_names_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = Asked(monkeypatch)
-    asked.restarts_meanwhile = True
-    await asked.run_until("times")
-    assert (asked.times, asked.forgotten) == (1, [])
-
-
-async def test_a_kubelet_that_has_just_started_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Asked(monkeypatch)
     asked.starts()
-    await asked.run_until("kubelet")
-    assert (asked.times, asked.forgotten) == (0, [])
+    await asked.run_until(lambda: asked.answers)
+    assert asked.answers == [Answer(ANSWER, asked=1.0, complete=False)]
+
+
+async def test_a_kubelet_that_restarts_while_it_is_asked_is_not_believed_and_the_next_one_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.restarts_meanwhile = True
+    await asked.run_until(lambda: asked.answers)
+    assert (asked.times, [answer.complete for answer in asked.answers]) == (2, [False])
+
+
+async def test_a_kubelet_that_does_not_answer_is_asked_a_few_times_and_then_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.silent = 1000
+    await asked.run_until(lambda: asked.times == forgetting.FIRST_TRIES)
+    assert (asked.times, asked.answers) == (forgetting.FIRST_TRIES, [])
+
+
+@pytest.mark.parametrize("why", ["a grace period has passed", "a device has to wait"])
+async def test_it_is_asked_again_when_something_depends_on_it(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+
+    def happen(it: Forgetting) -> None:
+        asked.due, asked.waits = (0.0, False) if why == "a grace period has passed" else (None, True)
+        it.look_again()
+
+    await asked.run_until(lambda: asked.answers, happen)
+    assert asked.times > 1
+
+
+async def test_without_a_kubelet_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.kubelet.incarnation = None
+    asked.waits, asked.due = True, 0.0
+    await asked.run_until(lambda: True)
+    assert (asked.times, asked.answers) == (0, [])

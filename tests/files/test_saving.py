@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory.memory import Memory
 from genericdp.files.saving import Saving
 from genericdp.files.state import StateFile
 from tests.scenes.scene import LoopTime

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
-from genericdp.core.inventory.withdrawn import Shares, Withdrawn
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
 

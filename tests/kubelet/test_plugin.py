@@ -260,7 +260,7 @@ async def test_prestart_looks_at_the_device_behind_an_id_that_the_rule_no_longer
     device = a_ftdi()
     offer = replace(
         an_offer(device, resource=a_resource(prestart=PreStart(20.0))),
-        withdrawn=(("ftdi_A.7", replace(device, health=Health.UNHEALTHY)),),
+        withheld={"ftdi_A.7": replace(device, health=Health.UNHEALTHY)},
     )
     async with served(a_plugin(offer), short_dir) as stub:
         await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A.7"]))

@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SAY_EVERYTHING = """
 from genericdp.core.allocate import allocate
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.prefer import prefer
 from tests.properties.strategies import DOMAIN, RULES, Boot, Unit, booted
 

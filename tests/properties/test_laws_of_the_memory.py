@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory, next_forgetting, remember
-from genericdp.core.inventory.take import take_inventory
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import next_forgetting, remember
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from genericdp.files.state import StateFile
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, boots, machines, physical_ids, rules
+from tests.scenes.inventories import answered
 
 Rules = tuple[Resource, ...]
 
@@ -57,7 +59,8 @@ class Node:
         )
         known = sorted(self.memory.devices)
         held = frozenset(known[n] for n in moment.held if n < len(known)) if moment.knows else None
-        inventory, self.memory = remember(built, self.memory, self.now, held)
+        answer = answered(held, self.memory, self.now)
+        inventory, self.memory = remember(built, self.memory, self.now, answer)
         return built, inventory, held
 
 
@@ -146,12 +149,13 @@ def test_the_next_forgetting_forgets(rules_: Rules, history: list[Moment]) -> No
     absent = {id_ for id_, known in node.memory.devices.items() if known.absent_since is not None}
     assert (due is not None) is bool(absent)
     if due is not None:
-        later, memory = remember(inventory, node.memory, due, frozenset())
+        nobody = answered(frozenset(), node.memory, due)
+        later, memory = remember(inventory, node.memory, due, nobody)
         del later
         # What is listed here is all that there is, tombstones included: so ask about the rest.
         assert memory.devices.keys() == node.memory.devices.keys()
         bare = Inventory({name: type(offer)(offer.resource) for name, offer in inventory.offers.items()})
-        _, memory = remember(bare, node.memory, due, frozenset())
+        _, memory = remember(bare, node.memory, due, nobody)
         assert absent - memory.devices.keys()
 
 

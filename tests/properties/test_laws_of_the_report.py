@@ -10,7 +10,8 @@ from genericdp.core.hint import Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource
 from genericdp.core.status.events import of_changes, of_list, of_uevent
 from genericdp.core.status.holdings import Holder, Holdings

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import ID_LIMIT
-from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.saved import UnreadableMemoryError, dump, load
-from genericdp.core.inventory.take import take_inventory
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, machines, rules
+from tests.scenes.inventories import answered
 
 #: What goes wrong in texts that become ids, names of links and paths.
 texts = st.text(max_size=6) | st.sampled_from(
@@ -118,8 +119,8 @@ def test_a_saved_memory_is_sound_or_refused(
         return
     memory = read
     assert load(dump(memory)) == memory
-    held = frozenset[str]() if knows else None
-    inventory, after = take_inventory(Builder(rules_, DOMAIN), booted(units), memory, 1e9, held)
+    answer = answered(frozenset(), memory, 1e9) if knows else None
+    inventory, after = take_inventory(Builder(rules_, DOMAIN), booted(units), memory, 1e9, answer)
     for offer in inventory.offers.values():
         for id_, device in offer.ids.items():
             assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", id_)
@@ -132,7 +133,7 @@ def test_a_saved_memory_is_sound_or_refused(
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+:@=-]*", link)
         assert len(link) <= 255
         assert path is None or path.startswith("/dev/")
-    again, _ = take_inventory(Builder(rules_, DOMAIN), booted(units), load(dump(after)), 1e9, held)
+    again, _ = take_inventory(Builder(rules_, DOMAIN), booted(units), load(dump(after)), 1e9, answer)
     assert {*again.links()} >= {link for link, path in inventory.links().items() if path}
 
 

@@ -5,6 +5,8 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
+from genericdp.core.memory.held import Answer
+from genericdp.core.memory.memory import Memory
 from tests.scenes.builders import by_sys_path, resources_of
 
 DOMAIN = "example.com"
@@ -16,6 +18,14 @@ def inventory_of(
     """The inventory of these rules on these devices and all their parents."""
     builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
     return builder.build(by_sys_path(*devices), ties=ties, known_ports=known_ports)
+
+
+def answered(held: frozenset[str] | None, memory: Memory, now: float) -> Answer | None:
+    """The answer of PodResources when pods hold these ids of remembered devices; None: there is no answer."""
+    if held is None:
+        return None
+    names = {known.resource for known in memory.devices.values()}
+    return Answer(frozenset((name, id_) for name in names for id_ in held), now, complete=True)
 
 
 def devices_of(inventory: Inventory) -> list[Device]:

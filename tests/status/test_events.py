@@ -14,7 +14,7 @@ import pytest
 
 from genericdp.cli.observer import Observer
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator.changes import Changes
 from genericdp.status.protocol import SOCKET

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from genericdp import forgetting
-from genericdp.core.inventory import memory
+from genericdp.core.memory import memory
 from tests.torture.model import NodeMachine
 
 STEPS = 40
@@ -15,6 +15,7 @@ NODES = 50
 def test_the_laws_of_a_node_hold_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SAVE_WITHIN_S", 1e-6)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.01)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.01)
     search = settings(
         max_examples=NODES,
         stateful_step_count=STEPS,

@@ -24,7 +24,7 @@ from genericdp.core.explain.lookup import look_up
 from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.suggestion import Present
 from genericdp.core.suggest.suggestion import suggest as suggested

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import Identity, Speller
-from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.place import Port, locate
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.pattern import hex_id
 from genericdp.core.rules.resource import Resource

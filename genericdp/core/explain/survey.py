@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.core.words import counted

@@ -20,32 +20,18 @@ characters that are not allowed, or could be that of another identity, is shorte
 
 **Twins** are units with the same serial number. Cheap ones all say 0001. The first one keeps the
 plain id, which a pod may already hold, and is **tied** to its port as soon as a second one appears.
-Every other unit with this serial number gets an id that includes its port. Ties last for ever:
+Every other unit with this serial number gets an id that includes its port. Ties are never dropped:
 which twin was the first could not be found out again after a reboot.
 
 Each device node gets a **link** that is named after the id (and the place, if the device has
 several nodes). Pods get the link, never the kernel's name, so the answer that the kubelet saved
 stays right when ttyUSB0 becomes ttyUSB3.
 
-When a device leaves, a **tombstone** takes its place: same id, Unhealthy, with the reason, its
-links pointing nowhere. Kubelet 1.36 crashes if an id vanishes that a pod holds. The tombstone goes
-when no pod holds the id and `unplug_grace` has passed. If the device returns before, it is Healthy
-under its old id. Tombstones keep the **spots** of their nodes (port, serial number, place), by
-which a device is recognized that is plugged in again but not offered: the rules changed, or udev
-has not finished with it.
+All of this is built anew from the rules and the udev devices at each event; only the builder keeps what it
+found out, to be fast. What has to outlive a device or a restart is `genericdp.core.memory`.
 
-`replicas` offers one device under several ids, `fuse_fuse.0`, `fuse_fuse.1`. When a rule lowers the
-number, the ids that it no longer makes are **withdrawn**: like tombstones, they stay in the list as
-Unhealthy until no pod holds them. When a whole resource leaves the rules, its devices are no longer
-listed, but their links stay as **orphaned links**.
-
-What is to outlive a restart (tombstones, ties, withdrawn ids) is the **memory**. Everything else is
-built anew from the rules and the udev devices at each event; only the builder keeps what it found
-out, to be fast.
-
-Read in this order: `place`, `identity`, `claims`, `group`, `offer`, `compose` (one device),
-`inventory`, `build`, `absence`, `withdrawn`, `memory`, `take` (all of it in one call), `changes`.
-`saved` is the memory as text.
+Read in this order: `place`, `identity`, `claims`, `group`, `offer`, `compose` (one device), `inventory`,
+`build`, `changes`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

@@ -1,4 +1,4 @@
-"""Builds the inventory of a fixed list of resources, time and again.
+"""Builds the inventory of a fixed list of resources again at each event.
 
 The rules of this file:
 
@@ -21,15 +21,9 @@ from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import MissingPropertyError
 
-#: How many ids one resource offers. With those that are absent or withdrawn, the list for the kubelet
-#: stays below 4 MiB; the kubelet ends a stream that sends more (the default of grpc-go).
-ID_LIMIT = 20_000
-
-TOO_MANY = f"and a resource has at most {ID_LIMIT} ids; lower 'replicas', or match fewer devices"
-
 
 class Builder:
-    """The inventory of these resources on whatever udev devices there are.
+    """Builds the inventory of these resources from any udev devices.
 
     domain  the one that goes without saying, see `identity.assign`
     claims  which resource takes which of the devices of the last build
@@ -101,22 +95,16 @@ class Builder:
         assigned = assign(resource.name, identities, self._domain, ties, known_ports)
         composer = Composer(resource)
         composed: list[Device] = []
-        behind: dict[str, Group] = {}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
-            behind[id_] = group
             try:
                 composed.append(composer.compose(group, identity, id_, unit))
             except MissingPropertyError as error:
                 reason = f"it has no property {error.name}, which a template uses without a default"
                 refusals += group.refusals(reason)
-        most = ID_LIMIT // (resource.replicas or 1)
-        offered = in_order(composed)
-        for device in offered[most:]:
-            refusals += behind[device.id].refusals(f"its resource already has {most} devices, {TOO_MANY}")
         units = tuple(dict.fromkeys(assigned.units))
         return _Draft(
             devices=devices,
-            offer=Offer(resource, offered[:most]),
+            offer=Offer(resource, in_order(composed)),
             refusals=refusals,
             units=units,
             ties={unit: assigned.ties[unit] for unit in units if unit in assigned.ties},

@@ -37,6 +37,7 @@ class Inventory:
 
     ties            which of several twins has the plain ids, see `identity`
     unsure          ids of devices that only their order tells apart
+    waiting         ids that have to wait until no pod holds their device under another id
     orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
     """
 
@@ -45,6 +46,7 @@ class Inventory:
     overlaps: tuple[Overlap, ...] = ()
     ties: Ties = field(default_factory=dict)
     unsure: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
     orphaned_links: tuple[str, ...] = ()
 
     def links(self) -> dict[str, str | None]:

@@ -48,7 +48,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What the kubelet allocates: one or more device nodes that travel together.
+    """What the kubelet allocates: one or more device nodes that belong together.
 
     id         stable; replicas add `.0`, `.1`, …
     reason     why it is not Healthy, "" when it is
@@ -86,28 +86,32 @@ class Device:
 class Offer:
     """One resource and its devices, in the order of their ids.
 
-    withdrawn  ids that its devices had before `replicas` changed, each with its device as Unhealthy
+    withheld  ids that are Unhealthy although their device may be Healthy, each with its device as Unhealthy:
+              the rule no longer makes them, or they have to wait
+    refused   ids that Allocate refuses, with the reason: they have to wait, or the rule no longer makes
+              them and no pod holds them
     """
 
     resource: Resource
     devices: tuple[Device, ...] = ()
-    withdrawn: tuple[tuple[str, Device], ...] = ()
+    withheld: Mapping[str, Device] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def ids(self) -> Mapping[str, Device]:
         """Every id that the kubelet is told, one for each replica, with the device behind it."""
         count = self.resource.replicas
         made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
-        return {**made, **dict(self.withdrawn)} if self.withdrawn else made
+        return {**made, **self.withheld} if self.withheld else made
 
     @cached_property
     def _by_id(self) -> Mapping[str, Device]:
         return {device.id: device for device in self.devices}
 
     def device(self, id_: str) -> Device | None:
-        """The device behind an id, withdrawn or not; None for an unknown id."""
+        """The device behind an id, withheld or not; None for an unknown id."""
         found = self.ids.get(id_)
-        return found and self._by_id[found.id]
+        return found and self._by_id.get(found.id, found)
 
     @cached_property
     def _ordered_ids(self) -> tuple[str, ...]:

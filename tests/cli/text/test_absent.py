@@ -17,7 +17,7 @@ from genericdp.core.explain.absent import Absent
 from genericdp.core.explain.lookup import look_up, with_id
 from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
-from genericdp.core.inventory.memory import Memory
+from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Location, Problem
 from genericdp.files.state import StateFile

@@ -13,8 +13,9 @@ from genericdp.cli.survey import survey_of
 from genericdp.cli.verbs.list import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
-from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import Location, Problem
 from genericdp.files.state import StateFile

@@ -4,7 +4,8 @@ import pytest
 
 from genericdp.core.explain.query import Query, usb_id
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
 
 
@@ -71,11 +72,11 @@ def test_an_absent_device_is_remembered_by_its_serial_number(identity: str, seri
     rules = f'[[resource]]\nname = "x"\nmatch = {{ SUBSYSTEM = "tty" }}\nidentity = {identity}\n'
     builder = Builder(resources_of(rules), "example.com")
     present = by_sys_path(a_usb_serial(0, serial=serial))
-    _, memory = remember(builder.build(present), Memory(), 0.0, frozenset())
+    _, memory = remember(builder.build(present), Memory(), 0.0)
     query = Query(serial=serial)
 
     assert query.remembered(memory, "example.com") == ()
-    _, memory = remember(builder.build({}), memory, 0.0, frozenset())
+    _, memory = remember(builder.build({}), memory, 0.0)
 
     (known,) = query.remembered(memory, "example.com")
     assert known.resource == "example.com/x"

@@ -5,14 +5,11 @@ import random
 from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.build import ID_LIMIT, Builder
-from genericdp.core.inventory.identity import ID_LIMIT as ID_LENGTH
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
-from genericdp.core.inventory.memory import ABSENT_ID_LIMIT, Memory, remember
-from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.withdrawn import WITHDRAWN_LIMIT
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource
-from genericdp.kubelet.plugin import list_of
 from tests.scenes.builders import (
     a_device,
     a_fuse,
@@ -24,7 +21,7 @@ from tests.scenes.builders import (
     by_sys_path,
     resources_of,
 )
-from tests.scenes.inventories import DOMAIN, ids_of, inventory_of, offered
+from tests.scenes.inventories import DOMAIN, answered, ids_of, inventory_of, offered
 
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", ID_VENDOR_ID = "0403" }\n'
 SERIAL = '[[resource]]\nname = "serial"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "*" } }\n'
@@ -146,7 +143,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
         dongles = [chance.choice(plugged[port]) for port in ports]
         present = {dongle.sys_path: dongle for dongle in dongles}
         inventory = builder.build(present, ties=memory.ties, known_ports=memory.known_ports)
-        _, memory = remember(inventory, memory, 0.0, frozenset())
+        _, memory = remember(inventory, memory, 0.0, answered(frozenset(), memory, 0.0))
         devices = inventory.offers["example.com/ftdi"].devices
         assert len(devices) == len(dongles)
         seen |= {(device.port.rpartition(" ")[2], device.id) for device in devices}
@@ -231,34 +228,3 @@ def test_a_resource_without_devices_may_get_some() -> None:
     tty = a_usb_node(usb, "tty", "ttyUSB0")
     assert ids_of(rebuilt(builder, by_sys_path(tty))) == ["ftdi_A"]
     assert builder.resources == (Resource("example.com/ftdi", resources_of(FTDI)[0].match),)
-
-
-# More than a kubelet takes
-
-
-def test_no_resource_offers_more_ids_than_a_kubelet_takes() -> None:
-    rule = '[[resource]]\nname = "vcs"\nmatch = { SUBSYSTEM = "vc" }\nreplicas = 9000\n'
-    inventory = inventory_of(rule, *(a_terminal(number) for number in range(1, 5)))
-    assert ids_of(inventory) == ["vcs_vcs1", "vcs_vcs2"]
-    assert inventory.refusals == tuple(
-        Refusal(
-            "example.com/vcs",
-            f"/dev/vcs{number}",
-            "its resource already has 2 devices, and a resource has at most 20000 ids; "
-            "lower 'replicas', or match fewer devices",
-        )
-        for number in (3, 4)
-    )
-
-
-def test_the_longest_list_is_below_what_a_kubelet_receives() -> None:
-    device = Device("i" * (ID_LENGTH - 6), numa=1)
-    whole = replace(device, id="i" * ID_LENGTH)
-    resource = resources_of(FUSE.replace("replicas = 2", f"replicas = {10_000}"), domain=DOMAIN)[0]
-    most = Offer(
-        resource,
-        (device, replace(device, id=f"j{device.id[1:]}")),
-        tuple((f"{number:063}", whole) for number in range(ABSENT_ID_LIMIT + WITHDRAWN_LIMIT)),
-    )
-    assert len(most.ids) == ID_LIMIT + ABSENT_ID_LIMIT + WITHDRAWN_LIMIT
-    assert len(list_of(most).SerializeToString()) < 4 << 20

@@ -47,10 +47,10 @@ def test_either_all_devices_have_a_numa_node_or_none_has() -> None:
     assert [device.numa for device in in_order([*known, Device("c")])] == [None, None, None]
 
 
-def test_the_device_behind_a_withdrawn_id_is_as_healthy_as_it_is() -> None:
+def test_the_device_behind_a_withheld_id_is_as_healthy_as_it_is() -> None:
     a = Device("a")
-    withdrawn = (("a", Device("a", Health.UNHEALTHY, "'replicas' no longer includes this id")),)
-    offer = Offer(SHARED, (a,), withdrawn)
+    withheld = {"a": Device("a", Health.UNHEALTHY, "'replicas' no longer includes this id")}
+    offer = Offer(SHARED, (a,), withheld)
     assert offer.device("a") is a
     assert offer.device("a.0") is a
     assert offer.device("a.3") is None

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from genericdp.core.hint import Uevent
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory, remember
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.status.events import NAMED_LIMIT, of_changes, of_list, of_uevent
 from genericdp.core.status.news import news
 from tests.scenes.builders import a_usb_serial

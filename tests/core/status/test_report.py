@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.status.complaints import complaints
 from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder

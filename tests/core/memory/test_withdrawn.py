@@ -2,15 +2,16 @@
 
 import pytest
 
-from genericdp.core.inventory import withdrawn as module
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory, next_forgetting, remember
 from genericdp.core.inventory.offer import Health
-from genericdp.core.inventory.withdrawn import REASON, Shares, Withdrawn
+from genericdp.core.memory import withdrawn as module
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import next_forgetting, remember
+from genericdp.core.memory.withdrawn import REASON, Shares, Withdrawn
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from tests.scenes.builders import a_fuse, a_usb_serial
-from tests.scenes.inventories import inventory_of
+from tests.scenes.inventories import answered, inventory_of
 
 FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nunplug_grace = "10s"\n'
 NOBODY: frozenset[str] = frozenset()
@@ -26,7 +27,7 @@ def after(*steps: tuple[Inventory, float, frozenset[str] | None]) -> tuple[Inven
     """The inventory and the memory after these steps."""
     inventory, memory = Inventory(), Memory()
     for built, now, held in steps:
-        inventory, memory = remember(built, memory, now, held)
+        inventory, memory = remember(built, memory, now, answered(held, memory, now))
     return inventory, memory
 
 
@@ -68,7 +69,8 @@ def test_an_id_is_dropped_when_its_grace_has_passed_and_nobody_holds_it() -> Non
     assert len(health(after(*steps, (shared(1), 14.9, NOBODY))[0])) == 3
     assert len(health(after(*steps, (shared(1), 99.0, None))[0])) == 3, "nobody can say who holds it"
     assert health(after(*steps, (shared(1), 15.0, held))[0]) == {
-        "fuse_fuse.0": "Healthy",
+        # The device is no longer shared.
+        "fuse_fuse.0": "a pod may still hold it as fuse_fuse.1",
         "fuse_fuse.1": REASON,
     }
     inventory, memory = after(*steps, (shared(1), 15.0, NOBODY))
@@ -112,12 +114,14 @@ def test_an_edit_while_the_resource_is_out_of_the_rules_counts_too() -> None:
 
 def test_an_edit_while_the_daemon_was_down_counts_too_and_its_grace_begins_at_the_start() -> None:
     _, memory = after((shared(2), 0.0, None))
-    inventory, later = remember(shared(1), Memory(memory.devices, memory.ties, memory.shares), 900.0, NOBODY)
+    saved = Memory(memory.devices, memory.ties, memory.shares)
+    inventory, later = remember(shared(1), saved, 900.0, answered(NOBODY, saved, 900.0))
     assert list(health(inventory)) == ["fuse_fuse.0", "fuse_fuse.1"]
     assert later.shares.withdrawn == {"fuse_fuse.1": Withdrawn(NAME, "fuse_fuse", 900.0)}
     # And one that was withdrawn before the restart.
     loaded = Shares({NAME: 1}, {"fuse_fuse.1": Withdrawn(NAME, "fuse_fuse", None)})
-    _, later = remember(shared(1), Memory(memory.devices, memory.ties, loaded), 900.0, NOBODY)
+    saved = Memory(memory.devices, memory.ties, loaded)
+    _, later = remember(shared(1), saved, 900.0, answered(NOBODY, saved, 900.0))
     assert later.shares.withdrawn == {"fuse_fuse.1": Withdrawn(NAME, "fuse_fuse", 900.0)}
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.absence import Absence
 from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.memory.absence import Absence
 from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial, by_sys_path
 from tests.scenes.inventories import the_device
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE

@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM
-from genericdp.core.inventory.memory import Memory, Remembered
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
-from genericdp.core.inventory.withdrawn import Shares, Withdrawn
+from genericdp.core.memory.held import Holding
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.withdrawn import Shares, Withdrawn
 from genericdp.core.rules.name import why_not_a_resource_name
 
 _FORMAT = 1
@@ -77,6 +79,8 @@ def _render(memory: Memory) -> dict[str, Any]:
                 "numa": known.device.numa,
                 "links": sorted(known.device.links),
                 "spots": [list(spot) for spot in known.device.spots],
+                "earlier": [list(spot) for spot in known.earlier],
+                "listed": known.listed,
             }
             for id_, known in memory.devices.items()
         },
@@ -84,6 +88,10 @@ def _render(memory: Memory) -> dict[str, Any]:
         "withdrawn": {
             id_: {"resource": one.resource, "device": one.device}
             for id_, one in memory.shares.withdrawn.items()
+        },
+        "held": {
+            id_: {"resource": one.resource, "device": one.device, "shared": one.shared}
+            for id_, one in memory.held.items()
         },
     }
 
@@ -95,7 +103,8 @@ def _parse(document: Any) -> Memory:
     for id_, one in shares.withdrawn.items():
         if id_ in devices and id_ != one.device:
             raise ValueError(f"{id_!r} is both a device and a withdrawn id")
-    return Memory(devices, ties, shares)
+    held = {id_: _parse_holding(id_, entry) for id_, entry in document.get("held", {}).items()}
+    return Memory(devices, ties, shares, held)
 
 
 def _parse_shares(document: Any) -> Shares:
@@ -118,12 +127,26 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
         hub=_text(entry["hub"]),
         spots=tuple(_spot(spot) for spot in _list(entry.get("spots", []))),
     )
-    return Remembered(_resource(entry["resource"]), device)
+    earlier = tuple(_spot(spot) for spot in _list(entry.get("earlier", [])))
+    listed = _truth(entry.get("listed", True))
+    return Remembered(_resource(entry["resource"]), device, earlier=earlier, listed=listed)
+
+
+def _parse_holding(id_: str, entry: Any) -> Holding:
+    holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
+    _id_of(holding.device, id_)
+    return holding
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is not true or false")
     return value
 
 

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory, remember
+from genericdp.core.memory.held import Answer
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 
 
 def take_inventory(
@@ -19,12 +21,12 @@ def take_inventory(
     devices: Mapping[str, UdevDevice],
     memory: Memory,
     now: float,
-    held: frozenset[str] | None = None,
+    answer: Answer | None = None,
 ) -> tuple[Inventory, Memory]:
     """The inventory of these udev devices (sys path -> snapshot) and absent ones, and the memory after it.
 
-    now   seconds on a clock that does not jump, the same one for as long as this memory is in use
-    held  the ids that pods hold; None when this is not known, and then nothing is forgotten
+    now     seconds on a clock that does not jump, the same one for as long as this memory is in use
+    answer  of PodResources, if there is a new one; nothing is forgotten without a complete one
     """
     built = builder.build(devices, ties=memory.ties, known_ports=memory.known_ports)
-    return remember(built, memory, now, held, devices, place=builder.claims.place)
+    return remember(built, memory, now, answer, devices, place=builder.claims.place)

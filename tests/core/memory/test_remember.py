@@ -6,21 +6,16 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import memory as module
 from genericdp.core.inventory.inventory import Inventory, Refusal
-from genericdp.core.inventory.memory import (
-    SAVE_WITHIN_S,
-    Memory,
-    Remembered,
-    next_forgetting,
-    remember,
-    save_within_s,
-)
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.memory import remember as module
+from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
+from genericdp.core.memory.remember import next_forgetting, remember
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
-from tests.scenes.inventories import ids_of, inventory_of
+from tests.scenes.inventories import answered, ids_of, inventory_of
 
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nunplug_grace = "10s"\n'
 FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
@@ -39,7 +34,7 @@ def after(*steps: tuple[Inventory, float, frozenset[str] | None]) -> tuple[Inven
     """The inventory and the memory after these steps."""
     inventory, memory = Inventory(), Memory()
     for built, now, held in steps:
-        inventory, memory = remember(built, memory, now, held)
+        inventory, memory = remember(built, memory, now, answered(held, memory, now))
     return inventory, memory
 
 
@@ -130,7 +125,7 @@ def test_a_device_is_listed_once_as_unhealthy_even_without_any_grace() -> None:
 
 def test_after_a_restart_the_grace_begins_anew() -> None:
     saved = Memory({"ftdi_A5": Remembered("example.com/ftdi", Device("ftdi_A5", links=("ftdi_A5",)))})
-    inventory, memory = remember(UNPLUGGED, saved, 1000.0, NOBODY)
+    inventory, memory = remember(UNPLUGGED, saved, 1000.0, answered(NOBODY, saved, 1000.0))
     assert states(inventory) == {"ftdi_A5": "it is unplugged"}
     assert memory.devices["ftdi_A5"].absent_since == 1000.0
 
@@ -267,32 +262,6 @@ def invented(numbers: Iterable[int], **keys: int) -> Inventory:
     resource = Resource("example.com/x", Match(), **keys)  # type: ignore[arg-type]
     devices = in_order(Device(f"x_{n}", links=(f"x_{n}",)) for n in numbers)
     return Inventory({"example.com/x": Offer(resource, devices)})
-
-
-@pytest.mark.parametrize("held", [NOBODY, None])
-def test_a_device_that_invents_serial_numbers_makes_the_longest_absent_go(
-    held: frozenset[str] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "ABSENT_LIMIT", 30)
-    inventory, memory = after(*((invented([n]), float(n), held) for n in range(100)))
-    assert set(memory.devices) == {f"x_{n}" for n in range(69, 100)}
-    assert set(ids_of(inventory)) == set(memory.devices)
-
-
-def test_what_is_surely_held_stays_beyond_every_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ABSENT_LIMIT", 30)
-    held = frozenset(f"x_{n}" for n in range(40))
-    inventory, _ = after(*((invented([n]), float(n), held) for n in range(100)))
-    assert set(ids_of(inventory)) == held | {f"x_{n}" for n in range(69, 100)}
-
-
-@pytest.mark.parametrize(("replicas", "kept"), [(1, 1000), (100, 100), (10_000, 1), (50_000, 1)])
-def test_replicas_are_counted_so_that_a_list_stays_below_the_limit_of_a_message(
-    replicas: int, kept: int
-) -> None:
-    full, empty = invented(range(1100), replicas=replicas), invented([], replicas=replicas)
-    _, memory = after((full, 0.0, None), (empty, 1.0, None))
-    assert len(memory.devices) == kept
 
 
 def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:

@@ -3,8 +3,8 @@
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.memory import Memory
-from genericdp.core.inventory.take import take_inventory
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
 from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
 from tests.scenes.inventories import DOMAIN, devices_of
 from tests.scenes.rules import FTDI_RULE

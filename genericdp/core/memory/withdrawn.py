@@ -5,17 +5,20 @@ The rules of this file:
 * Such an id stays in the list as Unhealthy: no new pod gets it, and the pod that has it keeps it. Like
   the id of an absent device, it is dropped only when PodResources says that no pod holds it and the
   grace of its resource has passed.
-* Its device may be present and Healthy. A container with a withdrawn id gets what the device gives.
+* Its device may be present and Healthy. A container that holds a withdrawn id gets what the device gives; to
+  any other, Allocate refuses it: the kubelet may have chosen it before it heard of the edit.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.resource import Resource, grace_s
 
-#: How many ids of one resource are kept: the list for the kubelet stays below its limit of 4 MiB.
-WITHDRAWN_LIMIT = 10_000
+#: How many ids of one resource are kept, those that pods hold first: the list for the kubelet stays below its
+#: limit of 4 MiB. One edit withdraws at most as many as a resource may have.
+WITHDRAWN_LIMIT = 20_000
 
 REASON = "'replicas' no longer includes this id"
 
@@ -27,7 +30,7 @@ Replicas = Mapping[str, int | None]
 class Withdrawn:
     """An id that was offered: its resource, its device, and when it was withdrawn.
 
-    since  seconds on the clock of `memory.remember`, None when a restart has made that unknown
+    since  seconds on the clock of `remember`, None when a restart has made that unknown
     """
 
     resource: str
@@ -46,18 +49,20 @@ class Shares:
 def withdraw(
     offers: Mapping[str, Offer],
     shares: Shares,
-    devices: Mapping[str, Collection[str]],
+    devices: Mapping[str, Mapping[str, Remembered]],
     *,
     before: Container[str],
     now: float,
-    held: frozenset[str] | None,
+    held: Container[str],
+    forget: bool,
 ) -> tuple[Mapping[str, Offer], Shares]:
     """The offers with the withdrawn ids that pods may still hold, and the shares afterwards.
 
-    devices  resource name -> the ids of its devices, present or absent, offered or not
+    devices  resource name -> its devices by id, present or absent, offered or not
     before   the ids of all devices that were offered before
-    now      seconds, on the clock of `memory.remember`
-    held     the ids that pods hold; None when this is not known, and then nothing is dropped
+    now      seconds, on the clock of `remember`
+    held     the ids that pods hold
+    forget   whether it is certain that no pod holds any other id
     """
     now_made = {name: shares.replicas.get(name) for name in devices}
     now_made |= {name: offer.resource.replicas for name, offer in offers.items()}
@@ -71,16 +76,19 @@ def withdraw(
                 for id_ in ids_of(device, shares.replicas[name]):
                     withdrawn.setdefault(id_, Withdrawn(name, device, now))
     kept: dict[str, dict[str, Withdrawn]] = {}
+    listed = {name: {device.id for device in offer.devices} for name, offer in offers.items()}
     for id_, one in withdrawn.items():
         resource = offers[one.resource].resource if one.resource in offers else None
-        if one.device in devices.get(one.resource, ()) and not _is_made(id_, one.device, resource):
+        is_made = one.device in listed.get(one.resource, ()) and _makes(resource, id_, one.device)
+        if one.device in devices.get(one.resource, ()) and not is_made:
             since = now if one.since is None else one.since
-            if held is None or id_ in held or now - since < grace_s(resource):
-                mine = kept.setdefault(one.resource, {})
-                if len(mine) < WITHDRAWN_LIMIT:
-                    mine[id_] = replace(one, since=since)
+            if id_ in held or not forget or now - since < grace_s(resource):
+                kept.setdefault(one.resource, {})[id_] = replace(one, since=since)
+    kept = {name: _most_needed(mine, held) for name, mine in kept.items()}
     after = Shares(now_made, {id_: one for mine in kept.values() for id_, one in mine.items()})
-    return {name: _with(offer, kept.get(name, {})) for name, offer in offers.items()}, after
+    return {
+        name: _with(offer, kept.get(name, {}), devices.get(name, {}), held) for name, offer in offers.items()
+    }, after
 
 
 def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
@@ -93,16 +101,32 @@ def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
     return min(ends, default=None)
 
 
-def _is_made(id_: str, device: str, resource: Resource | None) -> bool:
+def _makes(resource: Resource | None, id_: str, device: str) -> bool:
     """Whether the resource makes the id, or makes it again."""
     return resource is not None and id_ in ids_of(device, resource.replicas)
 
 
-def _with(offer: Offer, mine: Mapping[str, Withdrawn]) -> Offer:
+def _most_needed(mine: Mapping[str, Withdrawn], held: Container[str]) -> dict[str, Withdrawn]:
+    """At most WITHDRAWN_LIMIT of them: those that pods hold, then the latest."""
+    if len(mine) <= WITHDRAWN_LIMIT:
+        return dict(mine)
+    order = sorted(mine, key=lambda id_: (id_ not in held, -(mine[id_].since or 0.0)))
+    return {id_: mine[id_] for id_ in order[:WITHDRAWN_LIMIT]}
+
+
+def _with(
+    offer: Offer, mine: Mapping[str, Withdrawn], devices: Mapping[str, Remembered], held: Container[str]
+) -> Offer:
     if not mine:
         return offer
-    behind = {device.id: device for device in offer.devices}
-    return replace(offer, withdrawn=tuple((id_, _unhealthy(behind[one.device])) for id_, one in mine.items()))
+    # The device as it is listed has the NUMA node that the kubelet is told of.
+    listed = {device.id: device for device in offer.devices}
+    withheld = {id_: listed.get(one.device) or devices[one.device].device for id_, one in mine.items()}
+    return replace(
+        offer,
+        withheld={id_: _unhealthy(device) for id_, device in withheld.items()},
+        refused={id_: REASON for id_ in mine if id_ not in held},
+    )
 
 
 def _unhealthy(device: Device) -> Device:

@@ -1,0 +1,31 @@
+"""What has to outlive a device, an edit of the rules, a restart and a reboot. Theory of operation:
+
+The kubelet saves an id with its pod and never tells a device plugin that the pod has gone. Kubelet 1.36
+crashes if an id vanishes that a pod holds. So an id stays listed for as long as a pod may hold it.
+
+When a device leaves, a **tombstone** takes its place: same id, Unhealthy, with the reason, its
+links pointing nowhere. The tombstone goes when no pod holds the id and `unplug_grace` has passed. If the
+device returns before, it is Healthy under its old id. Tombstones keep the **spots** of their nodes (port,
+serial number, place), by which a device is recognized that is plugged in again but not offered: the rules
+changed, or udev has not finished with it.
+
+`replicas` offers one device under several ids, `fuse_fuse.0`, `fuse_fuse.1`. When a rule lowers the
+number, the ids that it no longer makes are **withdrawn**: like tombstones, they stay in the list as
+Unhealthy until no pod holds them. When a whole resource leaves the rules, its devices are no longer
+listed, but their links stay as **orphaned links**.
+
+A pod **holds** the ids that Allocate gave it, and those that PodResources lists, until PodResources no longer
+lists them. Edited rules may offer a device node under another id while a pod holds it under the old one. If
+one of the two is exclusive, the new id is **waiting**: it is Unhealthy, and Allocate refuses it, until no
+pod holds the node.
+
+A list has a limit. It never costs an id that a pod may hold: new devices are refused.
+
+The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything
+else is built anew from the rules and the udev devices at each event.
+
+Read in this order: `remembered`, `held`, `absence`, `room`, `withdrawn`, `waiting`, `memory`, `remember`,
+`take` (all of it in one call). `saved` is the memory as text.
+
+Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
+"""

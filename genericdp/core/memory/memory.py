@@ -1,0 +1,47 @@
+"""The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from genericdp.core.inventory.identity import Ties
+from genericdp.core.memory.held import Held
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.withdrawn import Shares
+
+#: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
+SAVE_WITHIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is remembered.
+
+    devices  those that were offered, by id
+    ties     which of several twins has the plain ids
+    shares   how the devices of each resource are shared
+    held     the ids that pods may hold
+    """
+
+    devices: Mapping[str, Remembered] = field(default_factory=dict)
+    ties: Ties = field(default_factory=dict)
+    shares: Shares = field(default_factory=Shares)
+    held: Held = field(default_factory=dict)
+
+    @property
+    def known_ports(self) -> Ties:
+        """The port of each unit: the one where it is now, or else where it was last seen."""
+        present_last = sorted(
+            self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
+        )
+        return {known.device.unit: known.device.port for known in present_last}
+
+
+def save_within_s(before: Memory, after: Memory) -> float | None:
+    """How long the new memory may wait to be saved, in seconds; None if nothing changed.
+
+    New ties and new holdings may not wait: after a power cut, nothing else tells which of two twins came
+    first, and nothing tells at once who holds what.
+    """
+    if after == before:
+        return None
+    return 0.0 if after.ties != before.ties or after.held.keys() - before.held.keys() else SAVE_WITHIN_S

@@ -1,0 +1,219 @@
+"""Remembers devices, so that no id is dropped and no device node is given out twice while a pod may hold it.
+
+The rules of this file:
+
+* A device that has left stays in the inventory as Unhealthy. It is forgotten only when PodResources says
+  that no pod holds it and its grace time has passed: a dropped id crashes kubelet 1.36 and makes the
+  status of its pod say Healthy.
+* No limit makes an exception: it refuses new devices (`room`).
+* Its links stay even when its resource has left the rules. Without them, CRI-O would start the container
+  of a pod that holds the device as if nothing were missing.
+* Everything here outlives a reboot (`genericdp.files.state` saves it): the kubelet saves its answers, and
+  they name links of devices that may not be back yet.
+"""
+
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import Ties
+from genericdp.core.inventory.inventory import Inventory, Refusal
+from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.inventory.place import Place, Spot, locate
+from genericdp.core.memory.absence import Absence
+from genericdp.core.memory.held import Answer, learn
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.room import all_fit, room_for
+from genericdp.core.memory.waiting import ids_that_wait, with_waiting
+from genericdp.core.memory.withdrawn import next_dropping, withdraw
+from genericdp.core.rules.resource import Resource, grace_s
+
+#: How many ties of twins are remembered. Beyond that, only the ties of remembered units are kept.
+TIE_LIMIT = 10_000
+
+#: How many links, and how many earlier places of its nodes, are remembered of one device: a device may also
+#: invent the names of its nodes.
+LINK_LIMIT = 64
+
+
+def remember(
+    inventory: Inventory,
+    memory: Memory,
+    now: float,
+    answer: Answer | None = None,
+    plugged: Mapping[str, UdevDevice] = MappingProxyType({}),
+    *,
+    place: Callable[[UdevDevice], Place] = locate,
+) -> tuple[Inventory, Memory]:
+    """The inventory with its absent devices as Unhealthy, and the memory afterwards.
+
+    now      seconds, on a clock that does not jump
+    answer   of PodResources, if there is a new one; nothing is forgotten without a complete one
+    plugged  all udev devices, by sys path: a device may be plugged in and yet not offered
+    place    where a udev device sits; a cache of `locate` makes this fast
+    """
+    held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
+    forget = answer is not None and answer.complete
+    held_devices = frozenset(holding.device for holding in held.values())
+    gone = _by_resource(memory.devices)
+    present = {
+        name: {
+            device.id: _renewed(name, device, gone.get(name, {}).pop(device.id, None), held_devices)
+            for device in offer.devices
+        }
+        for name, offer in inventory.offers.items()
+    }
+    absent_devices = (known.device for mine in gone.values() for known in mine.values())
+    absence = Absence(absent_devices, plugged, inventory.refusals, place)
+    leaving = _Leaving(now, held_devices, forget, absence)
+    offers: dict[str, Offer] = {}
+    devices: dict[str, Remembered] = {}
+    crowded: dict[str, Remembered] = {}
+    refusals: list[Refusal] = []
+    for name, offer in inventory.offers.items():
+        absent = leaving.absent(gone.pop(name, {}), offer.resource)
+        mine = {**present[name], **absent}
+        if not all_fit(len(present[name]), len(absent), offer.resource.replicas):
+            may_go = {id_: leaving.left(known, offer.resource) for id_, known in absent.items()}
+            is_known = {id_: _was_listed(memory.devices.get(id_)) for id_ in present[name]}
+            room = room_for(is_known, may_go, held_devices, offer.resource.replicas)
+            for id_ in mine.keys() - room.listed:
+                known = mine.pop(id_)
+                if id_ in present[name]:
+                    refusals += [Refusal(name, node.path, room.refusal) for node in known.device.nodes]
+                if id_ in memory.devices:
+                    crowded[id_] = replace(leaving.tombstone(known, room.refusal), listed=False)
+        devices |= mine
+        offers[name] = _with_devices(offer, [known.device for known in mine.values()])
+    orphaned_links: list[str] = []
+    for mine in gone.values():
+        absent = leaving.absent(mine, None)
+        devices |= absent
+        orphaned_links += [link for known in absent.values() for link in known.device.links]
+    shared, shares = withdraw(
+        offers,
+        memory.shares,
+        _by_resource({**devices, **crowded} if crowded else devices),
+        before=memory.devices,
+        now=now,
+        held=held,
+        forget=forget,
+    )
+    if crowded:
+        still_listed = {one.device for one in shares.withdrawn.values()}
+        devices |= {id_: known for id_, known in crowded.items() if id_ in still_listed}
+    final = with_waiting(shared, held, devices)
+    complete = replace(
+        inventory,
+        offers=final,
+        waiting=ids_that_wait(shared, final),
+        refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
+        orphaned_links=tuple(sorted(orphaned_links)),
+    )
+    return complete, Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares, held)
+
+
+def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
+    """When the first grace of an absent device or a withdrawn id ends, on the clock of `remember`.
+
+    None when there are none. In the past for those that are still held, or may be.
+    """
+    ends = [
+        known.absent_since + grace_s(offer.resource if offer is not None else None)
+        for known in memory.devices.values()
+        if known.absent_since is not None
+        for offer in (inventory.offers.get(known.resource),)
+    ]
+    dropping = next_dropping(memory.shares, inventory.offers)
+    return min(ends if dropping is None else [*ends, dropping], default=None)
+
+
+def _renewed(resource: str, device: Device, known: Remembered | None, held: Collection[str]) -> Remembered:
+    """A device that is present, with every link that it ever had: an optional node may be missing now."""
+    if known is None:
+        return Remembered(resource, device)
+    more = [link for link in known.device.links if link not in device.links]
+    if more:
+        device = replace(device, links=(*device.links, *more[: max(0, LINK_LIMIT - len(device.links))]))
+    earlier = _earlier(device, known) if device.id in held else ()
+    # What did not change stays the same object, which makes comparing cheap.
+    if known.device == device and known.absent_since is None and known.earlier == earlier and known.listed:
+        return known
+    return Remembered(resource, device, earlier=earlier)
+
+
+def _was_listed(known: Remembered | None) -> bool:
+    return known is not None and known.listed
+
+
+def _earlier(device: Device, known: Remembered) -> tuple[Spot, ...]:
+    """Where nodes are that a pod may still have although the rules no longer count them to the device.
+
+    If the device was plugged in elsewhere, its pod has lost them.
+    """
+    if device.spots == known.device.spots or device.port != known.device.port:
+        return known.earlier if device.port == known.device.port else ()
+    lost = dict.fromkeys((*known.device.spots, *known.earlier))
+    return tuple(spot for spot in lost if spot not in device.spots)[:LINK_LIMIT]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """Decides what stays of devices that have left.
+
+    held    the devices that pods hold
+    forget  whether it is certain that no pod holds another one
+    """
+
+    now: float
+    held: Collection[str]
+    forget: bool
+    absence: Absence
+
+    def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
+        """The tombstones of those devices that may not be forgotten yet."""
+        absent: dict[str, Remembered] = {}
+        for id_, known in gone.items():
+            if not self.forget or self.left(known, resource) is None:
+                absent[id_] = self.tombstone(known, self.absence.reason(known.resource, known.device))
+        return absent
+
+    def left(self, known: Remembered, resource: Resource | None) -> float | None:
+        """When a device left that no pod holds and whose grace has passed; None for any other."""
+        since = known.absent_since
+        if since is None or known.device.id in self.held or self.now - since < grace_s(resource):
+            return None
+        return since
+
+    def tombstone(self, known: Remembered, reason: str) -> Remembered:
+        """What stays of a device in its place."""
+        if known.absent_since is not None and known.device.reason == reason:
+            return known
+        # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
+        nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
+        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes)
+        since = self.now if known.absent_since is None else known.absent_since
+        return Remembered(known.resource, device, since, known.earlier)
+
+
+def _by_resource(devices: Mapping[str, Remembered]) -> dict[str, dict[str, Remembered]]:
+    mine: dict[str, dict[str, Remembered]] = {}
+    for id_, known in devices.items():
+        mine.setdefault(known.resource, {})[id_] = known
+    return mine
+
+
+def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
+    if len(ties) <= TIE_LIMIT:
+        return ties
+    units = {known.device.unit for known in devices.values()}
+    return {unit: port for unit, port in ties.items() if unit in units}
+
+
+def _with_devices(offer: Offer, devices: Sequence[Device]) -> Offer:
+    if len(devices) == len(offer.devices) and all(map(operator.is_, devices, offer.devices)):
+        return offer
+    return Offer(offer.resource, in_order(devices))

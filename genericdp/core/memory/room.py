@@ -1,0 +1,92 @@
+"""Which devices of a resource are listed when there are more than the kubelet accepts.
+
+The rules of this file:
+
+* A limit refuses what is new. What pods hold comes first, then what is known, present or absent.
+* An absent device makes room only when no pod holds it and its grace has passed.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from genericdp.core.inventory.identity import natural
+from genericdp.core.words import counted
+
+#: How many ids the devices of one resource make. With as many that are withdrawn, the list for the kubelet
+#: stays below 4 MiB; the kubelet ends a stream that sends more (the default of grpc-go).
+ID_LIMIT = 20_000
+
+#: How many absent devices of one resource are remembered before new devices are refused. Only a device that
+#: invents serial numbers comes near it; each of them is in the list for the kubelet and in the saved memory.
+ABSENT_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a resource lists.
+
+    listed   the ids of its devices that are listed
+    refusal  why the others are not
+    """
+
+    listed: frozenset[str]
+    refusal: str
+
+
+def all_fit(present: int, absent: int, replicas: int | None) -> bool:
+    """Whether a resource may list all of so many devices, new or known."""
+    return present + absent <= _most(replicas) and absent < ABSENT_LIMIT
+
+
+def room_for(
+    present: Mapping[str, bool],
+    absent: Mapping[str, float | None],
+    held: Collection[str],
+    replicas: int | None,
+) -> Room:
+    """Choose among the devices of a resource with so many replicas.
+
+    present  device -> whether it was listed before
+    absent   device -> when it left if it may be forgotten, in seconds on any clock; None: it must stay
+    held     the devices that pods hold
+    """
+    most = _most(replicas)
+    known = [id_ for id_, was_listed in present.items() if was_listed]
+    new = [id_ for id_, was_listed in present.items() if not was_listed]
+    staying = [id_ for id_, left in absent.items() if left is None]
+    may_go = sorted(absent.keys() - staying, key=lambda id_: (-(absent[id_] or 0.0), id_))
+    order = [
+        *_ordered(id_ for id_ in (*known, *staying) if id_ in held),
+        *_ordered(id_ for id_ in known if id_ not in held),
+        *_ordered(id_ for id_ in staying if id_ not in held),
+    ]
+    refusal = _too_many_ids(most, len(staying))
+    if len(staying) < ABSENT_LIMIT:
+        order += _ordered(new)
+    elif len(order) < most:
+        refusal = _too_many_absent(len(staying))
+    order += may_go[: max(0, ABSENT_LIMIT - len(staying))]
+    return Room(frozenset(order[:most]), refusal)
+
+
+def _most(replicas: int | None) -> int:
+    return ID_LIMIT // (replicas or 1)
+
+
+def _ordered(ids: Iterable[str]) -> list[str]:
+    return sorted(ids, key=natural)
+
+
+def _too_many_ids(most: int, absent: int) -> str:
+    absentees = f", {absent} of them absent" if absent else ""
+    return (
+        f"its resource already has {counted(most, 'device')}{absentees}, "
+        f"and a resource has at most {ID_LIMIT} ids; lower 'replicas', or match fewer devices"
+    )
+
+
+def _too_many_absent(absent: int) -> str:
+    return (
+        f"its resource already has {absent} absent devices that a pod may hold; lower 'unplug_grace', "
+        "or match fewer devices"
+    )

@@ -1,0 +1,120 @@
+"""Which ids have to wait, because a pod may hold a device node of theirs under another id.
+
+The rules of this file:
+
+* Edited rules give a device another id, another resource or other replicas, while a pod keeps what it got. An
+  exclusive device node is never given out again before that pod has gone.
+* An id that is shared does not wait for one that was shared, too.
+* Usually nothing waits, and finding this out costs one look at each holding.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.held import Held, Holding
+from genericdp.core.memory.remembered import Remembered
+
+#: Device node -> the ids under which pods hold it, with what they hold.
+_Holders = Mapping[Spot, Mapping[str, Holding]]
+
+
+def with_waiting(
+    offers: Mapping[str, Offer], held: Held, devices: Mapping[str, Remembered]
+) -> Mapping[str, Offer]:
+    """The offers in which the ids that have to wait are Unhealthy.
+
+    devices  all that are remembered, by id
+    """
+    elsewhere = {
+        id_: holding
+        for id_, holding in held.items()
+        if not _is_as_given(id_, holding, offers.get(holding.resource), devices.get(holding.device))
+    }
+    if not elsewhere:
+        return offers
+    holders: dict[Spot, dict[str, Holding]] = {}
+    for id_, holding in elsewhere.items():
+        known = devices.get(holding.device)
+        for spot in (*known.device.spots, *known.earlier) if known is not None else ():
+            holders.setdefault(spot, {})[id_] = holding
+    held_devices = frozenset(holding.device for holding in held.values())
+    return {
+        name: _with(offer, dict(_waiting(offer, held, holders, devices)), held_devices)
+        for name, offer in offers.items()
+    }
+
+
+def ids_that_wait(before: Mapping[str, Offer], after: Mapping[str, Offer]) -> tuple[str, ...]:
+    """The ids that `with_waiting` made wait."""
+    if after is before:
+        return ()
+    return tuple(
+        sorted(
+            id_ for name, offer in after.items() for id_ in offer.refused.keys() - before[name].refused.keys()
+        )
+    )
+
+
+def _is_as_given(id_: str, holding: Holding, offer: Offer | None, known: Remembered | None) -> bool:
+    """Whether the rules still offer what the pod holds, and all of it, in the same way."""
+    return (
+        offer is not None
+        and known is not None
+        and known.absent_since is None
+        and not known.earlier
+        and id_ in offer.ids
+        and id_ not in offer.withheld
+        and holding.shared is _is_shared(offer)
+    )
+
+
+def _is_shared(offer: Offer) -> bool:
+    return (offer.resource.replicas or 1) > 1
+
+
+def _waiting(
+    offer: Offer, held: Held, holders: _Holders, devices: Mapping[str, Remembered]
+) -> Iterator[tuple[str, str]]:
+    """The ids of an offer that have to wait, each with the reason."""
+    shared = _is_shared(offer)
+    for device in offer.devices:
+        if devices[device.id].absent_since is not None:
+            continue
+        others = {
+            id_: holding
+            for spot in device.spots
+            for id_, holding in holders.get(spot, {}).items()
+            if not (shared and holding.shared)
+        }
+        if others:
+            for id_ in ids_of(device.id, offer.resource.replicas):
+                names = sorted(others.keys() - {id_})
+                if names and id_ not in held:
+                    yield id_, _reason(offer, names[0], others[names[0]])
+
+
+def _reason(offer: Offer, id_: str, holding: Holding) -> str:
+    of = "" if holding.resource == offer.resource.name else f" of {holding.resource}"
+    return f"a pod may still hold it as {id_}{of}"
+
+
+def _with(offer: Offer, waiting: Mapping[str, str], held_devices: frozenset[str]) -> Offer:
+    if not waiting:
+        return offer
+    devices: list[Device] = []
+    withheld = dict(offer.withheld)
+    for device in offer.devices:
+        reasons = {id_: waiting[id_] for id_ in ids_of(device.id, offer.resource.replicas) if id_ in waiting}
+        if reasons and device.id not in held_devices:
+            # Nobody has it under this id, so its link does not have to lead anywhere.
+            devices.append(_unhealthy(device, next(iter(reasons.values()))))
+            continue
+        devices.append(device)
+        withheld.update({id_: _unhealthy(device, reason) for id_, reason in reasons.items()})
+    return replace(offer, devices=tuple(devices), withheld=withheld, refused={**offer.refused, **waiting})
+
+
+def _unhealthy(device: Device, reason: str) -> Device:
+    return replace(device, health=Health.UNHEALTHY, reason=reason)

@@ -1,0 +1,76 @@
+"""Which ids pods hold: what Allocate gave and PodResources lists, until a complete answer says otherwise."""
+
+import pytest
+
+from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, give, learn
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import Resource
+
+NAME = "example.com/x"
+
+
+def offering(*ids: str, replicas: int | None = None) -> Offer:
+    return Offer(Resource(NAME, Match(), replicas=replicas), tuple(map(Device, ids)))
+
+
+def learned(held: Held, *ids: str, asked: float = 0.0, complete: bool = True, resource: str = NAME) -> Held:
+    answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete)
+    remembered = {"x_gone": Remembered(NAME, Device("x_gone"))}
+    return learn(held, answer, {NAME: offering("x_A", "x_B")}, remembered)
+
+
+def test_what_allocate_gave_is_held() -> None:
+    assert give({}, offering("x_A", "x_B"), ["x_A"], 5.0) == {"x_A": Holding(NAME, "x_A", shared=False)}
+    assert give({}, offering("x_A"), ["unknown"], 5.0) == {}
+
+
+@pytest.mark.parametrize(("replicas", "shared"), [(1, False), (2, True)])
+def test_an_id_is_shared_when_another_container_may_have_the_device(replicas: int, shared: bool) -> None:
+    held = give({}, offering("x_A", replicas=replicas), ["x_A.0"], 5.0)
+    assert held == {"x_A.0": Holding(NAME, "x_A", shared)}
+
+
+def test_an_id_that_was_exclusive_when_it_was_given_stays_exclusive_while_it_is_held() -> None:
+    held = give({}, offering("x_A", replicas=1), ["x_A.0"], 5.0)
+    assert give(held, offering("x_A", replicas=2), ["x_A.0", "x_A.1"], 6.0) == {
+        "x_A.0": Holding(NAME, "x_A", shared=False),
+        "x_A.1": Holding(NAME, "x_A", shared=True),
+    }
+
+
+def test_an_id_is_held_until_a_complete_answer_no_longer_lists_it() -> None:
+    held = give({}, offering("x_A"), ["x_A"], 0.0)
+    late = PODS_SETTLE_S
+    assert learned(held, "x_A", asked=late) is held
+    assert learned(held, asked=late, complete=False) is held
+    assert learned(held, asked=late) == {}
+
+
+def test_an_answer_says_nothing_about_an_id_that_was_given_shortly_before() -> None:
+    held = give({}, offering("x_A"), ["x_A"], 10.0)
+    assert learned(held, asked=9.0) is held
+    assert learned(held, asked=9.9 + PODS_SETTLE_S) is held
+    assert learned(held, asked=10.0 + PODS_SETTLE_S) == {}
+
+
+def test_an_id_that_was_given_before_a_restart_is_held_until_the_first_complete_answer() -> None:
+    held = {"x_A": Holding(NAME, "x_A", shared=False)}
+    assert learned(held, complete=False) is held
+    assert learned(held) == {}
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_what_podresources_lists_is_held_whoever_gave_it(complete: bool) -> None:
+    """The memory was lost, say."""
+    assert learned({}, "x_B", complete=complete) == {"x_B": Holding(NAME, "x_B", shared=False)}
+    assert learned({}, "x_gone", complete=complete) == {"x_gone": Holding(NAME, "x_gone", shared=False)}
+    assert learned({}, "x_gone.7", complete=complete) == {"x_gone.7": Holding(NAME, "x_gone", shared=True)}
+    assert learned({}, "x_never.7", complete=complete) == {
+        "x_never.7": Holding(NAME, "x_never.7", shared=False)
+    }
+
+
+def test_the_devices_of_other_plugins_do_not_count() -> None:
+    assert learned({}, "x_A", resource="nvidia.com/gpu") == {}

@@ -1,0 +1,220 @@
+"""An edit of the rules gives no exclusive device node to a second pod."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.allocate import RefusalReason, RefusedError, allocate
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
+from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.inventories import inventory_of
+
+STICK = a_usb_serial(3, serial="A5")
+OTHER = a_usb_serial(4, serial="B6", port="2")
+
+
+def rule(name: str = "ftdi", *keys: str, match: str = '{ SUBSYSTEM = "tty" }') -> str:
+    return "\n".join(("[[resource]]", f'name = "{name}"', f"match = {match}", *keys, ""))
+
+
+class Node:
+    """A node whose rules are edited while pods hold what they got."""
+
+    def __init__(self) -> None:
+        self.inventory, self.memory, self.now = Inventory(), Memory(), 0.0
+
+    def look(self, rules: str, *devices: UdevDevice, answer: Answer | None = None) -> dict[str, str]:
+        """What the kubelet is told then: id -> `Healthy`, or why it is not."""
+        self.now += 1.0
+        built = inventory_of(rules, *devices, ties=self.memory.ties, known_ports=self.memory.known_ports)
+        plugged = {device.sys_path: device for device in devices}
+        self.inventory, self.memory = remember(built, self.memory, self.now, answer, plugged)
+        return {
+            id_: device.reason or str(device.health)
+            for offer in self.inventory.offers.values()
+            for id_, device in offer.ids.items()
+        }
+
+    def allocate(self, *ids: str) -> None:
+        """A pod gets these ids of one resource, unless Allocate refuses them."""
+        offer = self.offer_of(ids[0])
+        allocate(offer, ids, "/dev/genericdp")
+        self.memory = replace(self.memory, held=give(self.memory.held, offer, ids, self.now))
+
+    def offer_of(self, id_: str) -> Offer:
+        return next(offer for offer in self.inventory.offers.values() if id_ in offer.ids)
+
+    def nobody_holds_anything(self) -> Answer:
+        self.now += PODS_SETTLE_S
+        return Answer(frozenset(), self.now, complete=True)
+
+
+EDITS = {
+    "the resource is renamed": (
+        rule("ftdi"), "ftdi_A5", rule("serial"), {"serial_A5": "ftdi_A5 of example.com/ftdi"},
+    ),
+    "the identity is edited": (
+        rule("ftdi"), "ftdi_A5", rule("ftdi", 'identity = "port"'), {"ftdi_port-2_nowobh74uu": "ftdi_A5"},
+    ),
+    "the device is no longer shared": (
+        rule("ftdi", "replicas = 3"), "ftdi_A5.1", rule("ftdi"), {"ftdi_A5": "ftdi_A5.1"},
+    ),
+    "the device is shared by only one": (
+        rule("ftdi", "replicas = 3"), "ftdi_A5.1", rule("ftdi", "replicas = 1"), {"ftdi_A5.0": "ftdi_A5.1"},
+    ),
+    "the device is shared": (
+        rule("ftdi"), "ftdi_A5", rule("ftdi", "replicas = 2"),
+        {"ftdi_A5.0": "ftdi_A5", "ftdi_A5.1": "ftdi_A5"},
+    ),
+    "an earlier file takes the node": (
+        rule("ftdi"), "ftdi_A5", rule("console") + rule("ftdi"),
+        {"console_A5": "ftdi_A5 of example.com/ftdi"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "held", "after", "waiting"), EDITS.values(), ids=EDITS)
+def test_what_a_pod_holds_is_not_given_out_again(
+    before: str, held: str, after: str, waiting: dict[str, str]
+) -> None:
+    node = Node()
+    assert node.look(before, STICK)[held] == "Healthy"
+    node.allocate(held)
+    told = node.look(after, STICK)
+    assert {id_: told[id_] for id_ in waiting} == {
+        id_: f"a pod may still hold it as {other}" for id_, other in waiting.items()
+    }
+    for id_, other in waiting.items():
+        with pytest.raises(RefusedError) as caught:
+            node.allocate(id_)
+        assert caught.value.reason is RefusalReason.HELD
+        assert str(caught.value) == (
+            f"device '{id_}' of {node.offer_of(id_).resource.name} is not free: "
+            f"a pod may still hold it as {other}"
+        )
+    told = node.look(after, STICK, answer=node.nobody_holds_anything())
+    assert {told[id_] for id_ in waiting} == {"Healthy"}
+
+
+@pytest.mark.parametrize(("before", "held", "after", "waiting"), EDITS.values(), ids=EDITS)
+def test_nothing_waits_when_no_pod_holds_it(
+    before: str, held: str, after: str, waiting: dict[str, str]
+) -> None:
+    node = Node()
+    node.look(before, STICK)
+    told = node.look(after, STICK)
+    assert {told[id_] for id_ in waiting} == {"Healthy"}
+    assert held in told or held not in waiting
+
+
+def test_the_device_that_a_pod_holds_keeps_its_link_while_its_new_ids_wait() -> None:
+    node = Node()
+    node.look(rule("ftdi", "replicas = 3"), STICK)
+    node.allocate("ftdi_A5.1")
+    node.look(rule("ftdi"), STICK)
+    assert node.inventory.links() == {"ftdi_A5": "/dev/ttyUSB3"}
+
+
+def test_the_link_of_a_device_that_waits_leads_nowhere() -> None:
+    node = Node()
+    node.look(rule("ftdi"), STICK)
+    node.allocate("ftdi_A5")
+    node.look(rule("serial"), STICK)
+    assert node.inventory.links() == {"ftdi_A5": None, "serial_A5": None}
+
+
+def test_an_edit_that_is_taken_back_gives_the_pod_its_device_again() -> None:
+    node = Node()
+    node.look(rule("ftdi"), STICK)
+    node.allocate("ftdi_A5")
+    node.look(rule("serial"), STICK)
+    assert node.look(rule("ftdi"), STICK) == {"ftdi_A5": "Healthy"}
+    assert node.inventory.links() == {"ftdi_A5": "/dev/ttyUSB3", "serial_A5": None}
+
+
+def test_a_shared_device_goes_on_being_shared_under_another_name() -> None:
+    node = Node()
+    node.look(rule("ftdi", "replicas = 3"), STICK)
+    node.allocate("ftdi_A5.1")
+    assert set(node.look(rule("serial", "replicas = 2"), STICK).values()) == {"Healthy"}
+
+
+def test_more_replicas_of_a_shared_device_wait_for_nobody() -> None:
+    node = Node()
+    node.look(rule("ftdi", "replicas = 2"), STICK)
+    node.allocate("ftdi_A5.0")
+    assert set(node.look(rule("ftdi", "replicas = 4"), STICK).values()) == {"Healthy"}
+
+
+def test_only_the_device_that_is_held_waits() -> None:
+    node = Node()
+    node.look(rule("ftdi"), STICK, OTHER)
+    node.allocate("ftdi_A5")
+    assert node.look(rule("serial"), STICK, OTHER)["serial_B6"] == "Healthy"
+
+
+def test_it_waits_wherever_its_unit_was_when_it_comes_back() -> None:
+    """Unplugged and plugged in again at the same port, it usually has the same device number again."""
+    node = Node()
+    node.look(rule("ftdi"), STICK)
+    node.allocate("ftdi_A5")
+    node.look(rule("serial"))
+    assert node.look(rule("serial"), STICK)["serial_A5"] != "Healthy"
+
+
+def test_a_node_that_a_rule_takes_away_from_a_device_waits_until_the_device_is_free() -> None:
+    usb, first, second, third, qmi = a_modem(serial="E")
+    tables = '[[resource.node]]\nmatch = {{ SUBSYSTEM = "{}" }}\noptional = true\n'
+    both = rule("lte", 'group_by = "usb_device"', match='{ usb = { vendor = "2c7c" } }')
+    alone = rule("qmi", match='{ SUBSYSTEM = "usbmisc" }')
+    node = Node()
+    parts = (usb, first, second, third, qmi)
+    node.look(both + tables.format("tty") + tables.format("usbmisc"), *parts)
+    node.allocate("lte_E")
+    after = alone + both + tables.format("tty")
+    waiting = "a pod may still hold it as lte_E of example.com/lte"
+    told = node.look(after, *parts)
+    assert told == {"lte_E": "Healthy", "qmi_E.if04-cdc-wdm": waiting}
+    # And on.
+    assert node.look(after, *parts) == told
+    assert node.look(after, *parts, answer=node.nobody_holds_anything()) == {
+        "lte_E": "Healthy",
+        "qmi_E.if04-cdc-wdm": "Healthy",
+    }
+    node.allocate("lte_E")
+    assert node.look(after, *parts)["qmi_E.if04-cdc-wdm"] == "Healthy", "this pod never had it"
+
+
+def test_a_unit_that_moves_takes_nothing_with_it() -> None:
+    node = Node()
+    node.look(rule("ftdi"), STICK)
+    node.allocate("ftdi_A5")
+    moved = a_usb_serial(4, serial="A5", port="2")
+    assert node.look(rule("ftdi"), moved) == {"ftdi_A5": "Healthy"}
+    told = node.look(rule("ftdi"), moved, STICK)
+    assert set(told.values()) == {"Healthy"}, "a twin in its old port"
+    assert len(told) == 2
+
+
+def test_an_id_that_the_rules_make_no_more_is_not_given_out_beside_the_new_one() -> None:
+    """The kubelet may choose an id before it hears of an edit."""
+    node = Node()
+    node.look(rule("ftdi", "replicas = 3"), STICK)
+    node.look(rule("ftdi"), STICK)
+    node.allocate("ftdi_A5.1")
+    assert node.look(rule("ftdi"), STICK)["ftdi_A5"] == "a pod may still hold it as ftdi_A5.1"
+    other = Node()
+    other.look(rule("ftdi", "replicas = 3"), STICK)
+    other.look(rule("ftdi"), STICK)
+    other.allocate("ftdi_A5")
+    assert other.look(rule("ftdi"), STICK)["ftdi_A5"] == "Healthy"
+    with pytest.raises(RefusedError) as caught:
+        other.allocate("ftdi_A5.1")
+    assert str(caught.value) == (
+        "device 'ftdi_A5.1' of example.com/ftdi is not free: 'replicas' no longer includes this id"
+    )

@@ -69,8 +69,10 @@ class Forgetting:
             if wait is None or wait > 0:
                 await self._until_changed(wait)
             else:
+                is_first = self._is_new()
                 await self._ask()
-                await self._pause()
+                if not is_first or self._is_new():
+                    await self._pause()
 
     def _wait_s(self) -> float | None:
         """How long nobody has to be asked, in seconds; None: until something changes."""

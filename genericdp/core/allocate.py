@@ -127,7 +127,7 @@ def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
             )
         if id_ in offer.refused:
             raise RefusedError(
-                f"device '{id_}' of {offer.resource.name} is not free: {offer.refused[id_]}",
+                f"device '{id_}' of {offer.resource.name} is not available: {offer.refused[id_]}",
                 RefusalReason.HELD,
             )
         if not device.nodes:

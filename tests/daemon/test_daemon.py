@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from genericdp import forgetting
-from genericdp.core.memory import memory
+from genericdp.core.memory import held, memory
 from genericdp.core.status import holdings
 from genericdp.files import link_upkeep
 from genericdp.files.state import StateFile
@@ -280,6 +280,7 @@ async def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds
 ) -> None:
     """Its PodResources answer before it knows its pods."""
     monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
 
     async with a_scene(short_dir, a_usb_serial(0), rules=WITHOUT_GRACE) as scene:
         await scene.until_allocatable(1)

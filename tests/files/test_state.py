@@ -124,6 +124,7 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             "devices": {},
             "replicas": {},
             "withdrawn": {},
+            "held": {},
         }
     assert os.listdir(tmp_path) == ["memory.json"]
 

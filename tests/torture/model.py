@@ -4,7 +4,10 @@ The laws:
 
 * A container only ever gets the unit that it got first, one that cannot be told apart from it, or a
   refusal. See `truth.may_stand_in`.
-* An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed.
+* An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed, and
+  until then none of its links goes.
+* Two running containers never have one unit, unless both got it while it was shared. An id waits only for a
+  unit that a pod may hold under another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
@@ -52,12 +55,17 @@ LONG_S = 1000.0
 
 @dataclass(eq=False)
 class Workload:
-    """A pod with one container. `units`: the (unit, port) pairs that it got first."""
+    """A pod with one container.
+
+    units  the (unit, port) pairs that it got first
+    has    the units that its container was created with and that have been plugged in since
+    """
 
     status: PodStatus
     table: Table
     units: list[tuple[str, str]] = field(default_factory=list)
     checked: CreatedContainer | None = None
+    has: frozenset[str] = frozenset()
 
 
 class NodeMachine(RuleBasedStateMachine):
@@ -69,6 +77,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.pods: list[Workload] = []
         self.ids: dict[tuple[object, ...], str] = {}
         self.listed: dict[str, set[str]] = {}
+        self.given: set[str] = set()
         self.ties: dict[str, str] = {}
         self.settled_places: dict[str, Place] = {}
         self.names_when_it_went_down: dict[int, str] = {}
@@ -304,6 +313,8 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _unplug(self, unit: str) -> None:
         self.node.unplug(self.truth.plugged.pop(unit))
+        for pod in self.pods:
+            pod.has -= {unit}
 
     async def _after(self, settle: bool, act: Callable[[], None]) -> None:
         act()
@@ -357,6 +368,7 @@ class NodeMachine(RuleBasedStateMachine):
                 await self.node.wait_until(
                     "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                 )
+                self.given = self._allocated()
                 await self._settle()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
@@ -443,6 +455,7 @@ class NodeMachine(RuleBasedStateMachine):
         kubelet.tick()
         spec = Pod(f"pod-{DONE['pod admitted']}", [Container("main", limits={full(table): count})])
         status = await kubelet.admit(spec)
+        self.given |= self._allocated()
         if status.phase is Phase.FAILED:
             kubelet.delete(status)
             return
@@ -476,9 +489,12 @@ class NodeMachine(RuleBasedStateMachine):
             self.node.kubelet.delete(pod.status)
             return
         status = pod.status.container("main")
-        if status.state is not ContainerState.RUNNING or status.created is pod.checked:
+        if status.state is not ContainerState.RUNNING:
+            pod.has = frozenset()
             return
-        pod.checked = status.created
+        if status.created is pod.checked:
+            return
+        pod.checked, pod.has = status.created, frozenset()
         numbers = numbers_in(status.created)
         if not self.node.up and self._a_name_has_changed(pod):
             return  # the links are stale while the daemon is down; only prestart guards this
@@ -496,6 +512,10 @@ class NodeMachine(RuleBasedStateMachine):
             DONE["containers created"] += 1
         for was, now in zip(pod.units, found, strict=True):
             assert may_stand_in(pod.table.identity, was, now), f"first had {was}, has {now}"
+        pod.has = frozenset(unit for unit, _ in found)
+        for other in self.pods:
+            if other is not pod and not (is_shared(pod.table) and is_shared(other.table)):
+                assert not pod.has & other.has, f"{pod.has & other.has} is in two containers"
 
     def _a_name_has_changed(self, pod: Workload) -> bool:
         """Whether the name of one of the pod's units has changed hands since the daemon went down."""
@@ -532,10 +552,16 @@ class NodeMachine(RuleBasedStateMachine):
         assert self._links_are_right(), f"links {self.node.links()}, plugged {self.truth.plugged}"
 
     def _links_are_right(self) -> bool:
-        """Whether every unit that a rule takes has exactly one link, and no link points elsewhere."""
-        pointed = sorted(number for number in self.node.links().values() if number is not None)
-        taken = [unit for unit in self.truth.plugged if self.truth.table_of(unit) is not None]
-        return pointed == sorted(self.truth.plugged[unit].number for unit in taken)
+        """Whether exactly the units that a rule takes and that do not have to wait have one link each."""
+        links = self.node.links()
+        pointed = [number for number in links.values() if number is not None]
+        taken = {self.truth.plugged[unit].number for unit in self.truth.plugged if self.truth.table_of(unit)}
+        waiting = {device for device in self.node.waiting() if links.get(device) is None}
+        return (
+            len(pointed) == len(set(pointed)) == len(taken) - len(waiting)
+            and taken.issuperset(pointed)
+            and set(self.node.waiting().values()) <= self.given
+        )
 
     def _kubelet_is_right(self) -> bool:
         """Whether the kubelet has one stream for each resource, whose list agrees with the links."""
@@ -545,11 +571,18 @@ class NodeMachine(RuleBasedStateMachine):
             there, absent = self._ids_behind_links(table)
             listed = self.node.listed(name)
             healthy = {id_ for id_, health in listed.items() if health == "Healthy"}
+            waiting = self.node.waiting()
+            wait = {id_ for device in waiting for id_ in made_of(device, table.replicas)}
+            dead = sum(device.startswith(f"{table.name}_") and device in absent for device in waiting)
             if (
                 kubelet.streams(name) != 1
-                or healthy != there
+                or there - wait - healthy
+                or healthy - there
+                or (healthy & wait) - self.given
                 or absent - listed.keys()
-                or kubelet.allocatable.get(name) != len(self.truth.taken_by(table)) * (table.replicas or 1)
+                or len(there) + dead * (table.replicas or 1)
+                != len(self.truth.taken_by(table)) * (table.replicas or 1)
+                or kubelet.allocatable.get(name) != len(healthy)
             ):
                 return False
         wanted = {full(table) for table in self.truth.tables}
@@ -563,7 +596,8 @@ class NodeMachine(RuleBasedStateMachine):
             listed = self.node.listed(full(table))
             kept = {id_.partition(".")[0] for id_, health in listed.items() if health != "Healthy"}
             there = {id_.partition(".")[0] for id_, health in listed.items() if health == "Healthy"}
-            if kept - held - there:
+            waiting = self.node.waiting()
+            if kept - held - there - waiting.keys() or set(waiting.values()) - self._allocated():
                 return False
         return True
 
@@ -583,10 +617,25 @@ class NodeMachine(RuleBasedStateMachine):
         for table in self.truth.tables:
             listed = self.node.listed(full(table))
             for device, health in told[full(table)].items():
-                assert {listed[id_] for id_ in made_of(device, table.replicas)} == {health}, (told, listed)
+                wait = device in self.node.waiting()
+                heard = {
+                    listed[id_]
+                    for id_ in made_of(device, table.replicas)
+                    if not wait or health == "Unhealthy" or id_ in self.given
+                }
+                assert heard <= {health}, (told, listed)
+                assert heard or wait, (told, listed)
+
+    def _allocated(self) -> set[str]:
+        """The ids that pods hold, of all resources that the kubelet knows."""
+        kubelet = self.node.kubelet
+        return {id_ for name in kubelet.capacity for id_ in kubelet.allocated(name)}
 
     def _check_lists(self) -> None:
-        """Check that only ids without a holder were dropped, and only after their grace."""
+        """Check that only ids without a holder were dropped, and only after their grace; links stay."""
+        links = self.node.links()
+        for id_ in self._allocated():
+            assert id_.partition(".")[0] in links, f"the link of {id_} went while a pod holds it"
         for table in self.truth.tables:
             name = full(table)
             now = set(self.node.listed(name))
@@ -643,6 +692,11 @@ class NodeMachine(RuleBasedStateMachine):
 def full(table: Table) -> str:
     """The full name of a table's resource."""
     return f"example.com/{table.name}"
+
+
+def is_shared(table: Table) -> bool:
+    """Whether several containers may have a device of the resource."""
+    return (table.replicas or 1) > 1
 
 
 def text_of(rules: str) -> str:

@@ -165,6 +165,18 @@ class TestNode:
             for resource in document["resources"]
         }
 
+    def waiting(self) -> dict[str, str]:
+        """Device -> the id under which a pod may still hold it, as `genericdp status` reports it."""
+        document: Any = report(self.service.daemon.answers.pages.facts(None))
+        reasons = {
+            device["id"]: device["waiting"]
+            for resource in document["resources"]
+            for device in resource["devices"]
+            if device["waiting"]
+        }
+        words = "a pod may still hold it as "
+        return {id_: reason.removeprefix(words).partition(" ")[0] for id_, reason in reasons.items()}
+
     async def wait_until(self, what: str, condition: Callable[[], object], of: Kubelet | Service) -> None:
         """Return once `condition()` is true, checked after each step of the daemon or change of the kubelet.
 

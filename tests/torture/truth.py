@@ -58,6 +58,8 @@ RULES: dict[str, tuple[Table, ...]] = {
     "base": (BASE,),
     "shared": (Table("ftdi", replicas=2),),
     "less shared": (Table("ftdi", replicas=1),),
+    "renamed": (Table("serial"),),
+    "renamed and shared": (Table("serial", replicas=2),),
     "by port": (Table("ftdi", identity="port"),),
     "guarded": (Table("ftdi", prestart=True),),
     "one more": (BASE, Table("none", takes="NOBODY")),

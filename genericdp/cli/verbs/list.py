@@ -123,6 +123,8 @@ def _offer(offer: Offer) -> Iterator[Row]:
             yield ("", "", path, link)
         if device.reason:
             yield Styled(f"    {device.reason}", Style.BAD)
+        elif offer.why_waiting(device):
+            yield Styled(f"    no new pod gets it: {offer.why_waiting(device)}", Style.BAD)
 
 
 def _summary(offer: Offer) -> str:
@@ -155,7 +157,9 @@ def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
                 "replicas": offer.resource.replicas or 1,
                 "file": offer.resource.location.file,
                 "line": offer.resource.location.line,
-                "devices": [_device_json(device, survey.settings.link_dir) for device in offer.devices],
+                "devices": [
+                    _device_json(offer, device, survey.settings.link_dir) for device in offer.devices
+                ],
             }
             for offer in inventory.offers.values()
         ],
@@ -177,11 +181,12 @@ def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
     return document
 
 
-def _device_json(device: Device, link_dir: str) -> dict[str, object]:
+def _device_json(offer: Offer, device: Device, link_dir: str) -> dict[str, object]:
     return {
         "id": device.id,
         "health": str(device.health),
         "reason": device.reason,
+        "waiting": offer.why_waiting(device),
         "numaNode": device.numa,
         "nodes": [_node_json(node, link_dir) for node in device.nodes],
         "links": [f"{link_dir}/{link}" for link in device.links],

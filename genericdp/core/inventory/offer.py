@@ -113,6 +113,13 @@ class Offer:
         found = self.ids.get(id_)
         return found and self._by_id.get(found.id, found)
 
+    def why_waiting(self, device: Device) -> str:
+        """Why ids of one of its devices have to wait; "" when none has to."""
+        if not self.refused:
+            return ""
+        ids = ids_of(device.id, self.resource.replicas)
+        return next((self.refused[id_] for id_ in ids if id_ in self.refused), "")
+
     @cached_property
     def _ordered_ids(self) -> tuple[str, ...]:
         return tuple(sorted(self.ids, key=natural))

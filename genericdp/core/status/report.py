@@ -118,19 +118,21 @@ def _resource(facts: Facts, offer: Offer, held: Held) -> dict[str, object]:
         "streams": standing.streams,
         "lists": standing.lists,
         "devices": [
-            _device(facts, device, known.get(device.id), held.get(device.id, ())) for device in offer.devices
+            _device(facts, offer, device, known.get(device.id), held.get(device.id, ()))
+            for device in offer.devices
         ],
     }
 
 
 def _device(
-    facts: Facts, device: Device, since: Since | None, held: Sequence[tuple[str, Holder]]
+    facts: Facts, offer: Offer, device: Device, since: Since | None, held: Sequence[tuple[str, Holder]]
 ) -> dict[str, object]:
     link_dir = facts.settings.link_dir
     return {
         "id": device.id,
         "health": str(device.health),
         "reason": device.reason,
+        "waiting": offer.why_waiting(device),
         "since": _since(facts, since),
         "numaNode": device.numa,
         "nodes": [

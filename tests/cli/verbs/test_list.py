@@ -200,6 +200,7 @@ def test_json_has_everything_that_the_list_has() -> None:
                 "id": "ftdi_A50285BI",
                 "health": "Healthy",
                 "reason": "",
+                "waiting": "",
                 "numaNode": None,
                 "nodes": [
                     {

@@ -43,6 +43,7 @@ def test_all_is_well() -> None:
         "id": "ftdi_A50285BI",
         "health": "Healthy",
         "reason": "",
+        "waiting": "",
         "since": "2026-11-21T11:58:40Z",
         "numaNode": None,
         "nodes": [{"path": "/dev/ttyUSB0", "present": True, "link": "/dev/genericdp/ftdi_A50285BI"}],

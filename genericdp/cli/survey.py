@@ -8,7 +8,7 @@ The rules of this file:
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
@@ -57,6 +57,34 @@ def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
         return StateFile(settings.state_dir).load(), ()
     except GenericdpError as error:
         return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A device of this machine that has to wait with some rules, and why."""
+
+    resource: str
+    id: str
+    reason: str
+
+
+def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waiting, ...]:
+    """The devices that have to wait with these rules, as far as the daemon's memory may be read."""
+    memory, remarks = remembered(settings)
+    if remarks or not memory.held:
+        return ()
+    # Here and not above: `check` runs on machines without libudev.
+    from genericdp.udev import UdevDevices  # noqa: PLC0415
+
+    devices = UdevDevices(attributes_of(resources))
+    devices.resync()
+    offers = survey_of(settings, resources, devices.devices, memory).inventory.offers.values()
+    return tuple(
+        Waiting(offer.resource.name, device.id, reason)
+        for offer in offers
+        for device in offer.devices
+        if (reason := offer.why_waiting(device))
+    )
 
 
 def show_reservations(survey: Survey, output: Output) -> int:

@@ -6,6 +6,9 @@ from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
+from genericdp.core.memory.held import give
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource
 from tests.bench.row import Row
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
@@ -31,6 +34,29 @@ def rows() -> Iterator[Row]:
     yield Row("rebuild after one device changed", f"{event:.1f} ms")
     other = best(lambda: builder.build(devices))
     yield Row("  of that, for the device itself", f"{max(0.0, event - other):.2f} ms")
+
+    for what, names, promised in (("", ("x", "x"), "< 2 ms"), (" that all wait", ("x", "y"), "")):
+        free, held = (held_step(names, ids) for ids in (0, 1000))
+        yield Row(f"a step takes longer with 1,000 held ids{what}, by", f"{held - free:.1f} ms", promised)
+
+
+def held_step(names: tuple[str, str], ids: int) -> float:
+    """How long a step takes in milliseconds while pods hold so many of 1,000 devices.
+
+    names  the short name of their resource when they were given to the pods, and now
+    """
+    every = 'match = { SUBSYSTEM = "misc" }\n'
+    rules = [resources_of(f'[[resource]]\nname = "{name}"\n{every}', domain=DOMAIN) for name in names]
+    paths = [f"/sys/devices/virtual/misc/m{n}" for n in range(1000)]
+    devices = by_sys_path(
+        *(a_device(path, node=f"/dev/m{n}", number=f"c 10:{n}") for n, path in enumerate(paths))
+    )
+    inventory, memory = take_inventory(Builder(rules[0], DOMAIN), devices, Memory(), 0.0)
+    (offer,) = inventory.offers.values()
+    memory = replace(memory, held=give({}, offer, [*offer.ids][:ids], 0.0))
+    builder = Builder(rules[1], DOMAIN)
+    _, memory = take_inventory(builder, devices, memory, 1.0)
+    return best(lambda: take_inventory(builder, devices, memory, 2.0))
 
 
 def machine() -> dict[str, UdevDevice]:

@@ -12,7 +12,7 @@ import pytest
 
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
-from genericdp.cli.survey import survey_of
+from genericdp.cli.survey import Waiting, survey_of
 from genericdp.cli.text import absent, explanation
 from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
@@ -117,7 +117,8 @@ def test_check(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").write_text(text)
         (tmp_path / f"{name}.toml").chmod(0o644)
     _, files = open_rules([str(tmp_path)], "/dev/null", None)
-    assert all_keys(check.as_json(files, files.problems)) == documented("`genericdp check --json`")
+    waits = [Waiting("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
+    assert all_keys(check.as_json(files, files.problems, waits)) == documented("`genericdp check --json`")
 
 
 def test_list() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
+from genericdp.cli.survey import Waiting, waiting
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from genericdp.core.words import counted
@@ -13,11 +14,15 @@ from genericdp.errors import ConfigError, Problem
 from genericdp.files.overlooked import notes
 from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
 
+#: How many devices that have to wait are named.
+MOST_REMARKS = 10
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Check rule files and settings, and print every mistake with its place and what to do "
-        "about it. Reads nothing else, so it runs anywhere: on a laptop, in CI, in an image build. "
+        "about it. Needs nothing else, so it runs anywhere: on a laptop, in CI, in an image build. Beside "
+        "the daemon, it also says which devices would have to wait until a pod has gone. "
         "Exits with status 1 if there is a mistake."
     )
     parser.epilog = (
@@ -45,8 +50,10 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     """Print every mistake. Returns 0 when there is none, else 1."""
     places = [*rules, *paths]
     problems: tuple[Problem, ...] = ()
+    waits: tuple[Waiting, ...] = ()
     try:
-        _, rule_files = open_rules(places, config, domain)
+        settings, rule_files = open_rules(places, config, domain)
+        waits = () if errors_in(rule_files.problems) else waiting(settings, rule_files.resources)
     except ConfigError as error:
         # A mistake in the settings must not hide those in the rule files.
         problems = error.problems
@@ -55,13 +62,13 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     output = Output(sys.stdout)
     match format:
         case "json":
-            output.json(as_json(rule_files, problems))
+            output.json(as_json(rule_files, problems, waits))
         case "github":
             for problem in problems:
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            show(rule_files, problems, output, notes(rule_files.places))
+            show(rule_files, problems, output, (*notes(rule_files.places), *in_words(waits)))
     return 1 if errors_in(problems) else 0
 
 
@@ -97,7 +104,19 @@ def errors_in(problems: Sequence[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, object]:
+def in_words(waits: Sequence[Waiting]) -> list[str]:
+    """A remark for each device that has to wait, but not for too many."""
+    remarks = [
+        f"{each.id} of {each.resource} would have to wait: {each.reason}" for each in waits[:MOST_REMARKS]
+    ]
+    if len(waits) > MOST_REMARKS:
+        remarks.append(f"{counted(len(waits) - MOST_REMARKS, 'more device')} would have to wait")
+    return remarks
+
+
+def as_json(
+    rule_files: RuleFiles, problems: Sequence[Problem], waits: Sequence[Waiting] = ()
+) -> dict[str, object]:
     """What was found, for programs. Keys are only ever added."""
     return {
         "files": [file.path for file in rule_files.files],
@@ -114,6 +133,7 @@ def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, obj
             }
             for problem in problems
         ],
+        "waiting": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in waits],
     }
 
 

@@ -1,13 +1,22 @@
 """`genericdp check`: what it prints, and its status."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from genericdp.cli.main import main
+from genericdp.core.inventory.build import Builder
+from genericdp.core.memory.held import give
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
+from genericdp.files.state import StateFile
+from genericdp.udev import UdevDevices
+from tests.scenes.builders import a_terminal, by_sys_path, resources_of
 
 GOOD = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
+MATCH = 'match = { SUBSYSTEM = "vc" }\n'
 BAD = '[[resource]]\nname = "fuse"\nmatches = { DEVNAME = "/dev/fuse" }\n'
 
 
@@ -108,6 +117,7 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
                 "hint": "did you mean 'match'?",
             }
         ],
+        "waiting": [],
     }
 
 
@@ -154,3 +164,39 @@ def test_a_github_workflow_without_a_mistake_has_one_line(
 ) -> None:
     assert main(["check", "--format=github", write(rules / "50-a.toml", GOOD)]) == 0
     assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n"
+
+
+def test_what_would_have_to_wait_is_said_before_an_edit_takes_effect(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\ndomain = "example.com"\n')
+    machine = by_sys_path(*(a_terminal(number) for number in range(1, 13)))
+    monkeypatch.setattr(UdevDevices, "devices", machine)
+    old = resources_of(f'[[resource]]\nname = "vcs"\n{MATCH}')
+    offers, memory = take_inventory(Builder(old, "example.com"), machine, Memory(), 0.0)
+    (offer,) = offers.offers.values()
+    StateFile(str(rules)).save(replace(memory, held=give({}, offer, offer.ids, 0.0)))
+    edited = write(rules / "50-console.toml", f'[[resource]]\nname = "example.com/console"\n{MATCH}')
+
+    assert main(["check", "--config", settings, edited]) == 0
+    *notes, last = capsys.readouterr().out.replace("\n", " ").split("note: ")[1:]
+    assert notes[0] == (
+        "console_vcs1 of example.com/console would have to wait: a pod may still hold it as vcs_vcs1 of "
+        "example.com/vcs "
+    )
+    assert len(notes) == 10
+    assert last == "2 more devices would have to wait 1 rule file, 1 resource: no mistakes "
+
+    assert main(["check", "--json", "--config", settings, edited]) == 0
+    assert json.loads(capsys.readouterr().out)["waiting"][0] == {
+        "id": "console_vcs1",
+        "resource": "example.com/console",
+        "reason": "a pod may still hold it as vcs_vcs1 of example.com/vcs",
+    }
+
+
+def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\n')
+    StateFile(str(rules)).save(Memory())
+    assert main(["check", "--config", settings, write(rules / "50-a.toml", GOOD)]) == 0
+    assert capsys.readouterr() == ("1 rule file, 1 resource: no mistakes\n", "")

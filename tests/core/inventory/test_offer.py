@@ -57,6 +57,13 @@ def test_the_device_behind_a_withheld_id_is_as_healthy_as_it_is() -> None:
     assert not offer.ids["a"].healthy
 
 
+def test_a_device_waits_when_an_id_that_the_rule_makes_is_refused() -> None:
+    a, b = Device("a"), Device("b")
+    offer = Offer(SHARED, (a, b), refused={"a.2": "a pod may still hold it as x", "b": "withdrawn"})
+    assert (offer.why_waiting(a), offer.why_waiting(b)) == ("a pod may still hold it as x", "")
+    assert Offer(SHARED, (a,)).why_waiting(a) == ""
+
+
 def test_ids_are_put_in_natural_order_once_each_whether_they_are_offered_or_not() -> None:
     offer = Offer(ONE, in_order(map(Device, ("x2", "x10", "x1"))))
     assert offer.in_order(["x10", "x1", "x2", "x1"]) == ["x1", "x2", "x10"]

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* Only waiting times differ: how long a kubelet takes to know its pods, how long until it is asked again, and
-  how long devices are kept whose resource has left the rules.
+* Only waiting times differ: how long a kubelet takes to know its pods, how long an admission may take, how long
+  until the kubelet is asked again, and how long devices are kept whose resource has left the rules.
 """
 
 import sys
@@ -16,10 +16,12 @@ def main() -> int:
     program._leave_unused_modules_out()
     # As in the program, they have to be left out first.
     from genericdp import forgetting
+    from genericdp.core.memory import held
     from genericdp.core.rules import resource
     from genericdp.core.status import holdings
 
     holdings.KUBELET_SETTLES_S, forgetting.ASK_AGAIN_S = 0.0, 1.0
+    held.PODS_SETTLE_S = forgetting.ASK_AGAIN_SOON_S = 1.0
     resource.UNPLUG_GRACE_S = 1.0
     return program.main()
 

@@ -60,7 +60,7 @@ class Plugins:
         """The signs of life of each resource, for the watchdog."""
         without = self.kubelet.incarnation is None
         return {
-            name: Sign(content=without or each.plugin.streams > 0, tries=each.tries)
+            name: Sign(content=without or each.plugin.streams.kubelet_follows, tries=each.tries)
             for name, each in self.registrations.items()
         }
 

@@ -185,6 +185,9 @@ def _resource(resource: Mapping[str, Any], report: Report) -> Iterator[Row]:
         known += f": {resource['error']}"
     style = Style.STRONG if resource["registered"] else Style.BAD
     yield Styled(f"{resource['name']}: {known}; {_devices(resource)}", style)
+    for other in resource.get("otherClients", ()):
+        who = other["userAgent"] or "a client without a name"
+        yield Styled(f"    also followed by {who} ({counted(other['streams'], 'stream')})", Style.NOTE)
     for device in resource["devices"]:
         yield from _device(device, report)
 

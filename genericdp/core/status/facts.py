@@ -17,7 +17,8 @@ class Standing:
 
     phase    in words; registered while the kubelet knows the resource and follows its list
     error    why the last try, or the last registration, failed
-    streams  how many ListAndWatch streams are open: normally one
+    streams  how many ListAndWatch streams the kubelet has open: normally one
+    others   user agent -> how many streams another client has open
     lists    how many lists were sent
     """
 
@@ -25,6 +26,7 @@ class Standing:
     registered: bool
     error: str = ""
     streams: int = 0
+    others: Mapping[str, int] = field(default_factory=dict)
     lists: int = 0
 
 

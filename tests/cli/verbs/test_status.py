@@ -67,6 +67,7 @@ WELL: dict[str, Any] = {
             "error": "",
             "stuck": False,
             "streams": 1,
+            "otherClients": [],
             "lists": 3,
             "devices": [
                 {
@@ -115,6 +116,10 @@ UNWELL: dict[str, Any] = {
             "registered": False,
             "phase": "waiting for the kubelet",
             "error": "no such resource",
+            "otherClients": [
+                {"userAgent": "", "streams": 1},
+                {"userAgent": "grpcurl/1.9 grpc-go/1.61.0", "streams": 2},
+            ],
             "replicas": 4,
             "devices": [
                 {
@@ -188,6 +193,8 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "  DEVICE   HEALTH     FOR  NODE              LINK   HELD BY\n"
         "genericdp.io/modem: waiting for the kubelet: no such resource; 1 device, 1\n"
         "Unhealthy, for 4 containers each\n"
+        "    also followed by a client without a name (1 stream)\n"
+        "    also followed by grpcurl/1.9 grpc-go/1.61.0 (2 streams)\n"
         "  modem_1  Unhealthy  2 d  was /dev/ttyUSB2  @if02  ?\n"
         "                           /dev/cdc-wdm0     @if04\n"
         "    it is unplugged\n"

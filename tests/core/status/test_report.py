@@ -12,7 +12,7 @@ from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
 from genericdp.errors import Location, Problem
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.facts import NOON, facts_of
+from tests.scenes.facts import NOON, REGISTERED, facts_of
 from tests.scenes.inventories import inventory_of
 
 FTDI = "example.com/ftdi"
@@ -124,6 +124,19 @@ def test_a_resource_that_the_kubelet_does_not_know_is_complained_of_with_the_rea
     assert complaints(replace(facts, stuck=(FTDI,))) == (
         f"{FTDI} is stuck: the kubelet does not listen, and nothing tries to register it",
     )
+
+
+def test_clients_other_than_the_kubelet_are_named_and_are_no_complaint() -> None:
+    others = {f"agent/{n}": 1 for n in range(12)} | {"\x1b[2J" + 200 * "x": 3}
+    facts = facts_of(inventory_of(RULES), standings={FTDI: replace(REGISTERED, others=others)})
+    document: Any = report(facts)
+    shown = document["resources"][0]["otherClients"]
+    assert shown[:2] == [
+        {"userAgent": "\\x1b[2J" + 96 * "x", "streams": 3},
+        {"userAgent": "agent/0", "streams": 1},
+    ]
+    assert len(shown) == 10
+    assert complaints(facts) == ()
 
 
 def test_a_resource_that_has_no_plugin_yet_is_not_registered() -> None:

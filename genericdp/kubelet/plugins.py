@@ -35,7 +35,7 @@ class Plugins:
         usb_reset: UsbReset = no_usb_reset,
         pauses: Pauses = REFUSED,
     ) -> None:
-        self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet)
+        self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet, apart_s=pauses.kubelet)
         self.registrations: dict[str, Registration] = {}
         self._settings = settings
         self._on_progress = on_progress

@@ -28,7 +28,7 @@ from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
-from genericdp.kubelet.socket import KubeletSocket
+from genericdp.kubelet.socket import APART_S, KubeletSocket
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
@@ -61,13 +61,15 @@ class Pauses:
     A lost registration waits, too, before it is renewed: the kubelet may still be processing the stream
     that ended, and up to 1.36 it would end the new one instead.
 
-    stream  how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
-            that the kubelet abandons before it is open is never seen here
+    stream   how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
+             that the kubelet abandons before it is open is never seen here
+    kubelet  how far apart kubelets are that follow each other again and again
     """
 
     first: float
     longest: float
     stream: float = 2.0
+    kubelet: float = APART_S
 
     def before_try(self, failures: int) -> float:
         """The pause after so many failures in a row, with jitter to spread the resources out."""

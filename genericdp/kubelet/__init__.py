@@ -4,6 +4,7 @@ Reading order:
 
     api           the messages and services of its gRPC APIs
     endpoints     the names of the plugins' sockets, and removal of stale ones
+    lock          only one genericdp serves a kubelet
     socket        kubelet.sock: does a kubelet listen, and which one?
     streams       who follows the list of a plugin, and which of them is the kubelet
     plugin        one resource as a DevicePlugin service

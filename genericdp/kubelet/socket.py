@@ -9,6 +9,7 @@ The rules of this file:
   event and seldom later.
 * Another kubelet means another inode. Times, mode and owner of a socket say nothing: a touch changes them.
 * A kubelet that comes back is followed at once. Only of more than `BURST` in quick succession, each waits.
+* A kubelet that another genericdp serves counts as down until that one ends (`lock`).
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
 """
@@ -17,13 +18,15 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import grpc
 import grpc.aio
 
 from genericdp import log
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
+from genericdp.kubelet.endpoints import sweep
+from genericdp.kubelet.lock import DirectoryLock
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
@@ -38,6 +41,12 @@ _LONGEST_PAUSE_S = 2.0
 #: kubelet that crashes is started again after 10 s by its own unit, after 5 s by k3s.
 BURST = 10
 APART_S = 2.0
+
+#: How often to check whether another genericdp has ended, in seconds.
+AGAIN_S = 0.5
+
+#: How long a killed genericdp may still seem to listen after the kernel has released its lock, in seconds.
+_ENDING_S = 1.0
 
 #: Errors that mean that there is no socket. With any other, there may be one.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -70,16 +79,26 @@ class KubeletSocket:
 
     incarnation  which kubelet listens; None without one
     since        when it was first seen, on the clock of the event loop
+    rival        a kubelet listens, and another genericdp serves it
     """
 
     def __init__(
-        self, directory: str, on_change: Callable[[bool], None] = lambda _: None, *, apart_s: float = APART_S
+        self,
+        directory: str,
+        on_change: Callable[[bool], None] = lambda _: None,
+        *,
+        on_rival: Callable[[], None] = lambda: None,
+        apart_s: float = APART_S,
     ) -> None:
         self.directory = directory
         self.path = os.path.join(directory, KUBELET_SOCKET)
         self.incarnation: Incarnation | None = None
         self.since = 0.0
+        self.rival = False
         self._on_change = on_change
+        self._on_rival = on_rival
+        self._lock = DirectoryLock(directory)
+        self._naming: asyncio.TimerHandle | None = None
         self._apart_s = apart_s
         self._file: _SocketFile | None = None
         self._count = 0
@@ -103,6 +122,9 @@ class KubeletSocket:
         finally:
             watch.close()
             self._let_go()
+            if self._naming is not None:
+                self._naming.cancel()
+            self._lock.release()
             await self._close_channel()
 
     def is_there(self) -> bool:
@@ -143,7 +165,7 @@ class KubeletSocket:
         self._event.set()
 
     def _hear(self, names: frozenset[str]) -> None:
-        if not names or KUBELET_SOCKET in names:
+        if not names or KUBELET_SOCKET in names or self.rival:
             self._event.set()
 
     async def _rest(self) -> None:
@@ -166,15 +188,46 @@ class KubeletSocket:
         pause = _FIRST_PAUSE_S
         try:
             while found.is_in_place():
-                if accepts(self.path):
+                if not accepts(self.path):
+                    await self._pause(pause)
+                    pause = min(_LONGEST_PAUSE_S, pause * 1.5)
+                elif not self._is_ours():
+                    await self._pause(AGAIN_S)
+                else:
                     return found
-                await self._pause(pause)
-                pause = min(_LONGEST_PAUSE_S, pause * 1.5)
         except BaseException:
             found.close()
             raise
         found.close()
+        self._see_rival(False)
         return None
+
+    def _is_ours(self) -> bool:
+        """Whether no other genericdp serves the kubelet. Removes the sockets of those that were killed."""
+        if self._lock.held:
+            return True
+        ours = self._lock.taken()
+        self._see_rival(not ours)
+        if ours and (others := sweep(self.directory)):
+            self._naming = asyncio.get_running_loop().call_later(_ENDING_S, self._name, others)
+        return ours
+
+    def _see_rival(self, rival: bool) -> None:
+        if rival != self.rival:
+            self.rival = rival
+            self._on_rival()
+            if rival:
+                _log.warning(
+                    "another genericdp serves this kubelet; waiting until it ends",
+                    directory=self.directory,
+                    hint="remove one of the two, or give both the same 'link_dir'",
+                )
+
+    def _name(self, others: Iterable[str]) -> None:
+        """Report the programs that still listen on sockets with names of genericdp."""
+        for path in (os.path.join(self.directory, name) for name in others):
+            if accepts(path):
+                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
 
     async def _pause(self, seconds: float) -> None:
         """Wait for an event, but not longer than this."""

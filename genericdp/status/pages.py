@@ -88,6 +88,7 @@ class Pages:
             inventory=subject.inventory,
             standing_by=subject.standing_by,
             kubelet=subject.plugins.kubelet.incarnation is not None,
+            rival=subject.plugins.kubelet.rival,
             standings=standings,
             stuck=subject.watchdog.stuck(),
             holdings=holdings,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.kubelet.socket import BURST, KubeletSocket
+from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
 
@@ -27,8 +27,10 @@ def listening(directory: Path) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def followed(directory: Path, there: list[bool], **others: float) -> AsyncIterator[KubeletSocket]:
-    kubelet = KubeletSocket(str(directory), there.append, **others)
+async def followed(
+    directory: Path, there: list[bool], apart_s: float = APART_S
+) -> AsyncIterator[KubeletSocket]:
+    kubelet = KubeletSocket(str(directory), there.append, apart_s=apart_s)
     following = asyncio.ensure_future(kubelet.follow())
     try:
         yield kubelet

@@ -151,6 +151,8 @@ def _surroundings(report: Report) -> Iterator[Row]:
     age = _age(kubelet["since"], now)
     if kubelet["there"]:
         yield ("kubelet", Styled(f"up for {age}", Style.GOOD))
+    elif kubelet.get("servedByAnother"):
+        yield ("kubelet", Styled("served by another genericdp; waiting until it ends", Style.BAD))
     else:
         yield ("kubelet", Styled(f"down for {age}; waiting for it in {kubelet['directory']}", Style.BAD))
     age = _age(udev["since"], now)

@@ -49,6 +49,7 @@ class Facts:
 
     now, unix_now  that moment on the clock of the history and on the wall clock
     standing_by    which other genericdp serves the node; "" if this one does
+    rival          another genericdp serves the kubelet, and this one waits
     holdings       None if the kubelet does not answer
     stuck          resources that nothing tries to register
     logged         the last warnings and errors, the latest first
@@ -63,6 +64,7 @@ class Facts:
     inventory: Inventory
     standing_by: str = ""
     kubelet: bool = False
+    rival: bool = False
     standings: Mapping[str, Standing] = field(default_factory=dict)
     stuck: Sequence[str] = ()
     holdings: Holdings | None = None

@@ -38,6 +38,7 @@ def report(facts: Facts) -> dict[str, object]:
         "complaints": list(wrong),
         "kubelet": {
             "there": facts.kubelet,
+            "servedByAnother": facts.rival,
             "since": _since(facts, history.kubelet),
             "directory": facts.settings.kubelet_dir,
         },

@@ -33,6 +33,7 @@ WELL: dict[str, Any] = {
     "complaints": [],
     "kubelet": {
         "there": True,
+        "servedByAnother": False,
         "since": "2026-11-21T10:00:00Z",
         "directory": "/var/lib/kubelet/x",
     },
@@ -213,6 +214,11 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "  10 min ago  resource is not registered: resource=genericdp.io/modem (7 times)\n"
     )
     assert max(len(line) for line in shown(UNWELL).splitlines()) <= 80
+
+
+def test_one_that_waits_for_another_at_the_kubelet_says_so() -> None:
+    report = {**WELL, "kubelet": {**WELL["kubelet"], "there": False, "servedByAnother": True}}
+    assert "\n  kubelet  served by another genericdp; waiting until it ends\n" in shown(report)
 
 
 def test_one_that_stands_by_says_for_whom() -> None:

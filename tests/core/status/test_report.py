@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from genericdp.core.inventory.memory import Memory, remember
-from genericdp.core.status.complaints import complaints
+from genericdp.core.status.complaints import complaints, why_not_ready
 from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
 from genericdp.core.status.logged import Logged
@@ -33,6 +33,7 @@ def test_all_is_well() -> None:
     assert (document["since"], document["time"]) == ("2026-11-21T11:58:20Z", "2026-11-21T12:00:00Z")
     assert document["kubelet"] == {
         "there": True,
+        "servedByAnother": False,
         "since": "2026-11-21T11:58:30Z",
         "directory": "/var/lib/kubelet/device-plugins",
     }
@@ -124,6 +125,15 @@ def test_a_resource_that_the_kubelet_does_not_know_is_complained_of_with_the_rea
     assert complaints(replace(facts, stuck=(FTDI,))) == (
         f"{FTDI} is stuck: the kubelet does not listen, and nothing tries to register it",
     )
+
+
+def test_one_that_waits_for_another_at_the_kubelet_says_so_and_is_ready() -> None:
+    facts = facts_of(inventory_of(RULES), kubelet=False, rival=True, standings={})
+    (complaint,) = complaints(facts)
+    assert complaint == (
+        "another genericdp serves the kubelet in '/var/lib/kubelet/device-plugins'; waiting until it ends"
+    )
+    assert why_not_ready(facts) == ""
 
 
 def test_clients_other_than_the_kubelet_are_named_and_are_no_complaint() -> None:

@@ -23,8 +23,8 @@ def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
 
 def test_it_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from genericdp.kubelet.lock import DirectoryLock; lock = DirectoryLock(sys.argv[1]); "
-        "print(lock.taken(), flush=True); time.sleep(600)"
+        "import sys, time; from genericdp.kubelet.lock import DirectoryLock; "
+        "lock = DirectoryLock(sys.argv[1]); print(lock.taken(), flush=True); time.sleep(600)"
     )
     lock = DirectoryLock(str(tmp_path))
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:

@@ -22,8 +22,7 @@ class DirectoryLock:
         self._directory = directory
         self._held: int | None = None
 
-    @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether this process holds the lock on the directory that is there now, or nobody can."""
         if self._held is not None:
             with suppress(OSError):

@@ -204,7 +204,7 @@ class KubeletSocket:
 
     def _is_ours(self) -> bool:
         """Whether no other genericdp serves the kubelet. Removes the sockets of those that were killed."""
-        if self._lock.held:
+        if self._lock.is_held():
             return True
         ours = self._lock.taken()
         self._see_rival(not ours)

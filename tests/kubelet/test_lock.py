@@ -11,12 +11,12 @@ from genericdp.kubelet.lock import DirectoryLock
 def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
     first, second = DirectoryLock(str(tmp_path)), DirectoryLock(str(tmp_path))
     assert first.taken()
-    assert first.held
+    assert first.is_held()
     assert not second.taken()
-    assert not second.held
+    assert not second.is_held()
     assert list(tmp_path.iterdir()) == []
     first.release()
-    assert not first.held
+    assert not first.is_held()
     assert second.taken()
     second.release()
 
@@ -41,11 +41,11 @@ def test_a_directory_that_is_created_again_is_another_one(tmp_path: Path) -> Non
     directory = tmp_path / "device-plugins"
     first, second = DirectoryLock(str(directory)), DirectoryLock(str(directory))
     assert first.taken(), "what is not there is nobody's"
-    assert not first.held
+    assert not first.is_held()
     directory.mkdir()
     assert first.taken()
     directory.rmdir()
-    assert not first.held
+    assert not first.is_held()
     directory.mkdir()
     assert second.taken()
     assert not first.taken()

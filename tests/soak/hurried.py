@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* Only waiting times differ: how long a kubelet takes to know its pods, how long an admission may take, how long
-  until the kubelet is asked again, and how long devices are kept whose resource has left the rules.
+* Only waiting times differ: how long a kubelet takes to know its pods, how long an admission may take, how
+  long until the kubelet is asked again, and how long devices are kept whose resource has left the rules.
 """
 
 import sys

@@ -1,0 +1,88 @@
+"""What a pod holds is given to nobody else, whatever is edited, restarted or killed."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp import forgetting
+from genericdp.core.memory import held
+from genericdp.core.status import holdings
+from genericdp.files.state import StateFile
+from genericdp.simulator import ContainerState, Generation, Phase
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI_RULE
+from tests.scenes.scene import Scene, a_scene, both_generations
+from tests.scenes.waiting import until
+
+STICK = a_usb_serial(0, serial="A")
+RENAMED = FTDI_RULE.replace('"ftdi"', '"serial"')
+SERIAL = "example.com/serial"
+
+
+@pytest.fixture(autouse=True)
+def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+    monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.05)
+
+
+async def rename(scene: Scene) -> None:
+    """Edit the rules so that the resource has another name, and wait until the kubelet knows it."""
+    scene.edit_rules(RENAMED)
+    await scene.until_allocatable(0, SERIAL, capacity=1)
+
+
+@both_generations
+async def test_a_device_under_a_new_name_waits_until_its_pod_has_gone(
+    short_dir: Path, generation: Generation
+) -> None:
+    async with a_scene(short_dir, STICK, generation=generation) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        assert pod.container("main").state is ContainerState.RUNNING
+        await rename(scene)
+        assert (await scene.admit(resource=SERIAL, name="other")).phase is Phase.FAILED
+        scene.kubelet.delete(pod)
+        await scene.until_allocatable(1, SERIAL)
+        other = await scene.admit(resource=SERIAL, name="another")
+        assert other.container("main").state is ContainerState.RUNNING
+
+
+@pytest.mark.parametrize("memory", ["as it was saved", "lost"])
+async def test_a_daemon_that_was_killed_still_knows_who_has_what(short_dir: Path, memory: str) -> None:
+    """Allocate saved it; and if nothing is left of the memory, the kubelet says it."""
+    async with a_scene(short_dir, STICK) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        saved = Path(scene.settings.state_dir, "memory.json")
+        text = saved.read_bytes()
+        await scene.service.stop()
+        if memory == "lost":
+            saved.unlink()
+        else:
+            saved.write_bytes(text)  # what a stop saves later does not count
+        await scene.service.start()
+        await until(lambda: "ftdi_A" in scene.daemon.memory.held)
+        await scene.until_allocatable(1)
+        await rename(scene)
+
+
+async def test_who_has_what_is_saved_before_the_kubelet_gets_its_answer(short_dir: Path) -> None:
+    async with a_scene(short_dir, STICK) as scene:
+        await scene.until_allocatable(1)
+        assert StateFile(scene.settings.state_dir).load().held == {}
+        await scene.admit()
+        assert list(StateFile(scene.settings.state_dir).load().held) == ["ftdi_A"]
+
+
+async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(short_dir: Path) -> None:
+    async with a_scene(short_dir, STICK) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        scene.edit_rules(FTDI_RULE + "replicas = 3\n")
+        # The id that the pod holds, and three that wait.
+        await scene.until_allocatable(0, capacity=4)
+        await scene.kubelet.restart_container(pod, "main")
+        assert pod.container("main").state is ContainerState.RUNNING, "its own device stays within reach"
+        scene.kubelet.delete(pod)
+        await scene.until_allocatable(3)

@@ -30,7 +30,7 @@ RULES = FTDI_RULE + TWO_MODELS + CAMERA_RULE
 CONSOLES = """
 [[resource]]
 name = "screen"
-match = { SUBSYSTEM = "vc", DEVNAME = "NODE" }
+match = { SUBSYSTEM = "vc", DEVNAME = "/dev/NODE" }
 
 [[resource]]
 name = "tap"
@@ -100,7 +100,7 @@ async def test_a_real_console_comes_and_goes(short_dir: Path, console: Console) 
     id_ = f"screen_vcs{console.number}"
 
     with udevd():
-        async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _):
+        async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
             with console.plugged() as node:
                 await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
                 assert list(kubelet.devices(f"{DOMAIN}/screen")) == [id_]
@@ -126,7 +126,7 @@ async def test_a_real_tap_keeps_its_id_under_another_number(short_dir: Path) -> 
 
 @pytest.mark.hotplug
 async def test_without_any_udevd_the_kernel_is_followed(short_dir: Path, console: Console) -> None:
-    async with a_node(short_dir, CONSOLES.replace("NODE", console.node)) as (kubelet, _):
+    async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
         with console.plugged():
             await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
         await until_allocatable(kubelet, 0, f"{DOMAIN}/screen")

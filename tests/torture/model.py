@@ -363,6 +363,9 @@ class NodeMachine(RuleBasedStateMachine):
         self.node.clock.advance(LONG_S)
         self.time_passed = True
         await self._settle()
+        # Meanwhile the kubelet has tried again to create what was refused.
+        for pod in list(self.pods):
+            self._check_container(pod)
         if self.node.up and self._reachable:
             with self.node.kubelet_up_for_long():
                 await self.node.wait_until(
@@ -549,7 +552,10 @@ class NodeMachine(RuleBasedStateMachine):
     async def _until_links_are_right(self) -> None:
         """Wait until the daemon has handled everything, then check the links."""
         await self.node.caught_up()
-        assert self._links_are_right(), f"links {self.node.links()}, plugged {self.truth.plugged}"
+        assert self._links_are_right(), (
+            f"links {self.node.links()}, plugged {self.truth.plugged}, waiting {self.node.waiting()}, "
+            f"given {self.given}"
+        )
 
     def _links_are_right(self) -> bool:
         """Whether exactly the units that a rule takes and that do not have to wait have one link each."""
@@ -573,7 +579,10 @@ class NodeMachine(RuleBasedStateMachine):
             healthy = {id_ for id_, health in listed.items() if health == "Healthy"}
             waiting = self.node.waiting()
             wait = {id_ for device in waiting for id_ in made_of(device, table.replicas)}
-            dead = sum(device.startswith(f"{table.name}_") and device in absent for device in waiting)
+            links = self.node.links()
+            dead = sum(
+                device.startswith(f"{table.name}_") and links.get(device) is None for device in waiting
+            )
             if (
                 kubelet.streams(name) != 1
                 or there - wait - healthy

@@ -90,7 +90,7 @@ class TestNode:
         def leave() -> None:
             if saved is not None:
                 memory.write_bytes(saved)
-            for path in sockets:
+            for path in (each for each in sockets if not each.exists()):
                 with socket.socket(socket.AF_UNIX) as dead:
                     dead.bind(str(path))
 

@@ -22,6 +22,8 @@ _RESCAN = {
     RescanCause.DEAF: "periodic rescan",
     RescanCause.HEARD_AGAIN: "udev events arrive again",
     RescanCause.USB_RESET: "a USB device was reset",
+    RescanCause.RELOAD: "SIGHUP",
+    RescanCause.UNREAD: "not everything could be read the last time",
     RescanCause.TROUBLE: "the socket for {source} events failed: {detail}",
 }
 

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 from genericdp import log, usb
 from genericdp.core.hint import Hint, RescanCause, Resync
@@ -22,13 +23,16 @@ from genericdp.core.inventory.memory import Memory, next_forgetting, save_within
 from genericdp.core.inventory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
+from genericdp.core.status.history import Retried
 from genericdp.core.status.status_line import status_line
+from genericdp.errors import GenericdpError
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
 from genericdp.inputs import Devices, Listen, Rules, listen_to_udev
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
+from genericdp.retry import Retry
 from genericdp.standby import refuse_company, until_alone
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
@@ -72,13 +76,13 @@ class Daemon:
         )
         self._notify = notify or Notify()
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
-        self.answers = Answers(self, now=now)
+        self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain)
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
         self._links = LinkUpkeep(settings.link_dir, self.step)
-        self._saving = Saving(settings.state_dir)
+        self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
             self.plugins.kubelet,
             settings.pod_resources_socket,
@@ -87,6 +91,7 @@ class Daemon:
             forget=self.step,
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
+        self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
         self._pending = Pending()
         self._reload = False
@@ -99,12 +104,14 @@ class Daemon:
         self._awake.set()
 
     def reload(self) -> None:
-        """Read the rule files again."""
-        self._reload = True
-        self._awake.set()
+        """Read the rule files and every device again."""
+        self._hear(Resync(RescanCause.RELOAD))
+        self._reload_rules()
 
     async def run(self) -> None:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
+
+        Raises GenericdpError if the memory cannot be read.
 
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
         that waits for it continues and ends the other one. Raises GenericdpError if the other one has another
@@ -115,7 +122,7 @@ class Daemon:
             with contextlib.ExitStack() as stack:
                 async with self.answers.running():
                     # While another genericdp serves, that one answers.
-                    await self.answers.listen(complain=False)
+                    await self.answers.listen(persist=False)
                     await until_alone(
                         self.settings, stack, self._stand_by, self._awake, lambda: self._stopping
                     )
@@ -131,10 +138,11 @@ class Daemon:
     async def _serve(self) -> None:
         self.memory = self._saving.load()
         with contextlib.ExitStack() as stack:
-            stack.callback(self._saving.save)
+            stack.callback(self._saving.close)
+            stack.callback(self._reading.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
-            stack.callback(self.rules.watch(self.reload))
+            stack.callback(self.rules.watch(self._reload_rules))
             stack.enter_context(self._links.watching())
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
@@ -142,6 +150,7 @@ class Daemon:
                 self._read_rules()
                 self._devices.resync()
                 self.step()
+                self._see_unread()
                 forgetting = group.create_task(self._forgetting.run(), name="forgetting")
                 self._notify.ready(self.status_line())
                 self.recorder.see_ready(self.inventory)
@@ -176,13 +185,18 @@ class Daemon:
         """One line for `systemctl status`."""
         there = self.plugins.kubelet.incarnation is not None
         registered = self.plugins.registered if there else None
-        return status_line(self.inventory, registered, len(self.rules.problems))
+        failing = self.recorder.history.failing.values()
+        return status_line(self.inventory, registered, len(self.rules.problems), failing)
 
     def _keep(self, memory: Memory) -> None:
         seconds = save_within_s(self.memory, memory)
         self.memory = memory
         if seconds is not None:
             self._saving.save_within(seconds, memory)
+
+    def _reload_rules(self) -> None:
+        self._reload = True
+        self._awake.set()
 
     def _hear(self, hint: Hint) -> None:
         self.recorder.see_hint(hint)
@@ -200,6 +214,16 @@ class Daemon:
             self.step()
         else:
             self.recorder.see_no_step(self.inventory)
+        self._see_unread()
+
+    def _see_unread(self) -> None:
+        """Read again later what could not be read."""
+        unread = self._devices.unread
+        self._see_tried(Retried.DEVICES, unread)
+        if unread is None:
+            self._reading.succeeded()
+        else:
+            self._reading.failed()
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
@@ -231,6 +255,10 @@ class Daemon:
 
     def _see_kubelet(self, there: bool) -> None:
         self.recorder.see_kubelet(self.plugins.kubelet.path, there=there)
+
+    def _see_tried(self, what: Retried, error: GenericdpError | None) -> None:
+        if self.recorder.see_tried(what, error):
+            self._notify.status(self.status_line())
 
     def _see_progress(self, progress: Progress) -> None:
         self.recorder.see_progress(progress)

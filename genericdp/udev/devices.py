@@ -93,7 +93,8 @@ class UdevDevices:
         for sys_path in sorted(sys_paths):
             if sys_path not in seen:
                 unread = before.get(sys_path)
-                seen[sys_path] = self._look_at(sys_path, seen, unread and unread.message)
+                message = None if unread is None else unread.message
+                seen[sys_path] = self._look_at(sys_path, seen, message)
         found = [device for device in seen.values() if device]
         # What could not be read keeps its parents as well.
         kept = {each.sys_path for device in found for each in device.self_and_ancestors()}

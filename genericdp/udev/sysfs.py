@@ -38,7 +38,7 @@ def is_there(path: str) -> bool:
 
 
 def is_device(sys_path: str) -> bool:
-    """Whether a directory in sysfs is a device (and may be a parent), by libudev's criterion. Raises OSError."""
+    """Whether a directory in sysfs is a device, or may be a parent: libudev's criterion. Raises OSError."""
     return is_there(f"{sys_path}/uevent")
 
 
@@ -54,7 +54,8 @@ def incarnation(path: str) -> int | None:
     except ValueError:
         return None
     except OSError as error:
-        return unless_gone(error)
+        unless_gone(error)
+        return None
 
 
 def names_of_the_kernel(sys_path: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""A process that has no descriptors left."""
+"""A process that lacks descriptors, or room on the disk."""
 
 import os
 import resource
@@ -20,3 +20,14 @@ def descriptors_left(count: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """In the block, this process can write so many bytes to a file and no more, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

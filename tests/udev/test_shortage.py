@@ -42,7 +42,7 @@ def event(entry: Entry, action: str, source: str = "udev") -> Uevent:
 
 
 def check_that_a_snapshot_is_whole_or_missed_and_reported(left: int, below: str = "/sys/devices/") -> None:
-    """With so many descriptors left: both for devices that are known and for new ones, in that part of sysfs."""
+    """With so many descriptors left, in that part of sysfs: devices that are known, and new ones."""
     known, new = read_now(), UdevDevices(WANTED)
     before, whole = dict(known.devices), as_text(known, below)
     assert whole

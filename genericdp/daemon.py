@@ -91,6 +91,7 @@ class Daemon:
             forget=self.step,
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
+        self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
         self._pending = Pending()
@@ -140,6 +141,7 @@ class Daemon:
         with contextlib.ExitStack() as stack:
             stack.callback(self._saving.close)
             stack.callback(self._reading.succeeded)
+            stack.callback(self._reading_rules.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self.rules.watch(self._reload_rules))
@@ -243,6 +245,10 @@ class Daemon:
         """Read the rule files again; True if the rules changed."""
         self.rules.reload()
         self.recorder.see_rules(self.rules)
+        if self.rules.unread:
+            self._reading_rules.failed()
+        else:
+            self._reading_rules.succeeded()
         changed = self._builder.resources != self.rules.resources
         if changed:
             self._builder = Builder(self.rules.resources, self.settings.domain)

@@ -23,6 +23,7 @@ _SHORTAGES = {
     errno.ENOMEM: "free some memory, or raise MemoryMax= of the unit",
     errno.ENOSPC: "free some space on that file system",
     errno.EDQUOT: "free some space, or raise the quota",
+    errno.EIO: "the kernel's log may say more: journalctl --dmesg",
     errno.EROFS: "mount that file system read-write; the unit may permit only some paths",
 }
 

@@ -15,11 +15,15 @@ from genericdp.udev import Monitor
 
 
 class Rules(Protocol):
-    """The rules in effect. The daemon uses `genericdp.files.rulefiles.RuleFiles`."""
+    """The rules in effect. The daemon uses `genericdp.files.rulefiles.RuleFiles`.
+
+    unread  not everything could be read, and should be read again
+    """
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]
     files: tuple[RuleFile, ...]
+    unread: bool
 
     def reload(self) -> None:
         """Read the rules again."""

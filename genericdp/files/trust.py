@@ -20,7 +20,7 @@ import stat
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from genericdp.errors import ConfigError, GenericdpError, Location, Problem
+from genericdp.errors import ConfigError, GenericdpError, Location, Problem, what_is_short
 
 #: A rule file is written by people; a larger file is something else.
 SIZE_LIMIT = 1 << 20
@@ -53,9 +53,15 @@ def read_text(path: str) -> str | None:
         raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error
 
 
+class ShortageError(ConfigError):
+    """A file or directory cannot be read because the system lacks something; later it may."""
+
+
 def unreadable(path: str, error: OSError) -> ConfigError:
-    """The error for a file or directory that cannot be read."""
-    return _problem(path, f"cannot be read: {error.strerror}")
+    """The error for a file or directory that cannot be read; a ShortageError if it may be later."""
+    hint = what_is_short(error)
+    problem = Problem(Location(path, 1), f"cannot be read: {error.strerror}", hint)
+    return ShortageError((problem,)) if hint else ConfigError((problem,))
 
 
 def open_trusted(path: str) -> int:

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 @contextmanager
 def descriptors_left(count: int) -> Iterator[None]:
     """In the block, this process can open so many descriptors and no more; those that are open stay."""
-    is_open = {int(name) for name in os.listdir("/proc/self/fd")}
+    # One of the names is that of the descriptor that lists them.
+    is_open = {int(name) for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")}
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = 0
     while count or limit in is_open:

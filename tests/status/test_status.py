@@ -223,6 +223,21 @@ async def test_devices_that_cannot_be_read_are_told_and_looked_at_again(
     ]
 
 
+async def test_rule_files_that_cannot_be_read_for_lack_of_something_are_read_again(short_dir: Path) -> None:
+    async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
+        time, reloads = LoopTime(), scene.daemon.recorder.history.reloads.by_kind
+        before = reloads[("success",)]
+        scene.rules.unread = True
+        scene.daemon.reload()
+        await until(lambda: reloads[("success",)] == before + 1)
+        scene.rules.unread = False
+        time.advance(LONGEST_S)
+        await until(lambda: reloads[("success",)] == before + 2)
+        time.advance(20.0)
+        await status_of(scene.settings)
+        assert reloads[("success",)] == before + 2
+
+
 async def test_sighup_makes_it_look_at_every_device(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
         steps = scene.service.steps

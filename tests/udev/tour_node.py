@@ -164,10 +164,7 @@ class TourNode:
         self._kubelet.faults.refuse_registrations(_UNSUPPORTED)
 
     async def _fill_the_disk(self) -> None:
-        """The one that the memory is saved on."""
-        STATE.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4k", "tmpfs", STATE], check=True)
-        (STATE / "full").write_bytes(bytes(4096))
+        await asyncio.to_thread(_fill_the_disk)
 
     async def stop_daemon(self) -> None:
         """Stop the daemon, if it runs."""
@@ -181,8 +178,7 @@ class TourNode:
         await self.stop_daemon()
         if self._kubelet.running:
             await self._kubelet.stop()
-        if STATE.is_mount():
-            subprocess.run(["umount", STATE], check=True)
+        await asyncio.to_thread(_free_the_disk)
 
     # What is typed
 
@@ -261,6 +257,18 @@ async def a_node() -> AsyncIterator[TourNode]:
             yield node
         finally:
             await node.stop()
+
+
+def _fill_the_disk() -> None:
+    """The one that the memory is saved on."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4k", "tmpfs", STATE], check=True)
+    (STATE / "full").write_bytes(bytes(4096))
+
+
+def _free_the_disk() -> None:
+    if STATE.is_mount():
+        subprocess.run(["umount", STATE], check=True)
 
 
 def _clean() -> None:

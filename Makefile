@@ -45,6 +45,10 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, with the lines a
 torture: .venv/ready  ## 20,000 random steps on a simulated node (STEPS=, SEED=)
 	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
 
+.PHONY: soak
+soak: packages .venv/ready  ## an hour of random operations; nothing may grow (MINUTES=, SEED=)
+	@.ci/python-as-root -m tests.udev.machine hotplug -m tests.soak $(or $(MINUTES),60) $(SEED)
+
 .PHONY: test-vm
 test-vm: vm-packages deb .venv/ready  ## the package on an emulated Debian with USB devices (CASES=)
 	@.ci/python-as-root -m tests.vm $(CASES)

@@ -193,9 +193,17 @@ def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> Non
         "not UTF-8",
         "is not a regular file",
     ]
+    assert files.problems[0].render() == (
+        f"{usr}/10-a.toml: error: cannot be read: No such file or directory\n"
+        "  hint: check the spelling; a symlink on the way may lead to nothing"
+    )
+    assert files.problems[1].render() == (
+        f"{usr}/20-b.toml: error: is not a regular file\n"
+        "  hint: move or rename it: what ends in .toml must be a file"
+    )
     assert files.problems[3].location.line == 2
     assert files.problems[2].render() == (
-        f"{usr}/30-c.toml:1:1: error: is larger than 1 MiB\n  hint: split it into several files"
+        f"{usr}/30-c.toml: error: is larger than 1 MiB\n  hint: split it into several files"
     )
 
 
@@ -212,7 +220,7 @@ def test_what_cannot_be_read_for_lack_of_descriptors_keeps_its_version_and_is_to
     assert (names(files), files.unread) == (["a"], True)
     (problem,) = files.problems
     assert problem.render() == (
-        f"{etc.parent / unread}:1:1: error: cannot be read: Too many open files\n"
+        f"{etc.parent / unread}: error: cannot be read: Too many open files\n"
         "  hint: raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'"
     )
     files.reload()

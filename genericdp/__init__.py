@@ -9,6 +9,7 @@ The files here are the daemon and the small things that it shares with the folde
     log, outlet           its log lines, and the stream that they are written to
     watchdog, systemd     how the service manager hears that all is well
     usb                   resets a USB device
+    retry                 when something that failed is tried again
     watch, unixsocket     directories and sockets that may appear and disappear
     errors                mistakes as values, which everything uses
 

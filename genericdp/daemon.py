@@ -13,6 +13,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from genericdp import log, usb
 from genericdp.core.hint import Hint, RescanCause, Resync
@@ -25,7 +26,9 @@ from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
+from genericdp.core.status.history import Retried
 from genericdp.core.status.status_line import status_line
+from genericdp.errors import GenericdpError
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -33,6 +36,7 @@ from genericdp.inputs import Devices, Listen, Rules, listen_to_udev
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
+from genericdp.retry import Retry
 from genericdp.standby import until_alone
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
@@ -77,13 +81,13 @@ class Daemon:
         )
         self._notify = notify or Notify()
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
-        self.answers = Answers(self, now=now)
+        self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain)
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
         self._links = LinkUpkeep(settings.link_dir, self.step)
-        self._saving = Saving(settings.state_dir)
+        self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
             self.plugins.kubelet,
             settings.pod_resources_socket,
@@ -93,6 +97,8 @@ class Daemon:
             tell=self.step,
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
+        self._reading_rules = Retry(self._reload_rules)
+        self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
         self._pending = Pending()
         self._reload = False
@@ -105,12 +111,14 @@ class Daemon:
         self._awake.set()
 
     def reload(self) -> None:
-        """Read the rule files again."""
-        self._reload = True
-        self._awake.set()
+        """Read the rule files and every device again."""
+        self._hear(Resync(RescanCause.RELOAD))
+        self._reload_rules()
 
     async def run(self) -> None:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
+
+        Raises GenericdpError if the memory cannot be read.
 
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
         that waits for it continues and ends the other one.
@@ -120,7 +128,7 @@ class Daemon:
             with contextlib.ExitStack() as stack:
                 async with self.answers.running():
                     # While another genericdp serves, that one answers.
-                    await self.answers.listen(complain=False)
+                    await self.answers.listen(persist=False)
                     await until_alone(
                         self.settings, stack, self._stand_by, self._awake, lambda: self._stopping
                     )
@@ -135,10 +143,12 @@ class Daemon:
     async def _serve(self) -> None:
         self.memory = self._saving.load()
         with contextlib.ExitStack() as stack:
-            stack.callback(self._saving.save)
+            stack.callback(self._saving.close)
+            stack.callback(self._reading.succeeded)
+            stack.callback(self._reading_rules.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
-            stack.callback(self.rules.watch(self.reload))
+            stack.callback(self.rules.watch(self._reload_rules))
             stack.enter_context(self._links.watching())
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
@@ -146,6 +156,7 @@ class Daemon:
                 self._read_rules()
                 self._devices.resync()
                 self.step()
+                self._see_unread()
                 forgetting = group.create_task(self._forgetting.run(), name="forgetting")
                 self._notify.ready(self.status_line())
                 self.recorder.see_ready(self.inventory)
@@ -180,14 +191,19 @@ class Daemon:
         """One line for `systemctl status`."""
         there = self.plugins.kubelet.incarnation is not None
         registered = self.plugins.registered if there else None
-        rival = self.plugins.kubelet.rival
-        return status_line(self.inventory, registered, len(self.rules.problems), rival=rival)
+        failing, rival = self.recorder.history.failing.values(), self.plugins.kubelet.rival
+        problems = len(self.rules.problems)
+        return status_line(self.inventory, registered, problems, failing, rival=rival)
 
     def _keep(self, memory: Memory) -> None:
         seconds = save_within_s(self.memory, memory)
         self.memory = memory
         if seconds is not None:
             self._saving.save_within(seconds, memory)
+
+    def _reload_rules(self) -> None:
+        self._reload = True
+        self._awake.set()
 
     def _hear(self, hint: Hint) -> None:
         self.recorder.see_hint(hint)
@@ -205,6 +221,16 @@ class Daemon:
             self.step()
         else:
             self.recorder.see_no_step(self.inventory)
+        self._see_unread()
+
+    def _see_unread(self) -> None:
+        """Read again later what could not be read."""
+        unread = self._devices.unread
+        self._see_tried(Retried.DEVICES, unread)
+        if unread is None:
+            self._reading.succeeded()
+        else:
+            self._reading.failed()
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
@@ -224,6 +250,10 @@ class Daemon:
         """Read the rule files again; True if the rules changed."""
         self.rules.reload()
         self.recorder.see_rules(self.rules)
+        if self.rules.unread:
+            self._reading_rules.failed()
+        else:
+            self._reading_rules.succeeded()
         changed = self._builder.resources != self.rules.resources
         if changed:
             self._builder = Builder(self.rules.resources, self.settings.domain)
@@ -248,6 +278,10 @@ class Daemon:
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # Others may have to wait for what is not offered in this way any more.
             self.step()
+
+    def _see_tried(self, what: Retried, error: GenericdpError | None) -> None:
+        if self.recorder.see_tried(what, error):
+            self._notify.status(self.status_line())
 
     def _see_progress(self, progress: Progress) -> None:
         self.recorder.see_progress(progress)

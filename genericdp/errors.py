@@ -8,12 +8,29 @@ The rules of this file:
   other exception is a bug and keeps its traceback.
 """
 
+import errno
 from dataclasses import dataclass
 
 #: At least this many columns of a source line are shown, however narrow the screen.
 _LEAST_ROOM = 20
 #: More of a source line nobody reads, and a file of one line would be shown once for each mistake in it.
 _MOST_ROOM = 1000
+
+#: What an operator can do when the system lacks something.
+_SHORTAGES = {
+    errno.EMFILE: "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'",
+    errno.ENFILE: "raise the sysctl fs.file-max",
+    errno.ENOMEM: "free some memory, or raise MemoryMax= of the unit",
+    errno.ENOSPC: "free some space on that file system",
+    errno.EDQUOT: "free some space, or raise the quota",
+    errno.EIO: "the kernel's log may say more: journalctl --dmesg",
+    errno.EROFS: "mount that file system read-write; the unit may permit only some paths",
+}
+
+
+def what_is_short(error: OSError) -> str:
+    """What to do about an error that a shortage can explain; "" for any other error."""
+    return _SHORTAGES.get(error.errno or 0, "")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,17 +9,21 @@ from typing import Protocol
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
 from genericdp.core.rules.resource import Resource
-from genericdp.errors import Problem
+from genericdp.errors import GenericdpError, Problem
 from genericdp.files.rulefiles import RuleFile
 from genericdp.udev import Monitor
 
 
 class Rules(Protocol):
-    """The rules in effect. The daemon uses `genericdp.files.rulefiles.RuleFiles`."""
+    """The rules in effect. The daemon uses `genericdp.files.rulefiles.RuleFiles`.
+
+    unread  not everything could be read, and should be read again
+    """
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]
     files: tuple[RuleFile, ...]
+    unread: bool
 
     def reload(self) -> None:
         """Read the rules again."""
@@ -34,6 +38,10 @@ class Devices(Protocol):
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
         """The devices by sys path."""
+
+    @property
+    def unread(self) -> GenericdpError | None:
+        """What could not be read the last time, None if everything could."""
 
     def want(self, attributes: Iterable[str]) -> bool:
         """Read these sysfs attributes, too, from now on; True if anything changed."""

@@ -47,6 +47,8 @@ def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:
     devices = UdevDevices(attributes_of(files.resources))
     devices.resync()
     memory, remarks = remembered(settings)
+    if devices.unread is not None:
+        remarks = (*remarks, str(devices.unread))
     survey = survey_of(settings, files.resources, devices.devices, memory)
     return replace(survey, problems=files.problems, remarks=remarks)
 

@@ -80,6 +80,10 @@ class RescanCause(StrEnum):
     HEARD_AGAIN = "heard again"
     #: genericdp reset a USB device.
     USB_RESET = "usb reset"
+    #: SIGHUP: the operator wants it.
+    RELOAD = "reload"
+    #: Something could not be read the last time.
+    UNREAD = "unread"
     #: A socket failed, or udev's events stopped arriving.
     TROUBLE = "trouble"
 

@@ -12,12 +12,12 @@ The rules of this file:
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import ConfigError, Problem
-from genericdp.files.trust import read_text, unreadable
+from genericdp.files.trust import ShortageError, read_text, unreadable
 
 #: Where rules come from unless the operator names other places; later directories win.
 RULE_DIRECTORIES = (
@@ -40,6 +40,7 @@ class RuleFile:
     outdated    the resources are of the previous version
     digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
                 mark); "" when no version is in effect
+    unread      it could not be read for lack of something, and should be read again
     """
 
     path: str
@@ -48,6 +49,7 @@ class RuleFile:
     problems: tuple[Problem, ...] = ()
     outdated: bool = False
     digest: str = ""
+    unread: bool = False
 
 
 def find(places: Iterable[str]) -> tuple[str, ...]:
@@ -83,7 +85,8 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
     try:
         text = read_text(path)
     except ConfigError as error:
-        return _keep(RuleFile(path, "", (), error.problems), previous)
+        unread = isinstance(error, ShortageError)
+        return _keep(RuleFile(path, "", (), error.problems, unread=unread), previous)
     if text is None:
         return None
     if previous is not None and text == previous.text:
@@ -99,7 +102,7 @@ def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
     """The version that was in effect, with the problems of the new text."""
     resources = previous.resources if previous is not None else ()
     digest = previous.digest if previous is not None else ""
-    return RuleFile(fresh.path, fresh.text, resources, fresh.problems, bool(resources), digest)
+    return replace(fresh, resources=resources, outdated=bool(resources), digest=digest)
 
 
 def _digest(text: str) -> str:
@@ -107,7 +110,10 @@ def _digest(text: str) -> str:
 
 
 class RuleFiles:
-    """All rule files of some places, with the version of each that is in effect."""
+    """All rule files of some places, with the version of each that is in effect.
+
+    unread  something could not be read for lack of something, and should be read again
+    """
 
     def __init__(self, places: Sequence[str], domain: str) -> None:
         """Read everything. Mistakes in files raise nothing: they are in `problems`."""
@@ -116,6 +122,7 @@ class RuleFiles:
         self.files: tuple[RuleFile, ...] = ()
         self.resources: tuple[Resource, ...] = ()
         self.problems: tuple[Problem, ...] = ()
+        self.unread = False
         self.reload()
 
     def reload(self) -> None:
@@ -128,9 +135,11 @@ class RuleFiles:
             paths = find(self.places)
         except ConfigError as error:
             self.problems = error.problems
+            self.unread = isinstance(error, ShortageError)
             return
         found = (read(path, self.domain, before.get(path)) for path in paths)
         self.files = tuple(file for file in found if file is not None)
+        self.unread = any(file.unread for file in self.files)
         self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])
         self.problems = (*(problem for file in self.files for problem in file.problems), *clashes)
 

@@ -1,28 +1,43 @@
-"""Saves the memory in time. `core.memory.memory` decides how long a change may wait."""
+"""Saves the memory in time. `core.memory.memory` decides how long a change may wait.
+
+The rules of this file:
+
+* What could not be saved is tried again until it is, also without a further change.
+* A memory that cannot be read is never replaced by an empty one.
+"""
 
 import asyncio
+from collections.abc import Callable
 
 from genericdp import log
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
-from genericdp.files.state import StateFile
+from genericdp.files.state import BrokenStateError, StateFile
+from genericdp.retry import Retry
 
 _log = log.get(__name__)
 
 
 class Saving:
-    """The memory on its way to the state directory."""
+    """The memory on its way to the state directory.
 
-    def __init__(self, state_dir: str) -> None:
+    on_tried  called after each try to save, with the error or None
+    """
+
+    def __init__(
+        self, state_dir: str, on_tried: Callable[[GenericdpError | None], None] = lambda _: None
+    ) -> None:
         self._state = StateFile(state_dir)
         self._memory = Memory()
         self._timer: asyncio.TimerHandle | None = None
+        self._retry = Retry(self.save)
+        self._on_tried = on_tried
 
     def load(self) -> Memory:
-        """The saved memory, an empty one if it cannot be read."""
+        """The saved memory, an empty one if it is broken. Raises GenericdpError if it cannot be read."""
         try:
             self._memory = self._state.load()
-        except GenericdpError as error:
+        except BrokenStateError as error:
             _log.warning(str(error), hint=error.hint)
         return self._memory
 
@@ -35,11 +50,20 @@ class Saving:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.save)
 
     def save(self) -> None:
-        """Save the last memory now. A failure is logged."""
+        """Save the last memory now, or later if that fails."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         try:
             self._state.save(self._memory)
         except GenericdpError as error:
-            _log.warning(str(error), hint=error.hint)
+            self._retry.failed()
+            self._on_tried(error)
+        else:
+            self._retry.succeeded()
+            self._on_tried(None)
+
+    def close(self) -> None:
+        """Save the last memory now or never."""
+        self.save()
+        self._retry.succeeded()

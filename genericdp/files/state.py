@@ -4,8 +4,10 @@ The rules of this file:
 
 * The file is written only when its text changed, whole, by rename: a power cut during a save leaves the
   old or the new one, a power cut afterwards the new one.
-* A file that cannot be understood, or that others may have written, is reported and kept aside; the daemon
-  starts with an empty memory.
+* A file whose content cannot be understood is reported and kept aside; the daemon starts with an empty
+  memory.
+* A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
+  be forgotten.
 * Nothing is written where others can put a symlink.
 """
 
@@ -16,13 +18,19 @@ from contextlib import suppress
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.trust import UntrustedError, open_trusted
 
 #: With the mode 0644 whatever the umask is: a file that others can write would be refused.
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
+
+_NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
+
+
+class BrokenStateError(GenericdpError):
+    """The saved memory was read and cannot be understood."""
 
 
 class StateFile:
@@ -36,25 +44,27 @@ class StateFile:
     def load(self) -> Memory:
         """The memory as it was saved; empty without a file.
 
-        Raises GenericdpError for a broken file, or one that others can write; the next `save` keeps it aside.
+        Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
+        GenericdpError if it cannot be read, or if others can write it.
         """
-        kept_aside = f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory"
         try:
             data = _read(self.path)
             memory = saved.load(data)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return Memory()
         except OSError as error:
-            self._broken = True
-            raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
-        except UntrustedError as error:
-            self._broken = True
             raise GenericdpError(
-                f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {kept_aside}"
+                f"cannot read '{self.path}': {error.strerror}",
+                hint="; ".join(filter(None, (what_is_short(error), _NOT_WITHOUT_IT))),
+            ) from error
+        except UntrustedError as error:
+            raise GenericdpError(
+                f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {_NOT_WITHOUT_IT}"
             ) from error
         except saved.UnreadableMemoryError as error:
             self._broken = True
-            raise GenericdpError(f"'{self.path}' {error}", hint=kept_aside) from error
+            hint = f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory"
+            raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
         self._saved = data
         return memory
 
@@ -70,7 +80,10 @@ class StateFile:
                 f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
             ) from error
         except OSError as error:
-            raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=_WITHOUT_IT) from error
+            raise GenericdpError(
+                f"cannot save '{self.path}': {error.strerror}",
+                hint="; ".join(filter(None, (what_is_short(error), _WITHOUT_IT))),
+            ) from error
         self._saved = data
 
     def _write(self, data: bytes) -> None:
@@ -80,10 +93,16 @@ class StateFile:
         try:
             with suppress(FileNotFoundError):
                 os.unlink(f"{name}.new", dir_fd=at)
-            with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            try:
+                with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError:
+                # Half a file would take the space that the next try needs.
+                with suppress(OSError):
+                    os.unlink(f"{name}.new", dir_fd=at)
+                raise
             if self._broken:
                 with suppress(FileNotFoundError):
                     os.replace(name, f"{name}.broken", src_dir_fd=at, dst_dir_fd=at)

@@ -22,7 +22,7 @@ import stat
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from genericdp.errors import ConfigError, GenericdpError, Location, Problem
+from genericdp.errors import ConfigError, GenericdpError, Location, Problem, what_is_short
 
 #: A rule file is written by people; a larger file is something else.
 SIZE_LIMIT = 1 << 20
@@ -36,7 +36,6 @@ _HINTS = {
     errno.ELOOP: "the symlinks on the way lead in a circle; point them at a file",
     errno.ENOENT: "check the spelling; a symlink on the way may lead to nothing",
     errno.ENOTDIR: "check the spelling; something on the way is not a directory",
-    errno.EMFILE: "raise the limit on open files (LimitNOFILE= of the service)",
 }
 
 _DEV_NULL = os.makedev(1, 3)
@@ -64,9 +63,16 @@ def read_text(path: str) -> str | None:
         raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error
 
 
+class ShortageError(ConfigError):
+    """A file or directory cannot be read because the system lacks something; later it may."""
+
+
 def unreadable(path: str, error: OSError) -> ConfigError:
-    """The error for a file or directory that cannot be read."""
-    return _problem(path, f"cannot be read: {error.strerror}", _HINTS.get(error.errno or 0, ""))
+    """The error for a file or directory that cannot be read; a ShortageError if it may be later."""
+    short = what_is_short(error)
+    hint = short or _HINTS.get(error.errno or 0, "")
+    problem = Problem(Location(path, 0), f"cannot be read: {error.strerror}", hint)
+    return ShortageError((problem,)) if short else ConfigError((problem,))
 
 
 def open_trusted(path: str) -> int:

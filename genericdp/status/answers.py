@@ -3,7 +3,7 @@
 The rules of this file:
 
 * What only an answer needs (`pages`) is loaded for the first one.
-* A socket that cannot be opened is logged and tried again at the next reload. It never stops the plugin.
+* A socket that cannot be opened is tried again every few seconds. It never stops the plugin.
 """
 
 import asyncio
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from genericdp import VERSION, log
 from genericdp.core.status.events import Event, of_begin
+from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holdings
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import podresources
+from genericdp.retry import Retry
 from genericdp.status.control import Control
 from genericdp.status.subject import Subject
 
@@ -27,24 +29,37 @@ if TYPE_CHECKING:
 #: a second, for all clients on the node together.
 HOLDINGS_LAST_S = 10.0
 
-_log = log.get(__name__)
+#: The longest pause before a socket is tried again, in seconds.
+LISTEN_AGAIN_S = 8.0
 
 
 class Answers:
     """Answers while `running` runs and after `listen`.
 
-    now  the clock of the recorder's history, in seconds
+    now       the clock of the recorder's history, in seconds
+    on_tried  called when a socket was tried, with the error or None
     """
 
-    def __init__(self, subject: Subject, *, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        now: Callable[[], float],
+        on_tried: Callable[[Retried, GenericdpError | None], None],
+    ) -> None:
         self._subject = subject
         self._now = now
         self._recent = log.Recent()
         settings, events = subject.settings, subject.recorder.events
         control = Control(settings.run_dir, status=self._status, begin=self._begin, events=events)
-        self._listeners = [control.listener]
+        self._listeners = {Retried.CONTROL: control.listener}
         if settings.metrics:
-            self._listeners.append(self.pages.exporter(settings.metrics, self._recent_holdings))
+            exporter = self.pages.exporter(settings.metrics, self._recent_holdings)
+            self._listeners[Retried.METRICS] = exporter
+        self._on_tried = on_tried
+        self._retry = Retry(self._listen_again, longest_s=LISTEN_AGAIN_S)
+        self._listening: asyncio.Task[None] | None = None
+        self._one_at_a_time = asyncio.Lock()
         self._asking: asyncio.Task[Holdings | None] | None = None
         self._answer: tuple[float, Holdings | None] = (float("-inf"), None)
 
@@ -62,20 +77,34 @@ class Answers:
             try:
                 yield
             finally:
-                for listener in self._listeners:
+                self._retry.succeeded()
+                for task in (self._listening, self._asking):
+                    if task is not None:
+                        task.cancel()
+                        await asyncio.wait((task,))
+                for listener in self._listeners.values():
                     await listener.close()
-                if self._asking is not None:
-                    self._asking.cancel()
-                    await asyncio.wait((self._asking,))
 
-    async def listen(self, *, complain: bool = True) -> None:
-        """Open every socket that is not open yet; log those that cannot be opened, if `complain`."""
-        for listener in self._listeners:
-            try:
-                await listener.open()
-            except GenericdpError as error:
-                if complain:
-                    _log.warning(str(error), hint=error.hint or "genericdp tries again at the next reload")
+    async def listen(self, *, persist: bool = True) -> None:
+        """Open every socket that is not open yet; try again later what fails, if `persist`."""
+        async with self._one_at_a_time:
+            failed = False
+            for what, listener in self._listeners.items():
+                why = None
+                try:
+                    await listener.open()
+                except GenericdpError as error:
+                    why = error
+                if persist:
+                    failed |= why is not None
+                    self._on_tried(what, why)
+            if failed:
+                self._retry.failed()
+            else:
+                self._retry.succeeded()
+
+    def _listen_again(self) -> None:
+        self._listening = asyncio.get_running_loop().create_task(self.listen())
 
     async def _status(self) -> Mapping[str, object]:
         return self.pages.status(await self._holdings(0.0))

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from genericdp import log
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, what_is_short
 from genericdp.unixsocket import accepts
 
 #: Who may connect: root, and the group of the process.
@@ -83,7 +83,7 @@ class Listener:
             listening = _unix_socket(self._path) if self._path else _ip_socket(self.address)
         except OSError as error:
             raise GenericdpError(
-                f"cannot listen on '{self.address}': {_words(error)}", hint=_HINTS.get(error.errno or 0, "")
+                f"cannot listen on '{self.address}': {_words(error)}", hint=self._hint(error)
             ) from error
         if self._path:
             self._made = _identity(self._path)
@@ -97,6 +97,11 @@ class Listener:
         # Stored before the next point of cancellation, so that it is closed whatever happens.
         self._server = server
         await server.start_serving()
+
+    def _hint(self, error: OSError) -> str:
+        if error.errno == errno.EADDRINUSE and not self._path:
+            return "'ss --listening --tcp --processes' shows who listens there"
+        return _HINTS.get(error.errno or 0) or what_is_short(error)
 
     async def close(self) -> None:
         """Stop listening and close all connections. May be called twice."""

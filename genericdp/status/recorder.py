@@ -15,9 +15,10 @@ from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status import events
-from genericdp.core.status.history import History
+from genericdp.core.status.history import History, Retried
 from genericdp.core.status.news import news
-from genericdp.core.status.wording import what_to_do, why_rescan, why_silent
+from genericdp.core.status.wording import that_works, what_to_do, why_rescan, why_silent
+from genericdp.errors import GenericdpError
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.registration import Phase, Progress
@@ -83,6 +84,18 @@ class Recorder:
                     )
                 self.history.heard_udev(why, self._now())
                 self.events.tell(events.of_deafness(hint))
+
+    def see_tried(self, what: Retried, error: GenericdpError | None) -> bool:
+        """Something that is tried until it works failed with an error, or worked; whether that is new."""
+        if error is None:
+            works_again = self.history.works(what)
+            if works_again:
+                _log.info(that_works(what))
+            return works_again
+        fails_now = self.history.failed(what, str(error), error.hint, self._now())
+        if fails_now:
+            _log.warning(str(error), hint=error.hint or "genericdp tries again by itself")
+        return fails_now
 
     def see_step(self, before: Inventory, after: Inventory, changes: Changes) -> None:
         """All pending hints were followed, and this is the inventory now."""

@@ -14,7 +14,7 @@ import os
 from dataclasses import replace
 
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.udev import snapshot
+from genericdp.udev import sysfs
 
 
 class Database:
@@ -48,6 +48,8 @@ class Database:
         known           the last snapshot at that sys path
         message         the device as an event of udev describes it
         trust_the_past  False if udev has just declared the device removed
+
+        Raises OSError if it cannot be told what the database knows.
         """
         if found.initialized and self._is_of_another(found):
             self._described.discard(found.sys_path)
@@ -73,7 +75,9 @@ class Database:
         number = found.number
         try:
             status = os.stat(f"{self._run}/data/{number.kind}{number.major}:{number.minor}")
-        except OSError:
+        except OSError as error:
+            if error.errno not in sysfs.GONE:
+                raise
             return False
         entry = (status.st_ino, status.st_mtime_ns)
         read, incarnation = self._entries.get(number, (None, 0))
@@ -88,7 +92,7 @@ class Database:
     def _is_awaited(self, found: UdevDevice) -> bool:
         # udev stores nothing about a device with neither a node nor a network interface.
         matters = found.number is not None or "IFINDEX" in found.properties
-        return matters and os.path.exists(f"{self._run}/control")
+        return matters and sysfs.is_there(f"{self._run}/control")
 
 
 def _is_the_same(found: UdevDevice, known: UdevDevice) -> bool:
@@ -96,7 +100,7 @@ def _is_the_same(found: UdevDevice, known: UdevDevice) -> bool:
 
 
 def _of_the_kernel(found: UdevDevice) -> UdevDevice:
-    names = snapshot.names_of_the_kernel(found.sys_path)
+    names = sysfs.names_of_the_kernel(found.sys_path)
     return replace(
         found,
         initialized=False,

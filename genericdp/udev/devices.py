@@ -8,22 +8,34 @@ The rules of this file:
   snapshot, and "did anything change" is a comparison of identities.
 * The system is read, never the hint; the hint says where to look. The one exception: where the udev
   database cannot be read, udev's message is the only copy of it.
+* A device that cannot be read is not gone: its last snapshot stays, and a later `resync` reads it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.core.hint import Deafness, Hint, Resync, Uevent
-from genericdp.udev import snapshot
+from genericdp.errors import GenericdpError, what_is_short
+from genericdp.udev import snapshot, sysfs
 from genericdp.udev.database import Database
 
 RUN = "/run/udev"
 
 #: What one scan has found: sys path -> the device there, or the nearest one above it.
 _Seen = dict[str, UdevDevice | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """Why a path of sysfs could not be read, and what udev said about it meanwhile."""
+
+    why: OSError
+    message: UdevDevice | None = None
+
 
 _compared = attrgetter(*(field.name for field in fields(UdevDevice) if field.name != "parent"))
 
@@ -34,7 +46,7 @@ class UdevDevices:
     attributes    sysfs attributes to read beyond the CORE_ATTRIBUTES
     run           udev's run directory (a constant of udev; only tests use another one)
 
-    Raises GenericdpError if libudev cannot be loaded. Failures of sysfs raise nothing.
+    Raises GenericdpError if libudev cannot be loaded. Failures of sysfs raise nothing, see `unread`.
     """
 
     def __init__(self, attributes: Iterable[str] = (), *, run: str = RUN) -> None:
@@ -42,12 +54,22 @@ class UdevDevices:
         self._attributes = CORE_ATTRIBUTES.union(attributes)
         self._database = Database(run)
         self._devices: dict[str, UdevDevice] = {}
+        self._unread: dict[str, _Unread] = {}
         self._changes = 0
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
         """The devices by sys path: a live view."""
         return MappingProxyType(self._devices)
+
+    @property
+    def unread(self) -> GenericdpError | None:
+        """What could not be read the last time, None if everything could."""
+        if not self._unread:
+            return None
+        path, unread = next(iter(self._unread.items()))
+        what = f"'{path}'" if len(self._unread) == 1 else f"{len(self._unread)} devices, such as '{path}'"
+        return GenericdpError(f"cannot read {what}: {unread.why.strerror}", hint=what_is_short(unread.why))
 
     def want(self, attributes: Iterable[str]) -> bool:
         """Read these attributes, too, from now on; True if anything changed."""
@@ -60,12 +82,23 @@ class UdevDevices:
     def resync(self) -> bool:
         """Read every device again; True if anything changed."""
         changes = self._changes
+        before, self._unread = self._unread, {}
+        try:
+            sys_paths = sysfs.sys_paths_with_node()
+        except OSError as error:
+            self._unread = {**before, error.filename: _Unread(_plain(error))}
+            return False
         seen: _Seen = {}
         # Parents sort before their children.
-        for sys_path in sorted(snapshot.sys_paths_with_node()):
+        for sys_path in sorted(sys_paths):
             if sys_path not in seen:
-                seen[sys_path] = self._look_at(sys_path, seen)
-        for sys_path in self._devices.keys() - {device.sys_path for device in seen.values() if device}:
+                unread = before.get(sys_path)
+                message = None if unread is None else unread.message
+                seen[sys_path] = self._look_at(sys_path, seen, message)
+        found = [device for device in seen.values() if device]
+        # What could not be read keeps its parents as well.
+        kept = {each.sys_path for device in found for each in device.self_and_ancestors()}
+        for sys_path in self._devices.keys() - kept:
             self._take_out(sys_path)
         return self._has_changed_since(changes)
 
@@ -96,28 +129,31 @@ class UdevDevices:
         with_new: bool = False,
     ) -> bool:
         """Read one device again and check its descendants; True if anything changed."""
-        if not sys_path.startswith(snapshot.DEVICES):
+        if not sys_path.startswith(sysfs.DEVICES):
             return False
         changes = self._changes
-        seen, top = self._unchanged_ancestors(sys_path)
-        if sys_path in self._devices or snapshot.has_node(sys_path):
-            seen[sys_path] = self._look_at(sys_path, seen, message, trust_the_past=trust_the_past)
-        for path in self._at_and_below(top):
-            if path not in seen:
-                seen[path] = self._hang_below(path, seen)
-        if with_new:
-            for path in sorted(snapshot.sys_paths_with_node()):
-                if path.startswith(f"{sys_path}/") and path not in seen:
-                    seen[path] = self._look_at(path, seen)
+        try:
+            seen, top = self._unchanged_ancestors(sys_path)
+            if sys_path in self._devices or sysfs.has_node(sys_path):
+                seen[sys_path] = self._look_at(sys_path, seen, message, trust_the_past=trust_the_past)
+            for path in self._at_and_below(top):
+                if path not in seen:
+                    seen[path] = self._hang_below(path, seen)
+            if with_new:
+                for path in sorted(sysfs.sys_paths_with_node()):
+                    if path.startswith(f"{sys_path}/") and path not in seen:
+                        seen[path] = self._look_at(path, seen)
+        except OSError as error:
+            self._keep(sys_path, error, message)
         return self._has_changed_since(changes)
 
     def _unchanged_ancestors(self, sys_path: str) -> tuple[_Seen, str]:
         # Also the topmost path that is another device by now, whose event never arrived.
         unchanged: _Seen = {}
         top = path = sys_path
-        while (path := path.rpartition("/")[0]).startswith(snapshot.DEVICES):
+        while (path := path.rpartition("/")[0]).startswith(sysfs.DEVICES):
             known = self._devices.get(path)
-            if known is not None and snapshot.incarnation(path) == known.incarnation:
+            if known is not None and sysfs.incarnation(path) == known.incarnation:
                 unchanged[path] = known
             elif known is not None:
                 top = path
@@ -125,14 +161,13 @@ class UdevDevices:
 
     def _gone(self, sys_path: str) -> bool:
         # If there is a device at that path now, it is another one and has events of its own.
-        lost = [
-            path
-            for path in self._at_and_below(sys_path)
-            if snapshot.incarnation(path) != self._devices[path].incarnation
-        ]
         changes = self._changes
-        for path in lost:
-            self._take_out(path)
+        for path in self._at_and_below(sys_path):
+            try:
+                if sysfs.incarnation(path) != self._devices[path].incarnation:
+                    self._take_out(path)
+            except OSError as error:
+                self._keep(path, error)
         return self._has_changed_since(changes)
 
     def _has_changed_since(self, changes: int) -> bool:
@@ -153,19 +188,25 @@ class UdevDevices:
 
     def _parent_of(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
         path = sys_path.rpartition("/")[0]
-        if not path.startswith(snapshot.DEVICES):
+        if not path.startswith(sysfs.DEVICES):
             return None
         if path not in seen:
-            there = snapshot.is_device(path)
+            there = sysfs.is_device(path)
             seen[path] = self._look_at(path, seen) if there else self._parent_of(path, seen)
-        return seen[path]
+        parent = seen[path]
+        if parent is None and path in self._unread:
+            raise _plain(self._unread[path].why)
+        return parent
 
     def _hang_below(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
         # A parent's event can change two things about a descendant: whether it exists, and its parent.
         known = self._devices[sys_path]
-        if snapshot.incarnation(sys_path) != known.incarnation:
-            return self._look_at(sys_path, seen)
-        return self._put_in(replace(known, parent=self._parent_of(sys_path, seen)))
+        try:
+            if sysfs.incarnation(sys_path) == known.incarnation:
+                return self._put_in(replace(known, parent=self._parent_of(sys_path, seen)))
+        except OSError as error:
+            return self._keep(sys_path, error)
+        return self._look_at(sys_path, seen)
 
     def _look_at(
         self,
@@ -175,14 +216,30 @@ class UdevDevices:
         *,
         trust_the_past: bool = True,
     ) -> UdevDevice | None:
-        device = snapshot.find(sys_path)
-        parent = self._parent_of(sys_path, seen)
-        found = snapshot.snapshot(device, self._attributes, parent) if device is not None else None
+        known = self._devices.get(sys_path)
+        try:
+            device = snapshot.find(sys_path)
+            parent = self._parent_of(sys_path, seen)
+            found = None if device is None else snapshot.snapshot(device, self._attributes, parent)
+            if found is not None:
+                found = self._database.complete(found, known, message, trust_the_past=trust_the_past)
+        except OSError as error:
+            return self._keep(sys_path, error, message)
+        self._unread.pop(sys_path, None)
         if found is None:
             self._take_out(sys_path)
             return None
+        return self._put_in(found)
+
+    def _keep(self, sys_path: str, why: OSError, message: UdevDevice | None = None) -> UdevDevice | None:
+        """The last snapshot of a device that cannot be read now, None without one."""
+        self._unread[sys_path] = _Unread(_plain(why), message)
         known = self._devices.get(sys_path)
-        return self._put_in(self._database.complete(found, known, message, trust_the_past=trust_the_past))
+        with suppress(OSError):
+            if known is not None and sysfs.incarnation(sys_path) != known.incarnation:
+                self._take_out(sys_path)
+                return None
+        return known
 
     def _put_in(self, device: UdevDevice) -> UdevDevice:
         known = self._devices.get(device.sys_path)
@@ -196,6 +253,11 @@ class UdevDevices:
         if self._devices.pop(sys_path, None) is not None:
             self._changes += 1
         self._database.forget(sys_path)
+
+
+def _plain(error: OSError) -> OSError:
+    """The error without its traceback, which would keep everything that led to it."""
+    return OSError(error.errno, error.strerror)
 
 
 def _is_same(known: UdevDevice, found: UdevDevice) -> bool:

@@ -2,14 +2,18 @@
 
 The rules of this file:
 
-* Anything in sysfs may vanish or fail between two reads, and a device may say anything: what cannot be
-  read is absent, bytes that are not UTF-8 become surrogates, long values are cut.
+* Anything in sysfs may vanish between two reads, and a device may say anything: bytes that are not UTF-8
+  become surrogates, long values are cut, an attribute that its driver does not tell is absent.
+* Only GONE says that something is not there. Any other error raises OSError: a device without the part that
+  could not be read would be taken for another one. libudev leaves such parts out without a word.
 * The device node is examined with stat and never opened: opening a device can change it.
 * libudev reads the devices but does not find them: it would enumerate thousands that have neither a
   device node nor a descendant with one (memory blocks, ACPI objects), and enumerating one takes 4 times
   as long as reading it.
 """
 
+import ctypes
+import errno
 import os
 import stat
 import sys
@@ -22,8 +26,13 @@ import pyudev
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.errors import GenericdpError
+from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, unless_gone
 
-DEVICES = "/sys/devices/"
+#: The errors of a system that lacks something. Any other error of an attribute is its driver's answer.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+#: Names that cannot lead to a device node, whatever is plugged in.
+_NO_NODE = GONE | {errno.ELOOP, errno.ENAMETOOLONG}
 
 # A sysfs attribute fits into one page of the kernel; anything longer is an attack, not a value.
 _VALUE_LIMIT = 4096
@@ -47,44 +56,18 @@ def context() -> pyudev.Context:
         ) from error
 
 
-def sys_paths_with_node() -> set[str]:
-    """The sys path of every device with a device node: the kernel has a link to each under its number."""
-    found: set[str] = set()
-    for folder in ("/sys/dev/char", "/sys/dev/block"):
-        for name in _names_in(folder):
-            with suppress(OSError):
-                found.add(os.path.normpath(f"{folder}/{os.readlink(f'{folder}/{name}')}"))
-    return {path for path in found if path.startswith(DEVICES)}
-
-
-#: Not in the `uevent` file of a device; libudev derives them from its path and class.
-_NAMED_BY_LIBUDEV = frozenset({"DEVPATH", "SUBSYSTEM"})
-
-
-def is_device(sys_path: str) -> bool:
-    """Whether a directory in sysfs is a device (and may be a parent), by libudev's criterion."""
-    return os.access(f"{sys_path}/uevent", os.F_OK)
-
-
-def has_node(sys_path: str) -> bool:
-    """Whether a directory in sysfs is a device with a device node."""
-    return os.access(f"{sys_path}/dev", os.F_OK)
-
-
-def incarnation(sys_path: str) -> int | None:
-    """The inode number of a sys path, None if it does not exist (any more)."""
-    try:
-        return os.stat(sys_path).st_ino
-    except (OSError, ValueError):
-        return None
-
-
 def find(sys_path: str) -> pyudev.Device | None:
-    """The device at a sys path, None without one (any more)."""
+    """The device at a sys path, None without one (any more). Raises OSError."""
+    ctypes.set_errno(0)
     try:
         return pyudev.Devices.from_sys_path(context(), sys_path)
-    except (pyudev.DeviceNotFoundError, OSError, ValueError):
-        return None
+    except pyudev.DeviceNotFoundError:
+        number = ctypes.get_errno()
+        if is_device(sys_path):
+            raise _unread(sys_path, number) from None
+    except ValueError:
+        pass  # no name of a device
+    return None
 
 
 def snapshot(
@@ -93,13 +76,17 @@ def snapshot(
     """What sysfs and the udev database say about a device now; None if it disappeared meanwhile.
 
     `initialized` says whether the database has an entry for it; `database` judges what that is worth.
+    Raises OSError if a part of it cannot be read.
     """
     with suppress(UnicodeDecodeError):
         sys_path = device.sys_path
         inode = incarnation(sys_path)
+        _check_uevent(sys_path)
         # Reading the subsystem also adds it to the properties.
         subsystem = _word(device, "subsystem")
+        ctypes.set_errno(0)
         properties = _properties(device)
+        number_of_error = ctypes.get_errno()
         node, number = _node(properties, subsystem)
         there, gid = _look_at(node, number)
         found = UdevDevice(
@@ -120,7 +107,13 @@ def snapshot(
             parent=parent,
         )
         # Another inode now: the values come partly from one device and partly from another.
-        return found if inode is not None and incarnation(sys_path) == inode else None
+        if inode is None or incarnation(sys_path) != inode:
+            return None
+        if subsystem and "DEVPATH" not in properties:
+            # libudev lists no property if it could not read one of its sources. What has no subsystem
+            # has no entry in the database, and libudev never lists its properties.
+            raise _unread(sys_path, number_of_error)
+        return found
     return None
 
 
@@ -147,29 +140,43 @@ def message(device: pyudev.Device) -> UdevDevice:
     )
 
 
-def names_of_the_kernel(sys_path: str) -> frozenset[str]:
-    """The names of the properties that the kernel, not udev, gave a device."""
-    try:
-        with open(f"{sys_path}/uevent", encoding="utf-8", errors="replace") as lines:
-            return _NAMED_BY_LIBUDEV.union(line.partition("=")[0] for line in lines)
-    except OSError:
-        return _NAMED_BY_LIBUDEV
+def _unread(path: str, number: int) -> OSError:
+    """The error for what is there and cannot be read; `number` is the system's, if it gave one."""
+    number = number if number not in GONE | {0} else errno.EIO
+    return OSError(number, os.strerror(number), path)
 
 
-def _names_in(folder: str) -> list[str]:
+def _check_uevent(sys_path: str) -> None:
+    """Raises OSError if the kernel's properties cannot be read: libudev takes EACCES for none."""
     try:
-        return os.listdir(folder)
-    except OSError:
-        return []
+        os.close(os.open(f"{sys_path}/uevent", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        unless_gone(error)
 
 
 def _word(device: pyudev.Device, name: str) -> str:
     # No rule can match a kernel name that is not UTF-8.
+    ctypes.set_errno(0)
     try:
         value: str | None = getattr(device, name)
     except UnicodeDecodeError:
         return ""
+    _check_shortage(device, value)
     return value or ""
+
+
+def _attribute(device: pyudev.Device, name: str) -> bytes | None:
+    ctypes.set_errno(0)
+    value: bytes | None = device.attributes.get(name)
+    _check_shortage(device, value)
+    return value
+
+
+def _check_shortage(device: pyudev.Device, value: object) -> None:
+    """Raises OSError if libudev has just left out a value because the system lacks something."""
+    number = ctypes.get_errno()
+    if value is None and number in _SHORTAGES:
+        raise _unread(device.sys_path, number)
 
 
 def _properties(device: pyudev.Device) -> dict[str, str]:
@@ -199,9 +206,9 @@ def _entries(device: pyudev.Device) -> Iterator[tuple[bytes, bytes]]:
 
 def _attributes(device: pyudev.Device, sys_path: str, wanted: frozenset[str]) -> dict[str, str]:
     # Asking libudev for each name costs 6 times as much as listing the directory first.
-    there = wanted.intersection(_names_in(sys_path))
+    there = wanted.intersection(names_in(sys_path))
     deeper = [name for name in wanted if "/" in name]
-    values = ((name, device.attributes.get(name)) for name in (*there, *deeper))
+    values = ((name, _attribute(device, name)) for name in (*there, *deeper))
     return {name: _text(value) for name, value in values if value is not None}
 
 
@@ -220,7 +227,11 @@ def _look_at(node: str | None, number: DeviceNumber | None) -> tuple[bool, int |
     """(whether a path is the device node with that number, and if so its group)."""
     try:
         status = os.stat(node or "")
-    except (OSError, ValueError):
+    except ValueError:
+        return False, None
+    except OSError as error:
+        if error.errno not in _NO_NODE:
+            raise
         return False, None
     kind = "b" if stat.S_ISBLK(status.st_mode) else "c" if stat.S_ISCHR(status.st_mode) else ""
     there = number == DeviceNumber(kind, os.major(status.st_rdev), os.minor(status.st_rdev))

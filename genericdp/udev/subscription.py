@@ -54,11 +54,14 @@ class Subscription:
         It does so for "udev" if /run/udev/control does not exist and /dev is not a devtmpfs, to hide
         the host's devices from a container (sd-device-monitor).
         """
-        with self._duplicate() as duplicate:
-            if duplicate.family != socket.AF_NETLINK:
-                return False
-            _, groups = duplicate.getsockname()
-            return not groups
+        try:
+            with self._duplicate() as duplicate:
+                if duplicate.family != socket.AF_NETLINK:
+                    return False
+                _, groups = duplicate.getsockname()
+                return not groups
+        except OSError:
+            return False  # no descriptor is left: nobody knows
 
     def _duplicate(self) -> socket.socket:
         return socket.socket(fileno=os.dup(self.fileno))

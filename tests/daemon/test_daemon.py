@@ -10,6 +10,7 @@ import pytest
 from genericdp import forgetting
 from genericdp.core.memory import held, memory
 from genericdp.core.status import holdings
+from genericdp.errors import GenericdpError
 from genericdp.files import link_upkeep
 from genericdp.files.state import StateFile
 from genericdp.simulator import ContainerState, Generation, Phase, Runtime
@@ -350,3 +351,21 @@ async def test_a_daemon_that_has_ended_tries_no_link_again(short_dir: Path) -> N
         for _ in range(3):
             await asyncio.sleep(0)
         assert scene.daemon.inventory is last
+
+
+async def test_a_daemon_that_cannot_read_its_memory_does_not_serve_without_it(short_dir: Path) -> None:
+    """A device that a pod holds would be forgotten, and the memory replaced by one without it."""
+    stick = a_usb_serial(0)
+    async with a_scene(short_dir, stick) as scene:
+        await scene.until_allocatable(1)
+        await scene.service.stop()
+        memory_file = Path(scene.settings.state_dir, "memory.json")
+        saved = memory_file.read_bytes()
+        scene.unplug(stick)
+        memory_file.chmod(0o666)
+        with pytest.raises(GenericdpError, match="is refused: other users can write"):
+            await scene.service.start()
+        assert memory_file.read_bytes() == saved
+        memory_file.chmod(0o600)
+        await scene.service.start()
+        assert [device.id for device in scene.daemon.inventory.offers[FTDI].devices] == ["ftdi_A50285BI"]

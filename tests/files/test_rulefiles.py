@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from genericdp.files.rulefiles import RuleFiles, find
 from genericdp.files.rulewatch import SETTLE_S
 from genericdp.files.trust import SIZE_LIMIT
+from tests.scenes.shortage import descriptors_left
 
 DOMAIN = "example.com"
 
@@ -208,32 +207,31 @@ def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> Non
     )
 
 
-def test_while_a_directory_cannot_be_read_its_files_stay_in_force(directories: tuple[Path, Path]) -> None:
-    usr, _ = directories
-    file = write(usr / "10-a.toml", a_rule("a"))
-    files = load(usr)
-    write(file, a_rule("b"))
-    with no_more_descriptors():
+@pytest.mark.parametrize(("left", "unread"), [(0, "etc"), (1, "etc/10-a.toml")], ids=["directory", "file"])
+def test_what_cannot_be_read_for_lack_of_descriptors_keeps_its_version_and_is_to_be_read_again(
+    directories: tuple[Path, Path], left: int, unread: str
+) -> None:
+    _, etc = directories
+    write(etc / "10-a.toml", a_rule("a"))
+    files = load(etc)
+    write(etc / "10-a.toml", a_rule("b"))
+    with descriptors_left(left):
         files.reload()
-    assert names(files) == ["a"]
-    assert "\n".join(problem.render() for problem in files.problems) == (
-        f"{usr}: error: cannot be read: Too many open files\n"
-        "  hint: raise the limit on open files (LimitNOFILE= of the service)"
+    assert (names(files), files.unread) == (["a"], True)
+    (problem,) = files.problems
+    assert problem.render() == (
+        f"{etc.parent / unread}: error: cannot be read: Too many open files\n"
+        "  hint: raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'"
     )
     files.reload()
-    assert names(files) == ["b"]
-    assert messages(files) == []
+    assert (names(files), files.unread, files.problems) == (["b"], False, ())
 
 
-@contextmanager
-def no_more_descriptors() -> Iterator[None]:
-    """Nothing can be opened."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+def test_what_is_not_a_file_is_not_read_again(directories: tuple[Path, Path]) -> None:
+    _, etc = directories
+    (etc / "10-a.toml").mkdir()
+    files = load(etc)
+    assert (len(files.problems), files.unread) == (1, False)
 
 
 def test_a_single_file_can_be_named(directories: tuple[Path, Path]) -> None:

@@ -1,11 +1,16 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
 from genericdp.core.memory.memory import Memory
+from genericdp.errors import GenericdpError
 from genericdp.files.saving import Saving
 from genericdp.files.state import StateFile
 from tests.scenes.scene import LoopTime
+from tests.scenes.shortage import descriptors_left, no_file_larger_than
 from tests.scenes.waiting import until
 
 
@@ -35,3 +40,39 @@ async def test_what_may_not_wait_is_saved_at_once_with_what_waits(tmp_path: Path
     saving.save_within(3600.0, memory(1))
     saving.save_within(0.0, memory(2))
     assert saved(tmp_path) == memory(2)
+
+
+async def test_on_a_full_disk_it_is_tried_again_until_the_last_memory_is_saved(tmp_path: Path) -> None:
+    time, tried = LoopTime(), list[str]()
+    saving = Saving(str(tmp_path), lambda error: tried.append(str(error or "")))
+    full = f"cannot save '{tmp_path}/memory.json': File too large"
+    with no_file_larger_than(10):
+        saving.save_within(0.0, memory(1))
+        saving.save_within(0.0, memory(2))
+        for tries, pause in enumerate((1.0, 2.0, 4.0), 3):
+            time.advance(pause)
+            await until(lambda: len(tried) == tries)  # noqa: B023  (it is asked in this round)
+    assert tried == [full] * 5
+    time.advance(8.0)
+    await until(lambda: len(tried) == 6)
+    assert tried[-1] == ""
+    assert saved(tmp_path) == memory(2)
+
+
+async def test_a_memory_that_is_closed_is_saved_now_or_never(tmp_path: Path) -> None:
+    time, tried = LoopTime(), list[str]()
+    saving = Saving(str(tmp_path), lambda error: tried.append(str(error or "")))
+    saving.save_within(20.0, memory(1))
+    with no_file_larger_than(10):
+        saving.close()
+    time.advance(40.0)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert len(tried) == 1
+
+
+def test_a_memory_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None:
+    StateFile(str(tmp_path)).save(memory(1))
+    with descriptors_left(0), pytest.raises(GenericdpError, match="Too many open files"):
+        Saving(str(tmp_path)).load()
+    assert Saving(str(tmp_path)).load() == memory(1)

@@ -13,10 +13,12 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
-from genericdp.files.state import StateFile
+from genericdp.files.state import BrokenStateError, StateFile
+from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
 WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
+NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
 KEPT_ASIDE = "the daemon keeps it as '{}.broken' and starts with an empty memory"
 
@@ -163,7 +165,7 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
 def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why: str) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text(text)
-    with pytest.raises(GenericdpError) as broken:
+    with pytest.raises(BrokenStateError) as broken:
         state.load()
     assert str(broken.value) == f"'{state.path}' is broken: {why}"
     assert broken.value.hint == KEPT_ASIDE.format(state.path)
@@ -293,8 +295,6 @@ def test_a_fifo_does_not_block(tmp_path: Path) -> None:
     with pytest.raises(GenericdpError) as unreadable:
         state.load()
     assert str(unreadable.value) == f"cannot read '{state.path}': it is not a regular file"
-    state.save(MEMORY)
-    assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
 
 
 def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -> None:
@@ -312,8 +312,38 @@ def test_a_file_that_cannot_be_read_is_not_reported_as_broken(tmp_path: Path) ->
     os.mkdir(state.path)
     with pytest.raises(GenericdpError) as unreadable:
         state.load()
+    assert not isinstance(unreadable.value, BrokenStateError)
     assert str(unreadable.value) == f"cannot read '{state.path}': {os.strerror(errno.EISDIR)}"
-    assert unreadable.value.hint == WITHOUT_IT
+    assert unreadable.value.hint == NOT_WITHOUT_IT
+
+
+def test_without_descriptors_a_memory_is_neither_read_nor_lost(tmp_path: Path) -> None:
+    StateFile(str(tmp_path)).save(MEMORY)
+    state = StateFile(str(tmp_path))
+    with descriptors_left(0), pytest.raises(GenericdpError) as unreadable:
+        state.load()
+    assert not isinstance(unreadable.value, BrokenStateError)
+    assert str(unreadable.value) == f"cannot read '{state.path}': Too many open files"
+    assert unreadable.value.hint == (
+        f"raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'; {NOT_WITHOUT_IT}"
+    )
+    assert state.load().ties == MEMORY.ties
+
+
+def test_where_there_can_be_no_file_nothing_is_remembered(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert StateFile(str(tmp_path / "file")).load() == Memory()
+
+
+def test_on_a_full_disk_half_a_file_is_not_left_behind(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    state.save(Memory())
+    before = Path(state.path).read_bytes()
+    with no_file_larger_than(10), pytest.raises(GenericdpError) as failed:
+        state.save(MEMORY)
+    assert str(failed.value) == f"cannot save '{state.path}': File too large"
+    assert os.listdir(tmp_path) == ["memory.json"]
+    assert Path(state.path).read_bytes() == before
 
 
 def test_what_cannot_be_saved_is_reported_and_tried_again(tmp_path: Path) -> None:
@@ -358,18 +388,15 @@ def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch:
     assert synced == [(tmp_path / "memory.json").stat().st_ino, tmp_path.stat().st_ino]
 
 
-def test_a_memory_that_others_can_write_is_refused_and_kept_aside(tmp_path: Path) -> None:
+def test_a_memory_that_others_can_write_is_refused(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     state.save(MEMORY)
     Path(state.path).chmod(0o666)
-    again = StateFile(str(tmp_path))
     with pytest.raises(GenericdpError) as refused:
-        again.load()
+        StateFile(str(tmp_path)).load()
+    assert not isinstance(refused.value, BrokenStateError)
     assert str(refused.value) == f"'{state.path}' is refused: other users can write '{state.path}'"
-    assert refused.value.hint == f"chmod go-w '{state.path}'; {KEPT_ASIDE.format(state.path)}"
-    again.save(Memory(ties={"u": "p"}))
-    assert os.path.exists(f"{state.path}.broken")
-    assert StateFile(str(tmp_path)).load() == Memory(ties={"u": "p"})
+    assert refused.value.hint == f"chmod go-w '{state.path}'; {NOT_WITHOUT_IT}"
 
 
 def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class FixedRules:
         self.resources: tuple[Resource, ...] = resources_of(text, domain=DOMAIN)
         self.problems: tuple[Problem, ...] = ()
         self.files: tuple[RuleFile, ...] = ()
+        self.unread = False
 
     def reload(self) -> None:
         pass

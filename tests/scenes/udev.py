@@ -18,17 +18,20 @@ from pathlib import Path
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint, Uevent
+from genericdp.errors import GenericdpError
 
 
 class FakeUdev:
     """Made-up udev devices. `Daemon(devices=udev, listen=udev.listen)` takes them for real.
 
     changes  whether looking again after a hint finds something changed
+    unread   what cannot be read
     """
 
     def __init__(self, dev: Path) -> None:
         self.dev = dev
         self.changes = True
+        self.unread: GenericdpError | None = None
         self._devices: dict[str, UdevDevice] = {}
         self._sinks: list[Callable[[Hint], None]] = []
         self._unheard: list[Hint] | None = None

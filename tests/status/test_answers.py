@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holdings
 from genericdp.status.answers import HOLDINGS_LAST_S
 from genericdp.status.protocol import SOCKET, question
@@ -78,7 +79,7 @@ async def test_who_hangs_up_on_a_shared_question_leaves_it_to_the_others(
     control = short_dir / "run" / SOCKET
     async with a_scene(short_dir, kubelet_runs=False) as scene:
         kubelet.may_answer.clear()
-        listener = scene.daemon.answers._listeners[0]
+        listener = scene.daemon.answers._listeners[Retried.CONTROL]
         async with connected(control) as first, connected(control) as second:
             for client in (first, second):
                 client.writer.write(STATUS)

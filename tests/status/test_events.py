@@ -91,7 +91,7 @@ async def test_uevents_that_change_nothing_are_told_and_only_once(short_dir: Pat
         scene.udev.tell(Deafness(Silence(SilenceCause.UNANSWERED)))
         scene.daemon.reload()
         heard = await listener.read_to("uevent")
-        assert [event["event"] for event in heard] == ["resync", "udev", "rules", "uevent"]
+        assert [event["event"] for event in heard] == ["resync", "udev", "resync", "rules", "uevent"]
         assert heard[-1]["touched"] == []
         scene.udev.tell(Uevent("add", "/sys/y", "tty", "udev"))
         (event,) = await listener.read_to("uevent")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,20 @@ import pytest
 
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import Location, Problem
+from genericdp.core.status.history import Retried
+from genericdp.errors import GenericdpError, Location, Problem
 from genericdp.files.rulefiles import RuleFile
+from genericdp.files.state import StateFile
+from genericdp.retry import LONGEST_S
 from genericdp.status import client
+from genericdp.status.answers import LISTEN_AGAIN_S
 from genericdp.status.protocol import SOCKET
+from tests.scenes.asking import answer_to
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
-from tests.scenes.scene import a_scene
+from tests.scenes.scene import LoopTime, a_scene
 from tests.scenes.service import Service, settings_below
+from tests.scenes.shortage import no_file_larger_than
 from tests.scenes.waiting import until
 
 
@@ -99,20 +106,144 @@ async def test_what_is_heard_of_udev_is_counted_once(short_dir: Path) -> None:
         assert (await status_of(scene.settings))["udev"]["heard"]
 
 
-async def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_after_a_reload(
-    short_dir: Path, caplog: pytest.LogCaptureFixture
+def logged(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
+    """What was logged with one of these words in it."""
+    messages = [record.getMessage() for record in caplog.records]
+    return [message for message in messages if any(word in message for word in words)]
+
+
+@pytest.mark.parametrize("reloads", [True, False], ids=["at a reload", "by itself"])
+async def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_as_soon_as_it_can(
+    short_dir: Path, caplog: pytest.LogCaptureFixture, reloads: bool
 ) -> None:
+    caplog.set_level("INFO")
     run_dir = short_dir / "run"
     run_dir.write_text("in the way")
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
+        time = LoopTime()
+        listener = scene.daemon.answers._listeners[Retried.CONTROL]
+        for _ in range(3):
+            time.advance(LISTEN_AGAIN_S)
+            await asyncio.sleep(0.01)
+        assert "File exists" in scene.daemon.status_line()
         run_dir.unlink()
-        scene.daemon.reload()
-        await until(lambda: scene.daemon.answers._listeners[0].listens)
+        if reloads:
+            scene.daemon.reload()
+        else:
+            time.advance(LISTEN_AGAIN_S)
+        await until(lambda: listener.listens)
+        await until(lambda: "File exists" not in scene.daemon.status_line())
         assert (await status_of(scene.settings))["well"]
-    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        f"cannot listen on 'unix:{short_dir}/run/{SOCKET}': File exists"
+    assert logged(caplog, "listen") == [
+        f"cannot listen on 'unix:{short_dir}/run/{SOCKET}': File exists",
+        "listening on the control socket now",
     ]
+
+
+async def test_a_port_for_metrics_that_another_program_has_is_listened_on_once_it_is_free(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        address = f"127.0.0.1:{port}"
+        settings = settings_below(short_dir, metrics=address)
+        async with a_scene(short_dir, a_usb_serial(0), settings=settings) as scene:
+            await scene.until_allocatable(1)
+            time = LoopTime()
+            report = await status_of(settings)
+            why = f"cannot listen on '{address}': Address already in use"
+            assert report["complaints"] == [why]
+            (failing,) = report["failing"]
+            hint = "'ss --listening --tcp --processes' shows who listens there"
+            assert (failing["what"], failing["reason"], failing["hint"]) == ("metrics", why, hint)
+            other.close()
+            time.advance(LISTEN_AGAIN_S)
+            await until(lambda: not scene.daemon.recorder.history.failing)
+            page = await answer_to(("127.0.0.1", port), b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert b'genericdp_failing{what="metrics"} 0' in page
+            assert (await status_of(settings))["well"]
+    assert logged(caplog, "listen") == [why, "listening on the address for metrics now"]
+
+
+async def test_a_memory_that_cannot_be_saved_is_told_until_it_is(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    metrics = short_dir / "metrics.sock"
+    settings = settings_below(short_dir, metrics=f"unix:{metrics}")
+    async with a_scene(short_dir, settings=settings, kubelet_runs=False) as scene:
+        time = LoopTime()
+        with no_file_larger_than(10):
+            scene.plug(a_usb_serial(0))
+            await until(lambda: scene.daemon.recorder.history.failing)
+            report = await status_of(settings)
+            why = f"cannot save '{settings.state_dir}/memory.json': File too large"
+            assert why in report["complaints"]
+            assert [each["what"] for each in report["failing"]] == ["memory"]
+            page = await answer_to(metrics, b"GET /metrics HTTP/1.1\r\n\r\n")
+            assert b'genericdp_failing{what="memory"} 1' in page
+            assert why in scene.daemon.status_line()
+        time.advance(LONGEST_S)
+        await until(lambda: not scene.daemon.recorder.history.failing)
+        assert list(StateFile(settings.state_dir).load().devices) == ["ftdi_A50285BI"]
+        assert why not in (await status_of(settings))["complaints"]
+    assert logged(caplog, "memory") == [why, "the memory is saved again"]
+
+
+async def test_devices_that_cannot_be_read_are_told_and_looked_at_again(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        time, rescans = LoopTime(), scene.daemon.recorder.history.rescans.by_kind
+        scene.udev.unread = GenericdpError(
+            "cannot read '/sys/x': Too many open files", hint="raise the limit"
+        )
+        scene.udev.tell(Uevent("add", "/sys/x", "tty", "udev"))
+        await until(lambda: scene.daemon.recorder.history.failing)
+        report = await status_of(scene.settings)
+        assert report["complaints"] == ["cannot read '/sys/x': Too many open files"]
+        for pause in (1.0, 2.0, 4.0):
+            steps = scene.service.steps
+            time.advance(pause)
+            await until(lambda: scene.service.steps > steps)  # noqa: B023  (it is asked in this round)
+        scene.udev.unread = None
+        time.advance(8.0)
+        await until(lambda: not scene.daemon.recorder.history.failing)
+        time.advance(20.0)
+        assert (await status_of(scene.settings))["well"]
+        assert rescans[("unread",)] == 4
+    assert logged(caplog, "read") == [
+        "ready",
+        "cannot read '/sys/x': Too many open files",
+        "every device can be read again",
+    ]
+
+
+async def test_rule_files_that_cannot_be_read_for_lack_of_something_are_read_again(short_dir: Path) -> None:
+    async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
+        time, reloads = LoopTime(), scene.daemon.recorder.history.reloads.by_kind
+        before = reloads[("success",)]
+        scene.rules.unread = True
+        scene.daemon.reload()
+        await until(lambda: reloads[("success",)] == before + 1)
+        scene.rules.unread = False
+        time.advance(LONGEST_S)
+        await until(lambda: reloads[("success",)] == before + 2)
+        time.advance(20.0)
+        await status_of(scene.settings)
+        assert reloads[("success",)] == before + 2
+
+
+async def test_sighup_makes_it_look_at_every_device(short_dir: Path) -> None:
+    async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
+        steps = scene.service.steps
+        scene.daemon.reload()
+        await scene.service.wait_until(lambda: scene.service.steps > steps)
+        assert scene.daemon.recorder.history.rescans.by_kind == {("reload",): 1}
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["the same run_dir", "another run_dir"])

@@ -32,6 +32,9 @@ LINKS, LINKS_SHOWN = "/run/links-dir", "/dev/genericdp"
 
 SETTINGS, OUR_SETTINGS = Path("/etc/genericdp/genericdp.toml"), f'link_dir = "{LINKS}"\n'
 
+#: Where the daemon saves what it remembers.
+STATE = Path("/var/lib/genericdp")
+
 #: Where the operator types.
 HOME = Path("/run/operator")
 
@@ -59,6 +62,7 @@ _PASSING = (
     (re.compile(r"up for .*? as process \d+"), "up for 3 h as process 1234"),
     (re.compile(r"(up|down|receiving events|registered) for [0-9]+ \w+"), r"\1 for 3 h"),
     (re.compile(r"^  [0-9]+ s ago", re.MULTILINE), "  5 s ago"),
+    (re.compile(r"failing for [0-9]+ s"), "failing for 5 s"),
     (re.compile(r"the kubelet has just started .*"), "known from the kubelet"),
     (re.compile(r"FOR +NODE"), "FOR  NODE"),
     (re.compile(r"(Healthy +|Unhealthy  )[0-9]+ s +"), r"\g<1>5 s  "),
@@ -108,6 +112,7 @@ class TourNode:
                 "start kubelet": self._kubelet.start,
                 "stop kubelet": self._kubelet.stop,
                 "let the kubelet refuse registrations": self._refuse_registrations,
+                "fill the disk": self._fill_the_disk,
             }
             await deeds[deed]()
 
@@ -158,6 +163,9 @@ class TourNode:
     async def _refuse_registrations(self) -> None:
         self._kubelet.faults.refuse_registrations(_UNSUPPORTED)
 
+    async def _fill_the_disk(self) -> None:
+        await asyncio.to_thread(_fill_the_disk)
+
     async def stop_daemon(self) -> None:
         """Stop the daemon, if it runs."""
         if self._daemon is not None:
@@ -170,6 +178,7 @@ class TourNode:
         await self.stop_daemon()
         if self._kubelet.running:
             await self._kubelet.stop()
+        await asyncio.to_thread(_free_the_disk)
 
     # What is typed
 
@@ -248,6 +257,18 @@ async def a_node() -> AsyncIterator[TourNode]:
             yield node
         finally:
             await node.stop()
+
+
+def _fill_the_disk() -> None:
+    """The one that the memory is saved on."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=4k", "tmpfs", STATE], check=True)
+    (STATE / "full").write_bytes(bytes(4096))
+
+
+def _free_the_disk() -> None:
+    if STATE.is_mount():
+        subprocess.run(["umount", STATE], check=True)
 
 
 def _clean() -> None:

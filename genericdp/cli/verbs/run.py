@@ -12,7 +12,7 @@ _log = log.get(__name__)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Offer the devices that the rules match to the kubelet of this node, until SIGTERM. Rule files "
-        "are read again when they change; SIGHUP makes the daemon read all of them again."
+        "are read again when they change; SIGHUP makes the daemon read all of them, and every device, again."
     )
     add_rule_options(parser)
 

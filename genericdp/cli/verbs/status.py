@@ -166,6 +166,10 @@ def _surroundings(report: Report) -> Iterator[Row]:
         yield ("pods", Styled("known from the kubelet", Style.GOOD))
     else:
         yield ("pods", Styled(f"unknown: no answer on {pods['socket']}", Style.NOTE))
+    for failing in report.get("failing", ()):
+        hint = f": {failing['hint']}" if failing["hint"] else ""
+        tried = f"failing for {_age(failing['since'], now)}, and tried again{hint}"
+        yield (failing["what"], Styled(tried, Style.BAD))
 
 
 def _show_devices(rows: Sequence[Row], output: Output) -> bool:

@@ -23,6 +23,8 @@ def _complaints(facts: Facts) -> Iterator[str]:
         yield problem.summary
     if facts.standing_by:
         return
+    for failure in facts.history.failing.values():
+        yield failure.why
     if not facts.kubelet:
         yield _no_kubelet(facts)
     if facts.history.silence.what:

@@ -13,6 +13,7 @@ The rules of this file:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import RescanCause
@@ -72,12 +73,35 @@ class Since:
         return self if what == self.what else Since(what, now)
 
 
+class Retried(StrEnum):
+    """What is tried again until it works. The values are labels of genericdp_failing."""
+
+    #: Reading every device.
+    DEVICES = "devices"
+    #: Saving the memory.
+    MEMORY = "memory"
+    #: Listening on the control socket.
+    CONTROL = "control"
+    #: Listening on the address for metrics.
+    METRICS = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something fails, what to do about it ("" if that is plain), and since when (seconds)."""
+
+    why: str
+    hint: str
+    at: float
+
+
 class History:
     """Counts and times since the daemon started.
 
     began        when the daemon started
     kubelet      "here" or "away"
     silence      why udev's events do not arrive, "" if they do
+    failing      what fails now and is tried again
     files        rule file -> the digest of the version in effect
     registered   resource -> "registered" or ""
     devices      resource -> device -> its health
@@ -88,6 +112,7 @@ class History:
         self.began = now
         self.kubelet = Since("away", now)
         self.silence = Since("", now)
+        self.failing: dict[Retried, Failure] = {}
         self.files: dict[str, Since] = {}
         self.registered: dict[str, Since] = {}
         self.devices: dict[str, dict[str, Since]] = {}
@@ -119,6 +144,16 @@ class History:
     def heard_udev(self, silence: str, now: float) -> None:
         """Events of udev arrive (""), or why they do not."""
         self.silence = self.silence.follow(silence, now)
+
+    def failed(self, what: Retried, why: str, hint: str, now: float) -> bool:
+        """Something failed and is tried again. Returns whether it worked before."""
+        before = self.failing.get(what)
+        self.failing[what] = Failure(why, hint, now if before is None else before.at)
+        return before is None
+
+    def works(self, what: Retried) -> bool:
+        """Something works. Returns whether it failed before."""
+        return self.failing.pop(what, None) is not None
 
     def read_rules(self, digests: Mapping[str, str], mistakes: bool, now: float) -> None:
         """The rule files were read; `digests` are those of the versions in effect."""

@@ -16,7 +16,7 @@ from genericdp.core.inventory.offer import Health
 from genericdp.core.status import holdings
 from genericdp.core.status.exposition import Family, Samples
 from genericdp.core.status.facts import Facts
-from genericdp.core.status.history import ALLOCATION_BOUNDS_S, Counts, History
+from genericdp.core.status.history import ALLOCATION_BOUNDS_S, Counts, History, Retried
 from genericdp.core.status.holdings import Held
 
 FAMILIES = (
@@ -70,6 +70,7 @@ FAMILIES = (
         "Allocations that were refused.",
     ),
     Family("genericdp_allocation_duration_seconds", "histogram", (), "How long answers to Allocate took."),
+    Family("genericdp_failing", "gauge", ("what",), "1 while something fails and is tried again."),
     Family("genericdp_udev_up", "gauge", (), "1 while udev events arrive."),
     Family("genericdp_uevents_total", "counter", ("action", "subsystem"), "Uevents received."),
     Family("genericdp_uevent_overflows_total", "counter", (), "How often uevents were lost."),
@@ -154,6 +155,8 @@ def _of_the_daemon(samples: Samples, facts: Facts, process: Process) -> None:
     samples.add("genericdp_kubelet_restarts_total", max(0, history.kubelets - 1))
     samples.add("genericdp_pod_resources_up", facts.holdings is not None)
     samples.add("genericdp_udev_up", not history.silence.what)
+    for what in Retried:
+        samples.add("genericdp_failing", what in history.failing, str(what))
     samples.add("genericdp_config_problems", len(facts.problems))
     if history.read is not None:
         name = "genericdp_config_last_reload_success_timestamp_seconds"

@@ -52,6 +52,15 @@ def report(facts: Facts) -> dict[str, object]:
             "complete": facts.holdings is not None and holdings.are_complete(facts.kubelet_up_s),
             "socket": facts.settings.pod_resources_socket,
         },
+        "failing": [
+            {
+                "what": str(what),
+                "since": stamp(facts.unix(failure.at)),
+                "reason": failure.why,
+                "hint": failure.hint,
+            }
+            for what, failure in history.failing.items()
+        ],
         "rules": {
             "lastGood": None if history.read is None else stamp(facts.unix(history.read)),
             "files": [_file(facts, file) for file in facts.files],

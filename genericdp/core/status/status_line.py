@@ -1,14 +1,25 @@
 """The one line that `systemctl status` shows."""
 
+from collections.abc import Iterable
+
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.status.history import Failure
 from genericdp.core.words import counted
 
 
-def status_line(inventory: Inventory, registered: int | None, problems: int, *, rival: bool = False) -> str:
-    """What is offered, whether the kubelet knows it, and whether the rule files have mistakes.
+def status_line(
+    inventory: Inventory,
+    registered: int | None,
+    problems: int,
+    failing: Iterable[Failure] = (),
+    *,
+    rival: bool = False,
+) -> str:
+    """What is offered, whether the kubelet knows it, what fails, and whether the rule files have mistakes.
 
     registered  the number of registered resources; None without a kubelet
     problems    the number of mistakes in the rule files
+    failing     what fails and is tried again
     rival       another genericdp serves the kubelet
     """
     devices = [device for offer in inventory.offers.values() for device in offer.devices]
@@ -20,5 +31,8 @@ def status_line(inventory: Inventory, registered: int | None, problems: int, *, 
     else:
         kubelet = "registered"
     resources = counted(len(inventory.offers), "resource")
-    line = f"{resources}, {healthy} of {counted(len(devices), 'device')} healthy; {kubelet}"
-    return f"{line}; {counted(problems, 'problem')} in rule files" if problems else line
+    parts = [f"{resources}, {healthy} of {counted(len(devices), 'device')} healthy", kubelet]
+    parts += [failure.why for failure in failing]
+    if problems:
+        parts.append(f"{counted(problems, 'problem')} in rule files")
+    return "; ".join(parts)

@@ -6,6 +6,7 @@ The rules of this file:
 """
 
 from genericdp.core.hint import RescanCause, Resync, Silence, SilenceCause
+from genericdp.core.status.history import Retried
 
 _SILENT = {
     SilenceCause.NO_SOCKET: "no socket for {source} events: {detail}",
@@ -22,6 +23,8 @@ _RESCAN = {
     RescanCause.DEAF: "periodic rescan",
     RescanCause.HEARD_AGAIN: "udev events arrive again",
     RescanCause.USB_RESET: "a USB device was reset",
+    RescanCause.RELOAD: "SIGHUP",
+    RescanCause.UNREAD: "not everything could be read the last time",
     RescanCause.TROUBLE: "the socket for {source} events failed: {detail}",
 }
 
@@ -42,3 +45,16 @@ def why_rescan(resync: Resync) -> str:
         return _RESCAN[resync.cause].format(source=resync.source, detail=resync.detail)
     why = why_silent(resync.silence)
     return f"{_RESCAN[resync.cause]}, after: {why}" if resync.cause is RescanCause.HEARD_AGAIN else why
+
+
+_WORKS = {
+    Retried.DEVICES: "every device can be read again",
+    Retried.MEMORY: "the memory is saved again",
+    Retried.CONTROL: "listening on the control socket now",
+    Retried.METRICS: "listening on the address for metrics now",
+}
+
+
+def that_works(what: Retried) -> str:
+    """The end of a failure."""
+    return _WORKS[what]

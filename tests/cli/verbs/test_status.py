@@ -216,6 +216,33 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
     assert max(len(line) for line in shown(UNWELL).splitlines()) <= 80
 
 
+def test_what_fails_is_shown_with_its_age_and_what_to_do() -> None:
+    failing = {
+        "what": "memory",
+        "since": "2026-11-21T11:55:00Z",
+        "reason": "cannot save '/var/lib/genericdp/memory.json': No space left on device",
+        "hint": "free some space",
+    }
+    report = {
+        **WELL,
+        "well": False,
+        "complaints": [failing["reason"], "cannot read '/sys/x': Input/output error"],
+        "failing": [failing, {**failing, "what": "devices", "hint": ""}],
+    }
+    assert shown(report).startswith(
+        "genericdp 1.2.3 serves this node; up for 3 h as process 1234\n"
+        "- cannot save '/var/lib/genericdp/memory.json': No space left on device\n"
+        "- cannot read '/sys/x': Input/output error\n"
+        "\n"
+        "  kubelet  up for 2 h\n"
+        "  udev     receiving events for 3 h\n"
+        "  pods     known from the kubelet\n"
+        "  memory   failing for 5 min, and tried again: free some space\n"
+        "  devices  failing for 5 min, and tried again\n"
+        "\n"
+    )
+
+
 def test_one_that_waits_for_another_at_the_kubelet_says_so() -> None:
     report = {**WELL, "kubelet": {**WELL["kubelet"], "there": False, "servedByAnother": True}}
     assert "\n  kubelet  served by another genericdp; waiting until it ends\n" in shown(report)

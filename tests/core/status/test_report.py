@@ -8,6 +8,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.status.complaints import complaints, why_not_ready
 from genericdp.core.status.facts import InEffect, Standing
+from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
 from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
@@ -206,6 +207,27 @@ def test_a_mistake_in_a_rule_file_is_complained_of_beside_the_version_in_force()
             }
         ],
     }
+
+
+def test_what_fails_is_a_complaint_with_its_beginning_and_what_to_do() -> None:
+    facts = facts_of(inventory_of(RULES, a_usb_serial(0)))
+    assert facts.history.failed(
+        Retried.MEMORY, "cannot save '/m': disk quota exceeded", "free some space", 40.0
+    )
+    assert not facts.history.failed(Retried.MEMORY, "cannot save '/m': no space", "free some space", 90.0)
+    document: Any = report(facts)
+    assert (document["well"], document["complaints"]) == (False, ["cannot save '/m': no space"])
+    assert document["failing"] == [
+        {
+            "what": "memory",
+            "since": "2026-11-21T11:59:00Z",
+            "reason": "cannot save '/m': no space",
+            "hint": "free some space",
+        }
+    ]
+    assert facts.history.works(Retried.MEMORY)
+    assert not facts.history.works(Retried.MEMORY)
+    assert report(facts)["well"]
 
 
 def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:

@@ -1,6 +1,7 @@
 """The line of `systemctl status`, whole."""
 
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.status.history import Failure
 from genericdp.core.status.status_line import status_line
 from tests.scenes.builders import a_fuse, a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -23,4 +24,15 @@ def test_it_says_what_is_missing() -> None:
     both = inventory_of(BOTH, a_fuse(), a_usb_serial())
     assert status_line(both, 1, 2) == (
         "2 resources, 1 of 2 devices healthy; 1 of them registered; 2 problems in rule files"
+    )
+
+
+def test_what_fails_is_in_it() -> None:
+    failing = [
+        Failure("cannot save '/m': no space", "free some", 0.0),
+        Failure("cannot read 2 devices", "", 0.0),
+    ]
+    assert status_line(Inventory(), 0, 1, failing) == (
+        "0 resources, 0 of 0 devices healthy; registered; cannot save '/m': no space; cannot read 2 devices; "
+        "1 problem in rule files"
     )

@@ -41,6 +41,8 @@ def test_why_no_events_of_udev_arrive(silence: Silence, words: str) -> None:
             f"udev events arrive again, after: {UNANSWERED}",
         ),
         (Resync(RescanCause.USB_RESET), "a USB device was reset"),
+        (Resync(RescanCause.RELOAD), "SIGHUP"),
+        (Resync(RescanCause.UNREAD), "not everything could be read the last time"),
         (Resync(RescanCause.TROUBLE, "udev", "no memory"), "the socket for udev events failed: no memory"),
         (Resync(RescanCause.TROUBLE, silence=Silence(SilenceCause.UNANSWERED)), UNANSWERED),
     ],
@@ -50,7 +52,15 @@ def test_why_every_device_is_read_again(resync: Resync, words: str) -> None:
 
 
 def test_the_labels_of_rescans_are_those_that_dashboards_know() -> None:
-    assert [*RescanCause] == ["overflow", "deaf", "heard again", "usb reset", "trouble"]
+    assert [*RescanCause] == [
+        "overflow",
+        "deaf",
+        "heard again",
+        "usb reset",
+        "reload",
+        "unread",
+        "trouble",
+    ]
 
 
 def test_only_a_missing_udev_can_be_started() -> None:

@@ -1,0 +1,83 @@
+"""Paths of sysfs: which devices there are, and whether one is there.
+
+The rules of this file:
+
+* Only GONE says that something is not there. Any other error says nothing about it, and is raised.
+"""
+
+import errno
+import os
+
+DEVICES = "/sys/devices/"
+
+#: The errors that say that something is not there (any more).
+GONE = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR})
+
+#: Not in the `uevent` file of a device; libudev derives them from its path and class.
+_NAMED_BY_LIBUDEV = frozenset({"DEVPATH", "SUBSYSTEM"})
+
+
+def sys_paths_with_node() -> set[str]:
+    """The sys path of every device with a device node: the kernel has a link to each under its number.
+
+    Raises OSError if not all of them can be listed.
+    """
+    found: set[str] = set()
+    for folder in ("/sys/dev/char", "/sys/dev/block"):
+        for name in names_in(folder):
+            try:
+                found.add(os.path.normpath(f"{folder}/{os.readlink(f'{folder}/{name}')}"))
+            except OSError as error:
+                unless_gone(error)
+    return {path for path in found if path.startswith(DEVICES)}
+
+
+def is_there(path: str) -> bool:
+    """Whether there is something at a path. Raises OSError if that cannot be told."""
+    return incarnation(path) is not None
+
+
+def is_device(sys_path: str) -> bool:
+    """Whether a directory in sysfs is a device, or may be a parent: libudev's criterion. Raises OSError."""
+    return is_there(f"{sys_path}/uevent")
+
+
+def has_node(sys_path: str) -> bool:
+    """Whether a directory in sysfs is a device with a device node. Raises OSError."""
+    return is_there(f"{sys_path}/dev")
+
+
+def incarnation(path: str) -> int | None:
+    """The inode number of a path, None if it does not exist (any more). Raises OSError."""
+    try:
+        return os.stat(path).st_ino
+    except ValueError:
+        return None
+    except OSError as error:
+        unless_gone(error)
+        return None
+
+
+def names_of_the_kernel(sys_path: str) -> frozenset[str]:
+    """The names of the properties that the kernel, not udev, gave a device. Raises OSError."""
+    try:
+        with open(f"{sys_path}/uevent", encoding="utf-8", errors="replace") as lines:
+            return _NAMED_BY_LIBUDEV.union(line.partition("=")[0] for line in lines)
+    except OSError as error:
+        unless_gone(error)
+        return _NAMED_BY_LIBUDEV
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a directory, none if it is not there. Raises OSError."""
+    try:
+        return os.listdir(folder)
+    except OSError as error:
+        unless_gone(error)
+        return []
+
+
+def unless_gone(error: OSError) -> None:
+    """Raises the error unless it says that something is not there."""
+    if error.errno not in GONE:
+        raise error

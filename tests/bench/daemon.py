@@ -96,9 +96,8 @@ def uevents_so_far() -> int:
     return int(Path("/sys/kernel/uevent_seqnum").read_text())
 
 
-@contextlib.asynccontextmanager
-async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterator[Running]:
-    """`genericdp run` with these rules, READY."""
+def configure(root: Path, rules: str, *, coalesce: str = "0s") -> None:
+    """Write these rules, and settings with all directories below the root."""
     # In a directory of its own: the one above it is watched too, and much happens in /tmp.
     (root / "rules.d").mkdir(mode=0o755)
     (root / "rules.d/rules.toml").write_text(rules)
@@ -112,6 +111,11 @@ async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterat
         'rescan = "1h"\n'
     )
     (root / "genericdp.toml").chmod(0o644)
+
+
+@contextlib.asynccontextmanager
+async def started(root: Path) -> AsyncIterator[Running]:
+    """`genericdp run` as configured below the root, READY."""
     command = [
         "-m",
         "genericdp",
@@ -127,16 +131,26 @@ async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterat
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(f"{root}/notify")
         manager.setblocking(False)
-        started = time.perf_counter()
+        began = time.perf_counter()
         process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
         try:
             async with asyncio.timeout(30):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(manager, 4096):
                     pass
-            yield Running(Process(process.pid), (time.perf_counter() - started) * 1000)
+            yield Running(Process(process.pid), (time.perf_counter() - began) * 1000)
         finally:
-            process.terminate()
+            if process.returncode is None:
+                process.terminate()
             await process.wait()
+            os.unlink(f"{root}/notify")
+
+
+@contextlib.asynccontextmanager
+async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterator[Running]:
+    """`genericdp run` with these rules, READY."""
+    configure(root, rules, coalesce=coalesce)
+    async with started(root) as running:
+        yield running
 
 
 @contextlib.contextmanager

@@ -162,8 +162,8 @@ async def _call(channel: grpc.aio.Channel, offer: Offer, asked: Call) -> None:
         allowed = REFUSALS if asked.raw is None else {*REFUSALS, grpc.StatusCode.UNKNOWN}
         assert error.code() in allowed, f"{error.code()}: {error.details()}"  # noqa: PT017
         text = error.details() or ""
-        assert len(text) <= LONGEST_TEXT  # noqa: PT017
-        assert text.isprintable()  # noqa: PT017
+        assert len(text) <= LONGEST_TEXT
+        assert text.isprintable()
         return
     if asked.raw is None and asked.method in _LAWS:
         _LAWS[asked.method](answer, offer, asked)

@@ -254,7 +254,7 @@ def _files(schema: Schema) -> st.SearchStrategy[str]:
         written,
         _damaged(st.sampled_from(CORPUS)),
         st.builds(
-            lambda what, size: large[what](size), st.sampled_from(sorted(large)), st.integers(1, 100_000)
+            lambda what, size: large[what](size), st.sampled_from(sorted(large)), st.integers(1, 40_000)
         ),
     )
 

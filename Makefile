@@ -45,6 +45,10 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, with the lines a
 torture: .venv/ready  ## 20,000 random steps on a simulated node (STEPS=, SEED=)
 	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
 
+.PHONY: fuzz
+fuzz: .venv/ready  ## attack everything that others can reach, for 5 minutes (MINUTES=, SEED=, TARGETS=)
+	@.ci/python-as-root -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(TARGETS)
+
 .PHONY: test-vm
 test-vm: vm-packages deb .venv/ready  ## the package on an emulated Debian with USB devices (CASES=)
 	@.ci/python-as-root -m tests.vm $(CASES)

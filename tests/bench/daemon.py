@@ -114,8 +114,8 @@ def configure(root: Path, rules: str, *, coalesce: str = "0s") -> None:
 
 
 @contextlib.asynccontextmanager
-async def started(root: Path) -> AsyncIterator[Running]:
-    """`genericdp run` as configured below the root, READY."""
+async def started(root: Path, *, stderr: int | None = None) -> AsyncIterator[Running]:
+    """`genericdp run` as configured below the root, READY. `stderr`: where it logs; None: here."""
     command = [
         "-m",
         "genericdp",
@@ -132,7 +132,9 @@ async def started(root: Path) -> AsyncIterator[Running]:
         manager.bind(f"{root}/notify")
         manager.setblocking(False)
         began = time.perf_counter()
-        process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, env=environment, stderr=stderr
+        )
         try:
             async with asyncio.timeout(30):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(manager, 4096):

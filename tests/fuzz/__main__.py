@@ -40,7 +40,9 @@ def main(targets: Sequence[Target], minutes: float, first_seed: int) -> int:
         if not sound:
             break
         target = min(sound, key=lambda each: tallies[each.name].seconds)
+        began = time.monotonic()
         _attack(target, tallies[target.name], seeds[target.name], until)
+        tallies[target.name].seconds += time.monotonic() - began
         seeds[target.name] += 1
     _show(targets, tallies)
     return 1 if any(tally.failure for tally in tallies.values()) else 0

@@ -160,7 +160,7 @@ async def _call(channel: grpc.aio.Channel, offer: Offer, asked: Call) -> None:
         answer = await method(asked.request(offer))
     except grpc.aio.AioRpcError as error:
         allowed = REFUSALS if asked.raw is None else {*REFUSALS, grpc.StatusCode.UNKNOWN}
-        assert error.code() in allowed, f"{error.code()}: {error.details()}"  # noqa: PT017
+        assert error.code() in allowed, f"{error.code()}: {error.details()}"
         text = error.details() or ""
         assert len(text) <= LONGEST_TEXT
         assert text.isprintable()
@@ -201,7 +201,7 @@ TARGETS = (
             st.sampled_from(list(Prefer)),
             st.lists(calls, min_size=1, max_size=4),
         ),
-        few=12,
+        few=8,
         cpu_s=8.0,
         mebibytes=256.0,
     ),

@@ -277,23 +277,23 @@ def _rules() -> Iterator[list[str]]:
 @contextmanager
 def _a_machine_with(devices: Mapping[str, UdevDevice]) -> Iterator[None]:
     """Verbs find these devices behind the door to udev."""
-    door = genericdp.udev.UdevDevices
-    found = SimpleNamespace(devices=devices, resync=lambda: True)
-    genericdp.udev.UdevDevices = lambda *_: found  # type: ignore[assignment,misc]
+    door = vars(genericdp.udev)
+    before = door["UdevDevices"]
+    door["UdevDevices"] = lambda *_: SimpleNamespace(devices=devices, resync=lambda: True)
     try:
         yield
     finally:
-        genericdp.udev.UdevDevices = door  # type: ignore[misc]
+        door["UdevDevices"] = before
 
 
 @contextmanager
 def _a_dry_run_on(udev: FakeUdev) -> Iterator[None]:
     """The daemon of a dry run finds the devices of this udev."""
-    dry_run.Daemon = partial(Daemon, devices=udev, listen=udev.listen)  # type: ignore[misc,assignment]
+    vars(dry_run)["Daemon"] = partial(Daemon, devices=udev, listen=udev.listen)
     try:
         yield
     finally:
-        dry_run.Daemon = Daemon  # type: ignore[misc]
+        vars(dry_run)["Daemon"] = Daemon
 
 
 TARGETS = (

@@ -127,12 +127,13 @@ class Node:
         wrong: set[str] = set()
         try:
             async with asyncio.timeout(RECOVERED_S):
-                while wrong := {f"not saved: {id_}" for id_ in listed - {*self._saved()}} | (
-                    await self.complaints() - complaints
-                ):
+                while wrong := await self._wrong(listed) - complaints:  # noqa: ASYNC110  (in another process)
                     await asyncio.sleep(0.1)
         except TimeoutError:
             raise AssertionError(f"{RECOVERED_S:g} s after the shortage: {sorted(wrong)}") from None
+
+    async def _wrong(self, listed: set[str]) -> set[str]:
+        return {f"not saved: {id_}" for id_ in listed - {*self._saved()}} | await self.complaints()
 
     def _saved(self) -> Iterator[str]:
         path = self._root / "state/memory.json"
@@ -160,7 +161,7 @@ async def a_node() -> AsyncIterator[tuple[Node, Running]]:
     """A node whose state directory has 64 KiB."""
     with a_root() as root, _a_small_disk(root / "state"):
         configure(root, _ALWAYS + _SCREEN.replace("NODE", console().node))
-        async with Kubelet(root) as kubelet, started(root) as running:
+        async with Kubelet(root) as kubelet, started(root, stderr=subprocess.DEVNULL) as running:
             node = Node(root, kubelet, running)
             try:
                 await kubelet.wait_until(lambda: len(kubelet.capacity) == 2)

@@ -57,7 +57,11 @@ class Target:
 
 @dataclass(slots=True)
 class Tally:
-    """What was tried on one target. `failure` says what broke, and with which input; "" if nothing did."""
+    """What was tried on one target.
+
+    seconds  the time that it took, and to invent it
+    failure  what broke; "" if nothing did
+    """
 
     inputs: int = 0
     seconds: float = 0.0
@@ -67,7 +71,6 @@ class Tally:
 
     def add(self, tried: object, took_s: float) -> None:
         self.inputs += 1
-        self.seconds += took_s
         if took_s > self.slowest_s:
             shown = repr(tried)
             self.slowest_s, self.slowest = took_s, shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

@@ -116,6 +116,8 @@ class Grammar:
             st.tuples(st.from_regex(form, fullmatch=True), self._values(each))
             for form, each in schema.get("patternProperties", {}).items()
         ]
+        if not others:
+            return st.fixed_dictionaries(required)
         few = st.lists(st.one_of(others), min_size=schema.get("minProperties", 0), max_size=3).map(dict)
         return st.tuples(st.fixed_dictionaries(required), few).map(lambda both: both[0] | both[1])
 
@@ -124,7 +126,7 @@ class Grammar:
 def _changed(draw: st.DrawFn, documents: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
     """Documents with a mistake or two: another value, or a key that does not belong there."""
     document = draw(documents)
-    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+    for _ in range(draw(st.sampled_from([0, 0, 0, 0, 1, 2]))):
         *above, last = draw(st.sampled_from(places(document)[1:] or [("a",)]))
         room: Any = document
         for key in above:
@@ -236,7 +238,7 @@ _JUNK = [
 def _damaged(draw: st.DrawFn, texts: st.SearchStrategy[str]) -> str:
     """Texts with something cut out, put in, or repeated up to some thousand times."""
     text = draw(texts)
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+    for _ in range(draw(st.sampled_from([0, 0, 0, 0, 0, 0, 1, 2]))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 40)))
         times = draw(st.integers(1, 4000))
@@ -260,5 +262,5 @@ def _files(schema: Schema) -> st.SearchStrategy[str]:
 
 
 #: Texts of rule files, and of `genericdp.toml`.
-rule_files = _files(rules_schema())
+rule_files = _files({**rules_schema(), "required": ["resource"]})
 settings_files = _files(settings_schema())

@@ -26,6 +26,7 @@ _DATA = Path(__file__).resolve().parents[1] / "data" / "rules"
 #: Values that are good for one key and wrong for others.
 _WRITTEN = (_DATA / "values.txt").read_text(encoding="utf-8").replace("\n", "  ").strip().split("  ")
 KNOWN: list[Any] = [tomli.loads(f"a = {each}")["a"] for each in _WRITTEN]
+_KNOWN_TEXTS = [each for each in KNOWN if isinstance(each, str)]
 
 #: Whole files of the corpus. (Not all are UTF-8.)
 CORPUS = [path.read_bytes().decode("utf-8", "replace") for path in sorted(_DATA.rglob("*.toml"))]
@@ -94,9 +95,11 @@ class Grammar:
             case {"enum": words}:
                 return st.sampled_from(words)
             case {"pattern": form}:
-                return st.from_regex(form, alphabet=_CHARACTERS)
+                invented = st.from_regex(form, alphabet=_CHARACTERS, fullmatch=form.endswith("$"))
+                known = [each for each in _KNOWN_TEXTS if re.search(form, each)]
+                return st.sampled_from(known) | st.sampled_from(known) | invented if known else invented
             case {"type": "string"}:
-                return odd_texts | st.sampled_from([each for each in KNOWN if isinstance(each, str)])
+                return odd_texts | st.sampled_from(_KNOWN_TEXTS)
             case {"type": "boolean"}:
                 return st.booleans()
             case {"type": "integer"}:
@@ -118,7 +121,11 @@ class Grammar:
         ]
         if not others:
             return st.fixed_dictionaries(required)
-        few = st.lists(st.one_of(others), min_size=schema.get("minProperties", 0), max_size=3).map(dict)
+        few = st.lists(
+            st.one_of(others),
+            min_size=schema.get("minProperties", 0),
+            max_size=min(3, schema.get("maxProperties", 3)),
+        ).map(dict)
         return st.tuples(st.fixed_dictionaries(required), few).map(lambda both: both[0] | both[1])
 
 

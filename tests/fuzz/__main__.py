@@ -25,6 +25,9 @@ from tests.fuzz.targets import TARGETS
 #: How many inputs belong to one seed.
 BATCH = 100
 
+#: How often progress is printed, in seconds.
+TELL_S = 60.0
+
 _DATABASE = os.environ.get("HYPOTHESIS_STORAGE_DIRECTORY", ".cache/hypothesis")
 
 
@@ -35,7 +38,12 @@ def main(targets: Sequence[Target], minutes: float, first_seed: int) -> int:
     tallies = {target.name: Tally() for target in targets}
     seeds = {target.name: first_seed for target in targets}
     print(f"seed {first_seed}, {minutes:g} minutes", flush=True)
+    told = time.monotonic()
     while time.monotonic() < until:
+        if time.monotonic() - told > TELL_S:
+            told = time.monotonic()
+            total = sum(tally.inputs for tally in tallies.values())
+            print(f"{(until - told) / 60:.0f} minutes left, {total:,} inputs", flush=True)
         sound = [target for target in targets if not tallies[target.name].failure]
         if not sound:
             break

@@ -129,6 +129,8 @@ async def started(root: Path, *, stderr: int | None = None) -> AsyncIterator[Run
     environment = {**os.environ, "NOTIFY_SOCKET": f"{root}/notify", "PYTHONPATH": path}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{root}/notify")  # of the daemon before
         manager.bind(f"{root}/notify")
         manager.setblocking(False)
         began = time.perf_counter()
@@ -144,7 +146,6 @@ async def started(root: Path, *, stderr: int | None = None) -> AsyncIterator[Run
             if process.returncode is None:
                 process.terminate()
             await process.wait()
-            os.unlink(f"{root}/notify")
 
 
 @contextlib.asynccontextmanager

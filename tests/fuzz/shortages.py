@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from genericdp.core.inventory import memory
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.simulator import Container, Kubelet, Pod
@@ -222,6 +223,8 @@ async def _run_out(attack: Sequence[tuple[str, int]]) -> None:
                     await node.kubelet.restart()
                 case "allocate":
                     await node.allocate()
+                case "let time pass":
+                    await asyncio.sleep(memory.SAVE_WITHIN_S * 1.2)
                 case _:
                     (SHORTAGES | EVENTS)[what](node, number)
             await asyncio.sleep(0.02 * number)  # so that it may, or may not, be followed before the next
@@ -235,7 +238,8 @@ TARGETS = (
         shortages,
         st.lists(
             st.tuples(
-                st.sampled_from([*SHORTAGES, *EVENTS, "restart the kubelet", "allocate"]), st.integers(0, 9)
+                st.sampled_from([*SHORTAGES, *EVENTS, "restart the kubelet", "allocate", "let time pass"]),
+                st.integers(0, 9),
             ),
             min_size=1,
             max_size=10,

@@ -69,7 +69,10 @@ class Notify:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
                 sock.settimeout(patience_s)
-                sock.sendto("\n".join(assignments).encode(), self._address)
+                # A socket that is not connected counts as writable even if the receiver's queue is full:
+                # waiting for it would take all processor time.
+                sock.connect(self._address)
+                sock.send("\n".join(assignments).encode())
         except OSError:
             return
 

@@ -81,6 +81,18 @@ def test_a_service_manager_that_does_not_listen_does_not_hold_us_up(short_dir: P
         assert time.monotonic() - started < 1.0
 
 
+def test_waiting_for_a_service_manager_that_does_not_listen_takes_no_processor_time(short_dir: Path) -> None:
+    address = str(short_dir / "notify")
+    with a_service_manager(address):
+        notify = Notify(address)
+        for number in range(2000):  # more than any queue holds
+            notify.status(str(number))
+        waited, worked = time.monotonic(), time.thread_time()
+        notify.ready()
+        waited, worked = time.monotonic() - waited, time.thread_time() - worked
+    assert worked < waited / 10
+
+
 def test_without_a_service_manager_nothing_happens() -> None:
     notify = Notify.from_environment({})
     notify.ready("fine")

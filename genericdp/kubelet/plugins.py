@@ -8,6 +8,7 @@ The rules of this file:
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
@@ -112,9 +113,14 @@ class Plugins:
         registration = Registration(plugin, self.kubelet, on_progress=self._on_progress, pauses=self._pauses)
         earlier = self._tasks.get(name)
         self.registrations[name] = registration
-        self._tasks[name] = self._group.create_task(
-            _serve_after(earlier, registration), name=f"registration of {name}"
-        )
+        task = self._group.create_task(_serve_after(earlier, registration), name=f"registration of {name}")
+        self._tasks[name] = task
+        task.add_done_callback(functools.partial(self._ended, name))
+
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        """Forget a task: how it ended refers to its plugin and all its devices."""
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
 
     def _stop(self, name: str) -> None:
         self.registrations.pop(name)
@@ -125,4 +131,5 @@ async def _serve_after(earlier: asyncio.Task[None] | None, registration: Registr
     """Serve once the earlier registration of the same resource has ended its stream."""
     if earlier is not None:
         await asyncio.wait((earlier,))
+    del earlier  # this runs for long, and how the earlier one ended refers to its plugin
     await registration.serve()

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from genericdp.simulator import Container, Kubelet, Phase, Pod
 from tests.bench.process import Memory, Process, Work
@@ -32,6 +33,9 @@ ANONYMOUS = {10: "<= 22 MiB", 100: "<= 30 MiB"}
 STORM_S = 60.0
 CHANGES_PER_S = 100
 COALESCE_S = 0.1
+
+#: A machine without udevd is rescanned periodically; that is not the idleness measured here.
+QUIET = 'log_level = "error"\nrescan = "1h"\n'
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -96,8 +100,8 @@ def uevents_so_far() -> int:
     return int(Path("/sys/kernel/uevent_seqnum").read_text())
 
 
-def configure(root: Path, rules: str, *, coalesce: str = "0s") -> None:
-    """Write these rules, and settings with all directories below the root."""
+def configure(root: Path, rules: str, *, coalesce: str = "0s", more: str = QUIET) -> None:
+    """Write these rules, and settings with all directories below the root. `more`: further settings."""
     # In a directory of its own: the one above it is watched too, and much happens in /tmp.
     (root / "rules.d").mkdir(mode=0o755)
     (root / "rules.d/rules.toml").write_text(rules)
@@ -105,20 +109,19 @@ def configure(root: Path, rules: str, *, coalesce: str = "0s") -> None:
     (root / "genericdp.toml").write_text(
         f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
         f'run_dir = "{root}/run"\npod_resources_socket = "{root}/pod-resources/kubelet.sock"\n'
-        'log_level = "error"\n'
-        f'coalesce = "{coalesce}"\n'
-        # A machine without udevd is rescanned periodically; that is not the idleness measured here.
-        'rescan = "1h"\n'
+        f'coalesce = "{coalesce}"\n{more}'
     )
     (root / "genericdp.toml").chmod(0o644)
 
 
 @contextlib.asynccontextmanager
-async def started(root: Path, *, stderr: int | None = None) -> AsyncIterator[Running]:
-    """`genericdp run` as configured below the root, READY. `stderr`: where it logs; None: here."""
+async def started(
+    root: Path, *, module: str = "genericdp", log: BinaryIO | int | None = None
+) -> AsyncIterator[Running]:
+    """`genericdp run` as configured below the root, READY. `log`: instead of this stderr."""
     command = [
         "-m",
-        "genericdp",
+        module,
         "run",
         "--config",
         f"{root}/genericdp.toml",
@@ -134,25 +137,35 @@ async def started(root: Path, *, stderr: int | None = None) -> AsyncIterator[Run
         manager.bind(f"{root}/notify")
         manager.setblocking(False)
         began = time.perf_counter()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, env=environment, stderr=stderr
-        )
+        process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment, stderr=log)
         try:
             async with asyncio.timeout(30):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(manager, 4096):
                     pass
-            yield Running(Process(process.pid), (time.perf_counter() - began) * 1000)
+            ready_ms = (time.perf_counter() - began) * 1000
+            # As systemd does: the daemon waits for a service manager that does not read.
+            asyncio.get_running_loop().add_reader(manager, manager.recv, 4096)
+            yield Running(Process(process.pid), ready_ms)
         finally:
-            if process.returncode is None:
+            asyncio.get_running_loop().remove_reader(manager)
+            with contextlib.suppress(ProcessLookupError):
                 process.terminate()
             await process.wait()
 
 
 @contextlib.asynccontextmanager
-async def daemon(root: Path, rules: str, *, coalesce: str = "0s") -> AsyncIterator[Running]:
-    """`genericdp run` with these rules, READY."""
-    configure(root, rules, coalesce=coalesce)
-    async with started(root) as running:
+async def daemon(
+    root: Path,
+    rules: str,
+    *,
+    coalesce: str = "0s",
+    more: str = QUIET,
+    module: str = "genericdp",
+    log: BinaryIO | None = None,
+) -> AsyncIterator[Running]:
+    """`genericdp run` with these rules, READY; see `configure` and `started`."""
+    configure(root, rules, coalesce=coalesce, more=more)
+    async with started(root, module=module, log=log) as running:
         yield running
 
 

@@ -1,7 +1,9 @@
 """What a process costs, all its threads together: memory, switches, processor time (proc(5))."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +47,7 @@ class Process:
     """A process that runs."""
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = pid
         self._directory = Path(f"/proc/{pid}")
 
     def memory(self) -> Memory:
@@ -63,10 +65,34 @@ class Process:
     def work(self) -> Work:
         """What it has done since its start."""
         threads = dict(self._threads())
-        wakeups, _ = threads[self._pid]
+        wakeups, _ = threads[self.pid]
         # clock_getcpuclockid(3): the clock of another process. /proc counts in steps of 10 ms.
-        busy_s = time.clock_gettime((~self._pid << 3) | 2)
+        busy_s = time.clock_gettime((~self.pid << 3) | 2)
         return Work(wakeups, sum(sum(each) for each in threads.values()), busy_s)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._directory.exists()
+
+    def descriptors(self) -> Counter[str]:
+        """What is open, and how often: a path, a kind, or of a unix socket the path to which it is bound."""
+        lines = (line.split() for line in (self._directory / "net/unix").read_text().splitlines())
+        bound = {
+            f"socket:[{words[6]}]": f"socket {' '.join(words[7:])}".rstrip()
+            for words in lines
+            if len(words) > 6
+        }
+        found: Counter[str] = Counter()
+        for path in (self._directory / "fd").iterdir():
+            with suppress(FileNotFoundError):
+                what = str(path.readlink())
+                found[bound.get(what, what.partition("[")[0] if what.startswith("socket") else what)] += 1
+        return found
+
+    def threads(self) -> int:
+        """How many there are."""
+        return len(list((self._directory / "task").iterdir()))
 
     def _threads(self) -> Iterator[tuple[int, tuple[int, int]]]:
         """Each thread with its switches, because it waited and because others had their turn."""

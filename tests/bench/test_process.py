@@ -2,7 +2,9 @@
 
 import mmap
 import os
+import socket
 import threading
+from pathlib import Path
 
 from tests.bench.process import Process
 
@@ -32,6 +34,19 @@ def test_what_other_threads_do_is_counted_but_is_not_a_wakeup_of_the_main_thread
         thread.join()
     assert work.switches >= ROUNDS
     assert work.busy_s > 0
+
+
+def test_a_descriptor_is_named_after_what_it_is(short_dir: Path) -> None:
+    process = Process(os.getpid())
+    before = process.descriptors()
+    path = short_dir / "sock"
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        listening.bind(str(path))
+        listening.listen()
+        client.connect(str(path))
+        with listening.accept()[0], (short_dir / "file").open("w"):
+            more = process.descriptors() - before
+    assert more == {f"socket {path}": 2, "socket": 1, f"{short_dir}/file": 1}
 
 
 def test_what_is_written_is_private_and_anonymous_and_a_file_that_is_read_is_resident() -> None:

@@ -55,7 +55,7 @@ class Node:
 
     async def start(self) -> None:
         """`systemctl start genericdp`."""
-        starting = started(self._root, stderr=subprocess.DEVNULL)
+        starting = started(self._root, log=subprocess.DEVNULL)
         self._process = (await self._stack.enter_async_context(starting)).process
         self._limits = {
             kind: resource.prlimit(self._pid, kind) for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_AS)
@@ -69,7 +69,7 @@ class Node:
 
     @property
     def _pid(self) -> int:
-        return self._process._pid
+        return self._process.pid
 
     # Shortages
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -279,7 +278,9 @@ def _a_machine_with(devices: Mapping[str, UdevDevice]) -> Iterator[None]:
     """Verbs find these devices behind the door to udev."""
     door = vars(genericdp.udev)
     before = door["UdevDevices"]
-    door["UdevDevices"] = lambda *_: SimpleNamespace(devices=devices, resync=lambda: True)
+    udev = FakeUdev(Path("/dev"))
+    udev._devices = dict(devices)
+    door["UdevDevices"] = lambda *_: udev
     try:
         yield
     finally:

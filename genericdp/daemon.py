@@ -29,7 +29,7 @@ from genericdp.forgetting import Forgetting
 from genericdp.inputs import Devices, Listen, Rules, listen_to_udev
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
-from genericdp.standby import refuse_company, until_alone
+from genericdp.standby import until_alone
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
 from genericdp.systemd import Notify
@@ -64,6 +64,7 @@ class Daemon:
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
+            on_rival=lambda: self._notify.status(self.status_line()),
             on_progress=self._see_progress,
             on_allocate=self.recorder.see_allocated,
             on_list=self.recorder.see_list,
@@ -107,8 +108,7 @@ class Daemon:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
 
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
-        that waits for it continues and ends the other one. Raises GenericdpError if the other one has another
-        link directory.
+        that waits for it continues and ends the other one.
         """
         feeding = asyncio.create_task(self.watchdog.run(), name="watchdog")
         try:
@@ -121,7 +121,6 @@ class Daemon:
                     )
                     self.standing_by = ""
                     if not self._stopping:
-                        await refuse_company(self.settings.kubelet_dir)
                         await self.answers.listen()
                         await self._serve()
         finally:
@@ -176,7 +175,8 @@ class Daemon:
         """One line for `systemctl status`."""
         there = self.plugins.kubelet.incarnation is not None
         registered = self.plugins.registered if there else None
-        return status_line(self.inventory, registered, len(self.rules.problems))
+        rival = self.plugins.kubelet.rival
+        return status_line(self.inventory, registered, len(self.rules.problems), rival=rival)
 
     def _keep(self, memory: Memory) -> None:
         seconds = save_within_s(self.memory, memory)

@@ -18,7 +18,10 @@ _MOST_ROOM = 1000
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A place in a text file. Lines and columns count from 1; `length` is the width to underline."""
+    """A place in a text file. Lines and columns count from 1; `length` is the width to underline.
+
+    Line 0 is the file as a whole: it cannot be read, for example.
+    """
 
     file: str
     line: int
@@ -26,7 +29,7 @@ class Location:
     length: int = 1
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)

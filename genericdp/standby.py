@@ -11,7 +11,7 @@ The rules of this file:
   ends, however it ends (flock(2)). It works between containers: they share the directory, not the
   process ids.
 * The lock file names its holder for people; nothing is decided by that.
-* A genericdp with another link directory cannot be waited for: this one refuses to start.
+* One with another link directory is waited for where both meet: at the kubelet's directory (`kubelet.lock`).
 """
 
 import asyncio
@@ -24,7 +24,6 @@ from typing import Self
 from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.kubelet.endpoints import sweep
 from genericdp.watch import DirectoryWatch
 
 #: The name of the lock file. No link has this name, as ids do not begin with a dot.
@@ -35,9 +34,6 @@ _HOLDER_LIMIT = 200
 
 #: How often to check whether the other one has ended, in seconds.
 AGAIN_S = 0.5
-
-#: How often to check whether one with another link directory is ending, before refusing to start.
-COMPANY_TRIES = 5
 
 _log = log.get(__name__)
 
@@ -124,23 +120,3 @@ async def until_alone(
         watch.close()
     if not stopping():
         _log.info("this genericdp serves the node now")
-
-
-async def refuse_company(kubelet_dir: str) -> None:
-    """Remove sockets that a killed genericdp left behind.
-
-    Raises GenericdpError if a running one, with another link directory, serves the same kubelet.
-    """
-    others = sweep(kubelet_dir)
-    for _ in range(COMPANY_TRIES):
-        if not others:
-            return
-        await asyncio.sleep(
-            AGAIN_S
-        )  # it may be ending: a process releases its lock before it closes its sockets
-        others = sweep(kubelet_dir)
-    if others:
-        raise GenericdpError(
-            f"another genericdp serves this kubelet: it listens on '{os.path.join(kubelet_dir, others[0])}'",
-            hint="remove one of them, or give both the same 'link_dir': then one stands by for the other",
-        )

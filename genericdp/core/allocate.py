@@ -10,10 +10,10 @@ The rules of this file:
   taken gets a number, `-1`, `-2`, …
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
@@ -22,30 +22,21 @@ from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSpec:
+# Both are tuples, because one answer may take 20,000 of each: a dataclass takes twice as long to make.
+class DeviceSpec(NamedTuple):
     """A device node for the container, as in the device plugin API."""
 
     container_path: str
     host_path: str
     permissions: str
 
-    def at(self, container_path: str) -> "DeviceSpec":
-        """The same under another path."""
-        return DeviceSpec(container_path, self.host_path, self.permissions)
 
-
-@dataclass(frozen=True, slots=True)
-class MountSpec:
+class MountSpec(NamedTuple):
     """A mount for the container, as in the device plugin API."""
 
     container_path: str
     host_path: str
     read_only: bool
-
-    def at(self, container_path: str) -> "MountSpec":
-        """The same under another path."""
-        return MountSpec(container_path, self.host_path, self.read_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,39 +76,33 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     An Unhealthy device gets an answer, too. Its links make the runtime refuse the container, and the
     kubelet tries again. An error here would end the pod.
     """
-    devices = _devices(offer, ids)
+    chosen = _chosen(offer, ids)
     resource = offer.resource
-    specs = _Places[DeviceSpec]()
-    announced: dict[str, None] = {}
-    for index, (id_, device) in enumerate(devices):
-        for node in device.nodes:
-            link, permissions = f"{link_dir}/{node.link}", node.table.permissions
-            names = _container_paths(node, index, id_, link)
-            paths = [specs.place(DeviceSpec(name, link, permissions)) for name in names]
-            announced[paths[0]] = None
-    values: list[dict[str, str]] = []
-    if resource.device_templates:
-        values = [_values(device, index, id_, link_dir) for index, (id_, device) in enumerate(devices)]
+    specs, announced = _nodes(chosen, link_dir)
     paths_env, ids_env = env_names(resource.name)
-    envs = {paths_env: ",".join(announced), ids_env: ",".join(id_ for id_, _ in devices)}
+    envs = {paths_env: ",".join(announced), ids_env: ",".join(chosen)}
     if resource.kubevirt:
-        numbers = dict.fromkeys(f"{device.usb[0]}:{device.usb[1]}" for _, device in devices if device.usb)
+        numbers = dict.fromkeys(f"{each.usb[0]}:{each.usb[1]}" for each in chosen.values() if each.usb)
         envs[kubevirt_env(resource.name)] = ",".join(numbers)
-    envs.update({name: _joined(template, values) for name, template in resource.env})
+    texts = _Texts(link_dir)
+    for index, (id_, device) in enumerate(chosen.items()):
+        texts.add_row(str(index), id_, device.nodes[0], device.values)
+    envs.update({name: texts.joined(template) for name, template in resource.env})
     return Allocation(
-        devices=tuple(specs.taken.values()),
-        mounts=_mounts(resource, values),
+        devices=specs,
+        mounts=_mounts(resource, texts),
         envs=envs,
-        annotations={name: _joined(template, values) for name, template in resource.annotations},
+        annotations={name: texts.joined(template) for name, template in resource.annotations},
         cdi_devices=tuple(
-            dict.fromkeys(template.expand(each, for_path) for template in resource.cdi for each in values)
+            dict.fromkeys(text for template in resource.cdi for text in texts.of(template, for_path))
         ),
     )
 
 
-def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
+def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
+    """The devices behind the ids, in natural order of these."""
     known = offer.ids
-    chosen: list[tuple[str, Device]] = []
+    chosen: dict[str, Device] = {}
     for id_ in offer.in_order(ids):
         device = known.get(id_)
         if device is None:
@@ -129,70 +114,122 @@ def _devices(offer: Offer, ids: Iterable[str]) -> list[tuple[str, Device]]:
                 f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again",
                 RefusalReason.UNPLUGGED,
             )
-        chosen.append((id_, device))
+        chosen[id_] = device
     return chosen
 
 
-def _values(device: Device, index: int, id_: str, link_dir: str) -> dict[str, str]:
-    first = device.nodes[0]
-    return {
-        **device.values,
-        "index": str(index),
-        "id": id_,
-        "link": f"{link_dir}/{first.link}",
-        "devname": first.path.removeprefix("/dev/"),
-    }
+class _Texts:
+    """What templates become for some rows: devices, or the device nodes to which one node table applies.
+
+    Everything is in columns of strings. An object for each row would cost more than its texts: Python's
+    garbage collector looks at objects, but not at strings.
+    """
+
+    def __init__(self, link_dir: str) -> None:
+        self._link_dir = link_dir
+        self._nodes: list[Node] = []
+        self._values: list[Mapping[str, str]] = []
+        self._columns: dict[str, list[str]] = {"index": [], "id": []}
+
+    def add_row(self, index: str, id_: str, node: Node, values: Mapping[str, str]) -> None:
+        """Another row, before any text is made."""
+        self._columns["index"].append(index)
+        self._columns["id"].append(id_)
+        self._nodes.append(node)
+        self._values.append(values)
+
+    def of(self, template: Template, clean: Callable[[str], str]) -> list[str]:
+        """The text of each row."""
+        return template.expand(len(self._nodes), self._column, clean)
+
+    def of_all(self, templates: Iterable[Template]) -> Iterator[tuple[str, ...]]:
+        """The paths that these become in each row, row by row."""
+        return zip(*(self.of(template, for_path) for template in templates), strict=True)
+
+    def joined(self, template: Template) -> str:
+        """The texts of all rows; equal texts only once."""
+        return ",".join(dict.fromkeys(self.of(template, for_value)))
+
+    def _column(self, name: str) -> list[str]:
+        if name not in self._columns:
+            self._columns[name] = self._made(name)
+        return self._columns[name]
+
+    def _made(self, name: str) -> list[str]:
+        match name:
+            case "link":
+                return [f"{self._link_dir}/{node.link}" for node in self._nodes]
+            case "devname":
+                return [node.path.removeprefix("/dev/") for node in self._nodes]
+            case _:
+                return [values.get(name, "") for values in self._values]
 
 
-def _container_paths(node: Node, index: int, id_: str, link: str) -> list[str]:
-    values = {**node.values, "index": str(index), "id": id_, "link": link}
-    paths = [template.expand(values, for_path) for template in node.table.container_paths]
-    return paths if len(paths) == 1 and not node.devlinks else list(dict.fromkeys((*paths, *node.devlinks)))
+def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpec, ...], Iterable[str]]:
+    """The device nodes of the devices, and the container paths that an env announces."""
+    # By the identity of the node tables: comparing what they mean takes longer than all the rest.
+    tables = {id(node.table): node.table for device in chosen.values() for node in device.nodes}
+    texts = {table: _Texts(link_dir) for table in tables}
+    for index, (id_, device) in enumerate(chosen.items()):
+        for node in device.nodes:
+            texts[id(node.table)].add_row(str(index), id_, node, node.values)
+    paths = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
+    places = _Places[str]()
+    announced: list[str] = []
+    for device in chosen.values():
+        for node in device.nodes:
+            link, permissions = f"{link_dir}/{node.link}", node.table.permissions
+            names = next(paths[id(node.table)])
+            announced.append(places.place(names[0], link, permissions))
+            for name in (*names[1:], *node.devlinks):
+                places.place(name, link, permissions)
+    return tuple([DeviceSpec(*each) for each in places]), dict.fromkeys(announced)
 
 
-def _mounts(resource: Resource, values: list[dict[str, str]]) -> tuple[MountSpec, ...]:
-    mounts = _Places[MountSpec]()
+def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
+    places = _Places[bool]()
     for mount in resource.mounts:
-        for each in values:
-            inside = mount.container_path.expand(each, for_path)
-            mounts.place(MountSpec(inside, mount.host_path.expand(each, for_path), mount.read_only))
-    return tuple(mounts.taken.values())
+        inside, outside = (texts.of(path, for_path) for path in (mount.container_path, mount.host_path))
+        for container_path, host_path in zip(inside, outside, strict=True):
+            places.place(container_path, host_path, mount.read_only)
+    return tuple([MountSpec(*each) for each in places])
 
 
-Spec = TypeVar("Spec", DeviceSpec, MountSpec)
+Access = TypeVar("Access")
 
 
-class _Places(Generic[Spec]):
-    """The container paths of one answer, each with what of the host is there."""
+class _Places(Generic[Access]):
+    """The container paths of one answer: the host path that is there, and how it may be used."""
 
     def __init__(self) -> None:
-        self.taken: dict[str, Spec] = {}
-        self._numbers: dict[str, _Numbers] = {}
+        self._taken: dict[str, str] = {}
+        self._access: dict[str, Access] = {}
+        self._beside: dict[str, _Beside] = {}
 
-    def place(self, wanted: Spec) -> str:
-        """Enter something of the host under its container path, or under the next free path.
+    def __iter__(self) -> Iterator[tuple[str, str, Access]]:
+        """Each container path with its host path and access, in the order in which they were entered."""
+        return zip(self._taken, self._taken.values(), self._access.values(), strict=True)
 
-        Returns the path.
-        """
-        path = wanted.container_path
-        there = self.taken.setdefault(path, wanted)
-        if there.host_path == wanted.host_path:
+    def place(self, path: str, host_path: str, access: Access) -> str:
+        """Enter a path of the host under a container path, or under the next free one. Returns that path."""
+        if self._taken.setdefault(path, host_path) == host_path:
+            self._access.setdefault(path, access)
             return path
-        return self._next_to(path, wanted)
-
-    def _next_to(self, path: str, wanted: Spec) -> str:
-        numbers = self._numbers.setdefault(path, _Numbers())
-        while wanted.host_path not in numbers.paths:
-            numbered = f"{path}-{numbers.next}"
-            there = self.taken.setdefault(numbered, wanted.at(numbered))
-            numbers.paths.setdefault(there.host_path, numbered)
-            numbers.next += 1
-        return numbers.paths[wanted.host_path]
+        if path not in self._beside:
+            self._beside[path] = _Beside()
+        beside = self._beside[path]
+        while (found := beside.paths.get(host_path)) is None:
+            numbered = f"{path}-{beside.next}"
+            there = self._taken.setdefault(numbered, host_path)
+            self._access.setdefault(numbered, access)
+            beside.paths.setdefault(there, numbered)
+            beside.next += 1
+        return found
 
 
 @dataclass(slots=True)
-class _Numbers:
-    """The numbered paths beside a container path, so that none is looked at twice.
+class _Beside:
+    """The numbered paths beside a container path, so that no number is looked at twice.
 
     next   the first number that nobody has looked at
     paths  what of the host is under the numbers before it: host path -> container path
@@ -200,8 +237,3 @@ class _Numbers:
 
     next: int = 1
     paths: dict[str, str] = field(default_factory=dict)
-
-
-def _joined(template: Template, values: list[dict[str, str]]) -> str:
-    """The template expanded for each device; equal texts only once."""
-    return ",".join(dict.fromkeys(template.expand(each, for_value) for each in values))

@@ -14,19 +14,20 @@ def listing(words: Iterable[str], conjunction: str = "and") -> str:
     return f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}" if len(quoted) > 1 else "".join(quoted)
 
 
-def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6, shown: str = "{}") -> str:
     """`did you mean '…'?` with the closest of the known words, or "" when none is close.
 
     cutoff  how similar a word has to be, from 0 to 1
+    shown   how the word is written there
     """
     import difflib  # noqa: PLC0415  (only mistakes need it, and the daemon stays small)
 
     known = list(known)
     part = next((each for each in known if word in each.split("_")), None)
     if part is not None:
-        return f"did you mean '{part}'?"
+        return f"did you mean '{shown.format(part)}'?"
     found = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
-    return f"did you mean '{found[0]}'?" if found else ""
+    return f"did you mean '{shown.format(found[0])}'?" if found else ""
 
 
 def kind_of(value: object) -> str:

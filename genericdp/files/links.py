@@ -8,7 +8,7 @@ The rules of this file:
 * A link changes by rename, so it is never missing.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
   it is pointed at itself, not removed. Links to anything but devices are left alone.
-* Only genericdp can write the directory (`trust`). What the administrator puts there all the same never
+* Only genericdp can write the directory (`trust`). What the administrator puts there nevertheless never
   keeps a link from changing, unless it has the name of that link.
 """
 

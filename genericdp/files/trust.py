@@ -1,17 +1,19 @@
-"""Opening what only its owner can have put there: a user who can write a rule can hand out any device.
+"""Opens only files that nobody but root or the current user can change.
+
+A user who can write a rule file can give any device to a container.
 
 The rules of this file:
 
 * The file, each directory above it up to /, and each symlink on the way belong to root or to the user who
   reads them, and nobody else may write the file or the directories.
-* In a sticky directory such as /tmp everybody may add names, but nobody may change those of others. What is
-  in it counts by its own owner, and a file only if it has no second name: others may have linked it there.
+* In a sticky directory such as /tmp, anybody may add names, but only the owner of a name may change it. So an
+  entry is judged by its own owner, and a file with a second hard link is refused: others may have linked it.
 * A directory that is mounted read-only from another file system may have any mode. The kubelet mounts the
   directory of a ConfigMap like this, and lets everybody write it (`const perm os.FileMode = 0777` of
   pkg/volume/emptydir). That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
   everything is, while other users can write it.
-* What is checked is what is opened: descriptors lead from one directory to the next, and names only one
-  step further.
+* What is opened is what was checked: the path is opened one component at a time, each relative to the
+  descriptor of its directory.
 """
 
 import errno
@@ -27,6 +29,15 @@ SIZE_LIMIT = 1 << 20
 
 #: How many symlinks the kernel follows on one path (path_resolution(7)).
 _SYMLINK_LIMIT = 40
+
+#: What to do about an error that an operator can mend.
+_HINTS = {
+    errno.EACCES: "run the command as root, or let this user read the file and search its directories",
+    errno.ELOOP: "the symlinks on the way lead in a circle; point them at a file",
+    errno.ENOENT: "check the spelling; a symlink on the way may lead to nothing",
+    errno.ENOTDIR: "check the spelling; something on the way is not a directory",
+    errno.EMFILE: "raise the limit on open files (LimitNOFILE= of the service)",
+}
 
 _DEV_NULL = os.makedev(1, 3)
 
@@ -55,11 +66,11 @@ def read_text(path: str) -> str | None:
 
 def unreadable(path: str, error: OSError) -> ConfigError:
     """The error for a file or directory that cannot be read."""
-    return _problem(path, f"cannot be read: {error.strerror}")
+    return _problem(path, f"cannot be read: {error.strerror}", _HINTS.get(error.errno or 0, ""))
 
 
 def open_trusted(path: str) -> int:
-    """A descriptor for reading a file or directory that nobody else can have put there.
+    """A descriptor for reading a file or directory that nobody else can have put there or changed.
 
     Of a device, FIFO or socket, it is one that can only be looked at (O_PATH): opening them may have effects.
     Raises UntrustedError, OSError.
@@ -184,7 +195,8 @@ def _read(path: str) -> bytes:
         if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
             return b""
         if not stat.S_ISREG(status.st_mode):
-            raise _problem(path, "is not a regular file")
+            hint = "move or rename it: what ends in .toml must be a file"
+            raise _problem(path, "is not a regular file", hint)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
         return os.read(descriptor, SIZE_LIMIT + 1)
@@ -193,4 +205,4 @@ def _read(path: str) -> bytes:
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:
-    return ConfigError((Problem(Location(path, 1), message, hint),))
+    return ConfigError((Problem(Location(path, 0), message, hint),))

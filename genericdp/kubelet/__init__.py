@@ -4,7 +4,9 @@ Reading order:
 
     api           the messages and services of its gRPC APIs
     endpoints     the names of the plugins' sockets, and removal of stale ones
+    lock          only one genericdp serves a kubelet
     socket        kubelet.sock: does a kubelet listen, and which one?
+    streams       who follows the list of a plugin, and which of them is the kubelet
     plugin        one resource as a DevicePlugin service
     registration  the life of one resource's registration; read `serve` from top to bottom
     plugins       the plugins and registrations of all resources

@@ -3,8 +3,8 @@
 The rules of this file:
 
 * Every registration uses a new name, short and recognizable. The sockets of other plugins are never touched.
-* A socket on which nobody listens was left by a process that was killed. One on which somebody listens
-  belongs to another genericdp.
+* A socket on which nobody listens was left by a process that was killed. One on which somebody listens is
+  left alone: its name does not say who that is.
 """
 
 import os

@@ -15,6 +15,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
@@ -24,6 +25,8 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.api.messages import appender
+from genericdp.kubelet.streams import Streams
 
 #: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
 #: offer no longer lists a device as present that the reset has removed. Raises GenericdpError.
@@ -59,9 +62,8 @@ class Listed:
 class Plugin:
     """One resource as a device plugin. Serves any number of streams; never ends one on its own.
 
-    streams   how many ListAndWatch streams are open
-    opened    how many were ever opened: one may open and end unnoticed
-    messages  how many lists were sent
+    streams   the open ListAndWatch streams
+    messages  how many lists were sent, but for those to clients that are known not to be the kubelet
     starting  how many containers wait for their devices, in PreStartContainer
     """
 
@@ -76,8 +78,7 @@ class Plugin:
         usb_reset: UsbReset = no_usb_reset,
     ) -> None:
         self.offer = offer
-        self.streams = 0
-        self.opened = 0
+        self.streams = Streams()
         self.messages = 0
         self.starting = 0
         self._link_dir = link_dir
@@ -87,7 +88,6 @@ class Plugin:
         self._usb_reset = usb_reset
         self._list = list_of(offer)
         self._changed = asyncio.Event()
-        self._streams_changed = asyncio.Event()
         self._used: dict[str, int] = {}
         self._uses = 0
 
@@ -101,12 +101,6 @@ class Plugin:
         known = offer.ids
         self._used = {id_: use for id_, use in self._used.items() if id_ in known}
 
-    async def wait_for_streams(self, wanted: Callable[[int], bool]) -> None:
-        """Return once `wanted` is true for the number of live streams."""
-        while not wanted(self.streams):
-            event = self._streams_changed
-            await event.wait()
-
     def options(self) -> api.DevicePluginOptions:
         """Which optional calls the kubelet makes. It heeds only the answer to GetDevicePluginOptions."""
         return api.DevicePluginOptions(
@@ -117,7 +111,8 @@ class Plugin:
     async def GetDevicePluginOptions(
         self, request: api.Empty, context: "grpc.aio.ServicerContext[api.Empty, api.DevicePluginOptions]"
     ) -> api.DevicePluginOptions:
-        del request, context
+        del request
+        self.streams.see_question(_user_agent(context))
         return self.options()
 
     async def ListAndWatch(
@@ -125,24 +120,22 @@ class Plugin:
         request: api.Empty,
         context: "grpc.aio.ServicerContext[api.Empty, api.ListAndWatchResponse]",
     ) -> AsyncIterator[api.ListAndWatchResponse]:
-        del request, context
-        self._count_stream(1)
+        del request
         sent: api.ListAndWatchResponse | None = None
         listed: Offer | None = None
-        try:
+        with self.streams.opened(_user_agent(context)) as stream:
             while True:
                 changed = self._changed
                 if self._list != sent:
                     sent = self._list
-                    self.messages += 1
                     before, listed = listed, self.offer
-                    self._on_list(Listed(before, listed))
+                    if not self.streams.is_others(stream):
+                        self.messages += 1
+                        self._on_list(Listed(before, listed))
                     yield sent
                     await asyncio.sleep(self._coalesce_s)
                     continue
                 await changed.wait()
-        finally:
-            self._count_stream(-1)
 
     async def GetPreferredAllocation(
         self,
@@ -244,53 +237,46 @@ class Plugin:
         for id_ in ids:
             self._used[id_] = self._uses
 
-    def _count_stream(self, difference: int) -> None:
-        self.streams += difference
-        self.opened += max(0, difference)
-        event, self._streams_changed = self._streams_changed, asyncio.Event()
-        event.set()
-
     def _wake_up(self) -> None:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
 
 
+def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
+    """What program a client says that it is; "" if it does not say."""
+    named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
+    return str(next(named, ""))
+
+
 def list_of(offer: Offer) -> api.ListAndWatchResponse:
     """The list for the kubelet: every id once, topology only if the NUMA node is known."""
-    return api.ListAndWatchResponse(
-        devices=[
-            api.Device(
-                ID=id_,
-                health=str(device.health),
-                topology=None
-                if device.numa is None
-                else api.TopologyInfo(nodes=[api.NUMANode(ID=device.numa)]),
-            )
-            for id_, device in offer.ids.items()
-        ]
-    )
+    topologies = {
+        device.numa: api.TopologyInfo(nodes=[api.NUMANode(ID=device.numa)])
+        for device in offer.ids.values()
+        if device.numa is not None
+    }
+    response = api.ListAndWatchResponse()
+    add = appender(response.devices)
+    for id_, device in offer.ids.items():
+        add(
+            ID=id_,
+            health=device.health.value,
+            topology=None if device.numa is None else topologies[device.numa],
+        )
+    return response
 
 
 def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
     """The message with the answer for one container."""
-    return api.ContainerAllocateResponse(
-        envs=dict(allocation.envs),
-        mounts=[
-            api.Mount(
-                container_path=mount.container_path,
-                host_path=mount.host_path,
-                read_only=mount.read_only,
-            )
-            for mount in allocation.mounts
-        ],
-        devices=[
-            api.DeviceSpec(
-                container_path=spec.container_path,
-                host_path=spec.host_path,
-                permissions=spec.permissions,
-            )
-            for spec in allocation.devices
-        ],
-        annotations=dict(allocation.annotations),
-        cdi_devices=[api.CDIDevice(name=name) for name in allocation.cdi_devices],
+    answer = api.ContainerAllocateResponse(
+        envs=dict(allocation.envs), annotations=dict(allocation.annotations)
     )
+    add_device, add_mount = appender(answer.devices), appender(answer.mounts)
+    for spec in allocation.devices:
+        add_device(container_path=spec.container_path, host_path=spec.host_path, permissions=spec.permissions)
+    for mount in allocation.mounts:
+        add_mount(container_path=mount.container_path, host_path=mount.host_path, read_only=mount.read_only)
+    add_cdi_device = appender(answer.cdi_devices)
+    for name in allocation.cdi_devices:
+        add_cdi_device(name=name)
+    return answer

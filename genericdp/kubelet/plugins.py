@@ -30,13 +30,16 @@ class Plugins:
         settings: Settings,
         *,
         on_kubelet: Callable[[bool], None] = lambda _: None,
+        on_rival: Callable[[], None] = lambda: None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
         on_list: Callable[[Listed], None] = lambda _: None,
         usb_reset: UsbReset = no_usb_reset,
         pauses: Pauses = REFUSED,
     ) -> None:
-        self.kubelet = KubeletSocket(settings.kubelet_dir, on_kubelet)
+        self.kubelet = KubeletSocket(
+            settings.kubelet_dir, on_kubelet, on_rival=on_rival, apart_s=pauses.kubelet
+        )
         self.registrations: dict[str, Registration] = {}
         self._settings = settings
         self._on_progress = on_progress
@@ -61,7 +64,7 @@ class Plugins:
         """The signs of life of each resource, for the watchdog."""
         without = self.kubelet.incarnation is None
         return {
-            name: Sign(content=without or each.plugin.streams > 0, tries=each.tries)
+            name: Sign(content=without or each.plugin.streams.kubelet_follows, tries=each.tries)
             for name, each in self.registrations.items()
         }
 

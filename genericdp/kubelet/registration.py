@@ -6,8 +6,8 @@ The rules of this file:
   earlier one is alive. In kubelets up to 1.36 the end of any stream of a resource disconnects the
   client that is current at that moment; newer ones reject a socket that they know.
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
-* A stream that ends while kubelet.sock remains means that the registration is lost. The kubelet never comes
-  back on its own.
+* The kubelet's stream ends while kubelet.sock remains: the registration is lost. The kubelet never comes
+  back on its own. Streams of other clients do not count (`streams`).
 * Read `serve` from top to bottom: its position in the code is the only state.
 """
 
@@ -28,7 +28,7 @@ from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
-from genericdp.kubelet.socket import KubeletSocket
+from genericdp.kubelet.socket import APART_S, KubeletSocket
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
@@ -61,13 +61,15 @@ class Pauses:
     A lost registration waits, too, before it is renewed: the kubelet may still be processing the stream
     that ended, and up to 1.36 it would end the new one instead.
 
-    stream  how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
-            that the kubelet abandons before it is open is never seen here
+    stream   how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
+             that the kubelet abandons before it is open is never seen here
+    kubelet  how far apart kubelets are that follow each other again and again
     """
 
     first: float
     longest: float
     stream: float = 2.0
+    kubelet: float = APART_S
 
     def before_try(self, failures: int) -> float:
         """The pause after so many failures in a row, with jitter to spread the resources out."""
@@ -110,9 +112,8 @@ class Registration:
             try:
                 async with self._server() as endpoint:
                     self._report(Phase.REGISTERING, self.progress.error)
-                    earlier = self.plugin.opened
                     await self._register(endpoint, incarnation)
-                    await self._first_stream(earlier)
+                    await self._first_stream()
                     self._report(Phase.REGISTERED)
                     since = asyncio.get_running_loop().time()
                     await self._until_lost(incarnation)
@@ -150,7 +151,7 @@ class Registration:
 
     async def _close(self, server: grpc.aio.Server, path: str) -> None:
         await server.stop(grace=None)
-        await self.plugin.wait_for_streams(lambda streams: streams == 0)
+        await self.plugin.streams.wait_until(lambda: not self.plugin.streams)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
@@ -164,6 +165,7 @@ class Registration:
             resource_name=self.plugin.offer.resource.name,
             options=self.plugin.options(),
         )
+        self.plugin.streams.expect_kubelet()
         try:
             await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
         except asyncio.CancelledError:
@@ -173,17 +175,18 @@ class Registration:
                 raise
             raise ConnectionError("the kubelet stopped meanwhile") from None
 
-    async def _first_stream(self, earlier: int) -> None:
-        """Return once a stream after the `earlier` ones was opened; it may have ended again by then."""
+    async def _first_stream(self) -> None:
+        """Return once the kubelet has opened its stream; it may have ended again by then."""
         try:
             async with asyncio.timeout(self._pauses.stream):
-                await self.plugin.wait_for_streams(lambda _: self.plugin.opened > earlier)
+                await self.plugin.streams.find_kubelet()
         except TimeoutError:
             raise TimeoutError("the kubelet accepted the registration but did not open a stream") from None
 
     async def _until_lost(self, incarnation: object) -> None:
-        """Return when the last stream has ended or the kubelet has restarted."""
-        gone = asyncio.ensure_future(self.plugin.wait_for_streams(lambda streams: streams == 0))
+        """Return when the kubelet's stream has ended or the kubelet has restarted."""
+        streams = self.plugin.streams
+        gone = asyncio.ensure_future(streams.wait_until(lambda: not streams.kubelet_follows))
         replaced = asyncio.ensure_future(self._kubelet.wait_for_another(incarnation))
         try:
             await asyncio.wait((gone, replaced), return_when=asyncio.FIRST_COMPLETED)

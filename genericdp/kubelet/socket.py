@@ -7,28 +7,71 @@ The rules of this file:
 * A kubelet leaves its socket behind when it stops, and binds a new one before it listens. So a kubelet
   counts as up only once its socket accepts a connection. This is tried in quick succession after an
   event and seldom later.
+* Another kubelet means another inode. Times, mode and owner of a socket say nothing: a touch changes them.
+* A kubelet that comes back is followed at once. Only of more than `BURST` in quick succession, each waits.
+* A kubelet that another genericdp serves counts as down until that one ends (`lock`).
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
 """
 
 import asyncio
+import contextlib
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import grpc
 import grpc.aio
 
+from genericdp import log
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
+from genericdp.kubelet.endpoints import sweep
+from genericdp.kubelet.lock import DirectoryLock
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
-#: Identifies one run of the kubelet: device, inode and modification time of its socket, which is the
-#: time of its bind because nobody writes to a socket file.
-Incarnation = tuple[int, int, int]
+#: Identifies one run of the kubelet: a number that no other run has.
+Incarnation = int
 
 #: The pause between two tries to connect, in seconds: short at first, longer while nobody listens.
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 2.0
+
+#: How many kubelets may follow each other without a pause, and how far apart they are then, in seconds. A
+#: kubelet that crashes is started again after 10 s by its own unit, after 5 s by k3s.
+BURST = 10
+APART_S = 2.0
+
+#: How often to check whether another genericdp has ended, in seconds.
+AGAIN_S = 0.5
+
+#: How long a killed genericdp may still seem to listen after the kernel has released its lock, in seconds.
+_ENDING_S = 1.0
+
+#: Errors that mean that there is no socket. With any other, there may be one.
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+_log = log.get(__name__)
+
+
+class _SocketFile:
+    """The file of a socket. While it is held, no other file has its inode number."""
+
+    def __init__(self, path: str) -> None:
+        """Raises OSError if it cannot be held; nothing is opened."""
+        self._path = path
+        self._held = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        self._identity = _identity(os.fstat(self._held))
+
+    def is_in_place(self) -> bool:
+        """Whether it still has its name."""
+        try:
+            return _identity(os.stat(self._path)) == self._identity
+        except OSError as error:
+            return error.errno not in _ABSENT
+
+    def close(self) -> None:
+        os.close(self._held)
 
 
 class KubeletSocket:
@@ -36,14 +79,30 @@ class KubeletSocket:
 
     incarnation  which kubelet listens; None without one
     since        when it was first seen, on the clock of the event loop
+    rival        a kubelet listens, and another genericdp serves it
     """
 
-    def __init__(self, directory: str, on_change: Callable[[bool], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        directory: str,
+        on_change: Callable[[bool], None] = lambda _: None,
+        *,
+        on_rival: Callable[[], None] = lambda: None,
+        apart_s: float = APART_S,
+    ) -> None:
         self.directory = directory
         self.path = os.path.join(directory, KUBELET_SOCKET)
         self.incarnation: Incarnation | None = None
         self.since = 0.0
+        self.rival = False
         self._on_change = on_change
+        self._on_rival = on_rival
+        self._lock = DirectoryLock(directory)
+        self._naming: asyncio.TimerHandle | None = None
+        self._apart_s = apart_s
+        self._file: _SocketFile | None = None
+        self._count = 0
+        self._due = 0.0
         self._changed = asyncio.Event()
         self._event = asyncio.Event()
         self._channel: grpc.aio.Channel | None = None
@@ -54,18 +113,23 @@ class KubeletSocket:
         try:
             while True:
                 self._event.clear()
-                found = self._look()
-                if found != self.incarnation:
-                    await self._take(await self._wait_until_accepting(found) if found else None)
-                if found == self.incarnation and not self._event.is_set():
+                if self._file is None or not self._file.is_in_place():
+                    if self.is_there():
+                        await self._rest()
+                    await self._take(await self._next())
+                if self._file is not None or not self.is_there():
                     await self._event.wait()
         finally:
             watch.close()
+            self._let_go()
+            if self._naming is not None:
+                self._naming.cancel()
+            self._lock.release()
             await self._close_channel()
 
     def is_there(self) -> bool:
         """Whether kubelet.sock exists, even if nobody listens."""
-        return self._look() is not None
+        return os.path.exists(self.path)
 
     async def wait_until_there(self) -> Incarnation:
         """Wait until a kubelet listens; returns which one."""
@@ -101,40 +165,103 @@ class KubeletSocket:
         self._event.set()
 
     def _hear(self, names: frozenset[str]) -> None:
-        if not names or KUBELET_SOCKET in names:
+        if not names or KUBELET_SOCKET in names or self.rival:
             self._event.set()
 
-    def _look(self) -> Incarnation | None:
-        try:
-            found = os.stat(self.path)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_mtime_ns
+    async def _rest(self) -> None:
+        """Wait if too many sockets have followed each other. No event ends the wait: they cause too many."""
+        early_s = self._due - (BURST - 1) * self._apart_s - _now()
+        if early_s > 0:
+            await self._take(None)
+            _log.warning("kubelet.sock is replaced again and again", socket=self.path)
+            await asyncio.sleep(early_s)
+        self._due = max(self._due, _now()) + self._apart_s
 
-    async def _wait_until_accepting(self, incarnation: Incarnation) -> Incarnation | None:
-        """Return the incarnation once it accepts a connection; None as soon as it is gone or replaced."""
+    async def _next(self) -> _SocketFile | None:
+        """The socket that is there, once it accepts a connection; None as soon as it is gone or replaced."""
+        try:
+            found = _SocketFile(self.path)
+        except OSError as error:
+            if error.errno not in _ABSENT:
+                await self._pause(_LONGEST_PAUSE_S)
+            return None
         pause = _FIRST_PAUSE_S
-        while self._look() == incarnation:
-            if accepts(self.path):
-                return incarnation
-            self._event.clear()
-            try:
-                async with asyncio.timeout(pause):
-                    await self._event.wait()
-            except TimeoutError:
-                pause = min(_LONGEST_PAUSE_S, pause * 1.5)
+        try:
+            while found.is_in_place():
+                if not accepts(self.path):
+                    await self._pause(pause)
+                    pause = min(_LONGEST_PAUSE_S, pause * 1.5)
+                elif not self._is_ours():
+                    await self._pause(AGAIN_S)
+                else:
+                    return found
+        except BaseException:
+            found.close()
+            raise
+        found.close()
+        self._see_rival(False)
         return None
 
-    async def _take(self, incarnation: Incarnation | None) -> None:
-        was, self.incarnation = self.incarnation, incarnation
-        self.since = asyncio.get_running_loop().time()
-        if was != incarnation:
+    def _is_ours(self) -> bool:
+        """Whether no other genericdp serves the kubelet. Removes the sockets of those that were killed."""
+        if self._lock.is_held():
+            return True
+        ours = self._lock.taken()
+        self._see_rival(not ours)
+        if ours and (others := sweep(self.directory)):
+            self._naming = asyncio.get_running_loop().call_later(_ENDING_S, self._name, others)
+        return ours
+
+    def _see_rival(self, rival: bool) -> None:
+        if rival != self.rival:
+            self.rival = rival
+            self._on_rival()
+            if rival:
+                _log.warning(
+                    "another genericdp serves this kubelet; waiting until it ends",
+                    directory=self.directory,
+                    hint="remove one of the two, or give both the same 'link_dir'",
+                )
+
+    def _name(self, others: Iterable[str]) -> None:
+        """Report the programs that still listen on sockets with names of genericdp."""
+        for path in (os.path.join(self.directory, name) for name in others):
+            if accepts(path):
+                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for an event, but not longer than this."""
+        self._event.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+
+    async def _take(self, file: _SocketFile | None) -> None:
+        self._let_go()
+        self._file = file
+        if file is not None or self.incarnation is not None:
+            self._count += file is not None
+            self.incarnation = None if file is None else self._count
+            self.since = _now()
             event, self._changed = self._changed, asyncio.Event()
             event.set()
-            self._on_change(incarnation is not None)
+            self._on_change(file is not None)
         await self._close_channel()
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     async def _close_channel(self) -> None:
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
+
+
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_dev, file.st_ino
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -10,18 +10,18 @@ can see: metrics, cgroups, images.
         pod = await kubelet.admit(Pod("p", [Container("c", limits={"vendor.example/x": 1})]))
         print(pod.phase, pod.container("c").created)
 
-The rooms, in the order in which a device passes through them:
+The folders, in the order in which a device passes through them:
 
 * `plugins/`   a plugin registers, its lists are received, it disconnects
 * `devices/`   the device manager: what is listed, what is allocated, what is saved
 * `node/`      pods are admitted and started; what the node reports about them
 * `runtimes/`  the container runtime turns the plugin's answer into device nodes
 
-The files beside them hold the rooms together. Read in this order:
+The files beside them connect these folders. Read in this order:
 
 * `kubelet`, `view`      what a user calls and what a user can look at
 * `process`              one process of the kubelet: it builds everything above and starts the servers
-* `pods`, `errors`       values that all rooms share
+* `pods`, `errors`       values that all folders share
 * `clock`, `changes`     time that a test can move, waiting without polling
 * `gates`, `faults`      races put in order, faults injected
 * `server`, `relay`      unix sockets that behave like those of a Go program

@@ -244,7 +244,7 @@ class Kubelet(View):
         self._changes.notify()
 
     def delete(self, pod: PodStatus) -> None:
-        """Delete a pod; the next allocation or List frees its devices, and no plugin is told."""
+        """Delete a pod; the next allocation or List frees its devices; plugins are not notified."""
         pod.stop_containers()
         self._node.pods.pop(pod.uid, None)
         self._changes.notify()

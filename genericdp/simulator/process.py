@@ -153,7 +153,7 @@ class Process:
         )
 
     async def stop(self) -> None:
-        """End like a killed process: connections break, files stay, nobody is told."""
+        """End like a killed process: connections break, files stay, and no plugin is notified."""
         for server in self._servers:
             await server.stop()
         self._servers.clear()

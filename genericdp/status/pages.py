@@ -68,7 +68,8 @@ class Pages:
                 phase=str(each.progress.phase),
                 registered=each.progress.phase is Phase.REGISTERED,
                 error=each.progress.error,
-                streams=each.plugin.streams,
+                streams=len(each.plugin.streams) - sum(each.plugin.streams.others().values()),
+                others=each.plugin.streams.others(),
                 lists=each.plugin.messages,
             )
             for name, each in subject.plugins.registrations.items()
@@ -87,6 +88,7 @@ class Pages:
             inventory=subject.inventory,
             standing_by=subject.standing_by,
             kubelet=subject.plugins.kubelet.incarnation is not None,
+            rival=subject.plugins.kubelet.rival,
             standings=standings,
             stuck=subject.watchdog.stuck(),
             holdings=holdings,

@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* After an overflow, pyudev's `poll` raises for ever and the loop would spin: libudev leaves the error
+* After an overflow, every `poll` of pyudev raises, and the loop would spin: libudev leaves the error
   in the socket. Reading SO_ERROR clears it; the messages before it can still be read.
 * A closed subscription has closed its file descriptor: nothing keeps the pyudev monitor alive.
 """

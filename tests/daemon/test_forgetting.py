@@ -25,7 +25,7 @@ class Asked:
 
     def starts(self, *, up_s: float = 0.0) -> None:
         """Another kubelet is there, which has been up for so long."""
-        self.kubelet.incarnation = (0, 0, self.kubelet.incarnation[2] + 1 if self.kubelet.incarnation else 0)
+        self.kubelet.incarnation = (self.kubelet.incarnation or 0) + 1
         self.kubelet.since = asyncio.get_running_loop().time() - up_s
 
     async def run_until(self, condition: str) -> None:

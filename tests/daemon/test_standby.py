@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from genericdp import standby
-from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
-from genericdp.kubelet.endpoints import sweep
+from genericdp.kubelet import socket as kubelet_socket
 from genericdp.simulator import Generation
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
+from tests.scenes.rules import DOMAIN, FTDI_RULE
 from tests.scenes.scene import Scene, a_scene, both_generations
 from tests.scenes.service import Service, links_in, settings_below
+from tests.scenes.waiting import until
 
 
 def a_second(scene: Scene, rules: RuleFiles | None = None) -> Service:
@@ -66,26 +65,65 @@ async def test_one_that_stands_by_can_be_stopped_and_leaves_everything_alone(sho
         await scene.until_allocatable(2)
 
 
-async def test_one_with_other_links_is_refused_with_what_to_do(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+async def test_one_with_other_links_waits_for_the_kubelet_and_has_it_when_the_first_ends(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(standby, "AGAIN_S", 0.0)
+    monkeypatch.setattr(kubelet_socket, "AGAIN_S", 0.01)
+    other = settings_below(short_dir, link_dir=f"{short_dir}/other", run_dir=f"{short_dir}/other-run")
 
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
-        directory = scene.settings.kubelet_dir
-        (name,) = sweep(directory)
-        other = settings_below(short_dir, link_dir=f"{short_dir}/other")
-        with pytest.raises(GenericdpError) as refused:
-            await Service(other, scene.rules, scene.udev).start()
-        assert str(refused.value) == (
-            f"another genericdp serves this kubelet: it listens on '{directory}/{name}'"
-        )
-        assert refused.value.hint == (
-            "remove one of them, or give both the same 'link_dir': then one stands by for the other"
-        )
-        # And the one that was there did not notice.
-        assert scene.kubelet.allocatable[FTDI] == 1
+        async with Service(other, scene.rules, scene.udev) as second:
+            await until(lambda: second.daemon.plugins.kubelet.rival)
+            assert second.daemon.status_line() == (
+                "1 resource, 1 of 1 device healthy; another genericdp serves the kubelet"
+            )
+            said = "another genericdp serves this kubelet; waiting until it ends"
+            assert caplog.messages.count(said) == 1
+            # The one that was there did not notice.
+            assert len(scene.kubelet.registrations) == 1
+            await scene.service.stop()
+            await scene.kubelet.wait_until(lambda: len(scene.kubelet.registrations) == 2)
+            await scene.until_allocatable(1)
+            assert second.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+
+
+async def test_one_whose_kubelet_comes_later_meets_another_there(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both were started at boot, before there was a directory to lock."""
+    monkeypatch.setattr(kubelet_socket, "AGAIN_S", 0.01)
+    other = settings_below(short_dir, link_dir=f"{short_dir}/other", run_dir=f"{short_dir}/other-run")
+
+    async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
+        async with Service(other, scene.rules, scene.udev) as second:
+            async with scene.kubelet:
+                await scene.until_allocatable(1)
+                both = (scene.daemon, second.daemon)
+                await until(lambda: sum(one.plugins.kubelet.rival for one in both) == 1)
+                for _ in range(3):
+                    scene.kubelet.faults.remove_directory()
+                    await scene.kubelet.restart()
+                    await scene.until_allocatable(1)
+                    await until(lambda: sum(one.plugins.kubelet.rival for one in both) == 1)
+                assert len(scene.kubelet.registrations) == 4
+
+
+async def test_a_stranger_on_a_socket_with_our_name_is_reported_and_left_alone(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kubelet_socket, "_ENDING_S", 0.01)
+    async with a_scene(short_dir, a_usb_serial(0), daemon_runs=False) as scene:
+        theirs = scene.kubelet.directory / "gdp-0123456789.sock"
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.bind(str(theirs))
+            stranger.listen(0)
+            await scene.service.start()
+            await scene.until_allocatable(1)
+            said = "another program listens on a socket with a name of genericdp"
+            await until(lambda: said in caplog.messages)
+            assert theirs.exists()
+            assert scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
 
 
 async def test_sockets_that_a_killed_daemon_left_are_removed(short_dir: Path) -> None:

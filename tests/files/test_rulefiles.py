@@ -194,9 +194,17 @@ def test_what_cannot_be_read_is_a_problem(directories: tuple[Path, Path]) -> Non
         "not UTF-8",
         "is not a regular file",
     ]
+    assert files.problems[0].render() == (
+        f"{usr}/10-a.toml: error: cannot be read: No such file or directory\n"
+        "  hint: check the spelling; a symlink on the way may lead to nothing"
+    )
+    assert files.problems[1].render() == (
+        f"{usr}/20-b.toml: error: is not a regular file\n"
+        "  hint: move or rename it: what ends in .toml must be a file"
+    )
     assert files.problems[3].location.line == 2
     assert files.problems[2].render() == (
-        f"{usr}/30-c.toml:1:1: error: is larger than 1 MiB\n  hint: split it into several files"
+        f"{usr}/30-c.toml: error: is larger than 1 MiB\n  hint: split it into several files"
     )
 
 
@@ -208,9 +216,10 @@ def test_while_a_directory_cannot_be_read_its_files_stay_in_force(directories: t
     with no_more_descriptors():
         files.reload()
     assert names(files) == ["a"]
-    assert [problem.render() for problem in files.problems] == [
-        f"{usr}:1:1: error: cannot be read: Too many open files"
-    ]
+    assert "\n".join(problem.render() for problem in files.problems) == (
+        f"{usr}: error: cannot be read: Too many open files\n"
+        "  hint: raise the limit on open files (LimitNOFILE= of the service)"
+    )
     files.reload()
     assert names(files) == ["b"]
     assert messages(files) == []

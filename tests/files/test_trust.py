@@ -1,5 +1,6 @@
 """What is read only if nobody else can have put it there: the file, each directory, each symlink."""
 
+import errno
 import os
 import stat
 import struct
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import ConfigError
-from genericdp.files.trust import read_text
+from genericdp.files.trust import read_text, unreadable
 
 STRANGER = 4242
 
@@ -131,7 +132,10 @@ def test_the_parent_of_what_a_symlink_points_at_is_where_two_dots_lead(room: Pat
 def test_symlinks_in_a_circle_are_not_followed_for_ever(room: Path) -> None:
     (room / "a").symlink_to("b")
     (room / "b").symlink_to("a")
-    assert refusal(room / "a") == ("cannot be read: Too many levels of symbolic links", "")
+    assert refusal(room / "a") == (
+        "cannot be read: Too many levels of symbolic links",
+        "the symlinks on the way lead in a circle; point them at a file",
+    )
 
 
 # Directories like /tmp: everybody may add, and nobody may change what is another's.
@@ -239,10 +243,11 @@ def test_what_only_the_service_cannot_write_is_refused(room: Path, writable: str
 
 def test_what_is_not_a_regular_file_is_not_even_opened(room: Path) -> None:
     os.mkfifo(room / "fifo")
-    assert refusal(room / "fifo") == ("is not a regular file", "")
-    assert refusal(room / "in") == ("is not a regular file", "")
-    assert refusal(Path("/")) == ("is not a regular file", "")
-    assert refusal(Path("/dev/zero")) == ("is not a regular file", "")
+    for path in (room / "fifo", room / "in", Path("/"), Path("/dev/zero")):
+        assert refusal(path) == (
+            "is not a regular file",
+            "move or rename it: what ends in .toml must be a file",
+        )
 
 
 @pytest.mark.parametrize(
@@ -270,3 +275,11 @@ def test_no_descriptor_stays_open(room: Path) -> None:
     refusal(room / "link")
     refusal(room / "none")
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_the_user_may_not_read_is_an_error_of_the_whole_file_with_what_to_do() -> None:
+    (problem,) = unreadable("50-a.toml", PermissionError(errno.EACCES, os.strerror(errno.EACCES))).problems
+    assert problem.render() == (
+        "50-a.toml: error: cannot be read: Permission denied\n"
+        "  hint: run the command as root, or let this user read the file and search its directories"
+    )

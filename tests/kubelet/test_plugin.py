@@ -86,11 +86,11 @@ async def test_every_stream_hears_a_change_also_when_another_died(short_dir: Pat
         await dying_messages.__anext__()
         assert healths(await messages.__anext__()) == {"ftdi_A": "Healthy"}
         dying.cancel()
-        await plugin.wait_for_streams(lambda streams: streams == 1)
+        await plugin.streams.wait_until(lambda: len(plugin.streams) == 1)
         plugin.update(an_offer(a_ftdi(health=Health.UNHEALTHY)))
         assert healths(await messages.__anext__()) == {"ftdi_A": "Unhealthy"}
         living.cancel()
-        await plugin.wait_for_streams(lambda streams: streams == 0)
+        await plugin.streams.wait_until(lambda: not plugin.streams)
 
 
 async def test_nothing_is_sent_when_the_list_is_the_same(short_dir: Path) -> None:

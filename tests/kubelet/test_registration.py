@@ -1,12 +1,10 @@
 """Parts of a registration's life that the whole daemon cannot be made to show at will."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from genericdp.kubelet.registration import Pauses, _uninterrupted
-from genericdp.kubelet.socket import KubeletSocket
 
 
 async def test_a_cancellation_waits_for_work_that_must_not_be_half_done() -> None:
@@ -34,20 +32,3 @@ def test_pauses_double_up_to_the_longest_and_differ_from_each_other() -> None:
         drawn = {pauses.before_try(failures) for _ in range(50)}
         assert len(drawn) > 1
         assert all(longest / 2 <= pause <= longest for pause in drawn)
-
-
-async def test_a_socket_that_nobody_listens_on_is_no_kubelet(short_dir: Path) -> None:
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(str(short_dir / "kubelet.sock"))
-        there: list[bool] = []
-        kubelet = KubeletSocket(str(short_dir), there.append)
-        following = asyncio.ensure_future(kubelet.follow())
-        await asyncio.sleep(0)
-        assert kubelet.incarnation is None
-        bound.listen()
-        await kubelet.wait_until_there()
-        assert there == [True]
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)

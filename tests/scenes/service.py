@@ -31,7 +31,7 @@ from tests.scenes.udev import FakeUdev
 from tests.scenes.waiting import PATIENCE_S, until
 
 #: For tests that are not about how long a daemon waits before it tries again.
-SHORT_PAUSES = Pauses(first=0.001, longest=0.01, stream=0.1)
+SHORT_PAUSES = Pauses(first=0.001, longest=0.01, stream=0.1, kubelet=0.0)
 
 
 class FixedRules:

@@ -105,7 +105,7 @@ def as_json(rule_files: RuleFiles, problems: Sequence[Problem]) -> dict[str, obj
         "problems": [
             {
                 "file": problem.location.file,
-                "line": problem.location.line,
+                "line": max(1, problem.location.line),
                 "column": problem.location.column,
                 "length": problem.location.length,
                 "severity": problem.severity,
@@ -122,7 +122,7 @@ def as_workflow_command(problem: Problem) -> str:
     location = problem.location
     place = {
         "file": location.file,
-        "line": str(location.line),
+        "line": str(max(1, location.line)),
         "col": str(location.column),
         "endColumn": str(location.column + location.length - 1),
         "title": "genericdp check",

@@ -151,6 +151,8 @@ def _surroundings(report: Report) -> Iterator[Row]:
     age = _age(kubelet["since"], now)
     if kubelet["there"]:
         yield ("kubelet", Styled(f"up for {age}", Style.GOOD))
+    elif kubelet.get("servedByAnother"):
+        yield ("kubelet", Styled("served by another genericdp; waiting until it ends", Style.BAD))
     else:
         yield ("kubelet", Styled(f"down for {age}; waiting for it in {kubelet['directory']}", Style.BAD))
     age = _age(udev["since"], now)
@@ -185,6 +187,9 @@ def _resource(resource: Mapping[str, Any], report: Report) -> Iterator[Row]:
         known += f": {resource['error']}"
     style = Style.STRONG if resource["registered"] else Style.BAD
     yield Styled(f"{resource['name']}: {known}; {_devices(resource)}", style)
+    for other in resource.get("otherClients", ()):
+        who = other["userAgent"] or "a client without a name"
+        yield Styled(f"    also followed by {who} ({counted(other['streams'], 'stream')})", Style.NOTE)
     for device in resource["devices"]:
         yield from _device(device, report)
 

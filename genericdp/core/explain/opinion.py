@@ -30,7 +30,7 @@ class Nearness(NamedTuple):
 
     is_far    more fails than holds: it is at most a device of the same kind
     distance  the conditions that fail; one on a value that the device lacks altogether counts twice, one
-              that fails only by upper and lower case or by `/dev/` does not count
+              that fails only by upper and lower case does not count
     holding   minus the conditions that hold
     """
 
@@ -100,15 +100,11 @@ def _nearness(verdicts: Iterable[Verdict]) -> Nearness:
 
 
 def _is_misspelt(wanted: str, actual: str) -> bool:
-    """Whether a value fails a glob only by upper and lower case or by `/dev/`."""
+    """Whether a value fails a glob only by upper and lower case."""
     if wanted.startswith(("not ", "regex ")):
         return False
     globs = (glob for quoted in _QUOTED.findall(wanted) for glob in quoted.split("|"))
-    return any(fnmatchcase(_spelling(actual), _spelling(glob)) for glob in globs)
-
-
-def _spelling(text: str) -> str:
-    return text.casefold().removeprefix("/dev/")
+    return any(fnmatchcase(actual.casefold(), glob.casefold()) for glob in globs)
 
 
 def holds(judged: Judged) -> bool:

@@ -32,10 +32,13 @@ def definition(name: str) -> Schema:
     return {"$ref": f"#/definitions/{name}"}
 
 
-def read_list(at: At, read: Callable[[At], T | None]) -> tuple[T, ...]:
-    """The elements of an array; those with mistakes are noted and left out. Raises Mistake."""
+def read_list(at: At, read: Callable[[At], T | None], hint: str = "") -> tuple[T, ...]:
+    """The elements of an array; those with mistakes are noted and left out. Raises Mistake.
+
+    hint  what to write, for anything but an array
+    """
     if not isinstance(at.value, list):
-        raise Mistake(at, f"'{at.key}' must be a list, not {kind_of(at.value)}")
+        raise Mistake(at, f"'{at.key}' must be a list, not {kind_of(at.value)}", hint)
     elements = [child.attempt(read) for child in at.children()]
     return tuple(each for each in elements if each is not None)
 

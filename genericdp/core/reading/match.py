@@ -105,7 +105,11 @@ def _match(at: At) -> Match:
 
 def _alternative(at: At) -> Alternative:
     if not isinstance(at.value, dict):
-        raise Mistake(at, f"'{at.key}' must be a table of conditions, not {kind_of(at.value)}")
+        of_node = isinstance(at.value, str) and at.value.startswith("/dev/")
+        hint = (
+            f'write {{ DEVNAME = "{at.value}" }}' if of_node else 'write { SUBSYSTEM = "tty" }, for example'
+        )
+        raise Mistake(at, f"'{at.key}' must be a table of conditions, not {kind_of(at.value)}", hint)
     if not at.value:
         raise Mistake(at, f"'{at.key}' must not be empty", "it would match every device node of the machine")
     conditions: list[Condition] = []
@@ -127,7 +131,25 @@ def _condition(at: At) -> tuple[Condition, ...]:
     hint = _hint_for(key)
     if hint or PROPERTY_NAME.fullmatch(key) is None:
         raise Mistake(at, f"unknown condition '{key}'", hint or _CONDITIONS, on_key=True)
+    if key == "DEVNAME":
+        _check_device_names(at)
     return (PropertyCondition(key, wanted(at, HEX_PROPERTIES.get(key, 0))),)
+
+
+def _check_device_names(at: At) -> None:
+    """Raises Mistake for a glob that no path of a device node can match, also within a list or `not`."""
+    if isinstance(at.value, list):
+        for child in at.children():
+            _check_device_names(child)
+    elif isinstance(at.value, dict):
+        if "not" in at.value:
+            _check_device_names(at.child("not"))
+    elif isinstance(at.value, str):
+        for name in at.value.split("|"):
+            # Another first character may stand for the slash.
+            if re.match(r"[\w.-]", name):
+                hint = f'write "/dev/{name.removeprefix("dev/")}"'
+                raise Mistake(at, f"'{name}' can never match: DEVNAME is the path of the device node", hint)
 
 
 def _hint_for(key: str) -> str:

@@ -35,7 +35,8 @@ def parse_rules(file: str, text: str, domain: str) -> tuple[tuple[Resource, ...]
 
 
 def _unknown(at: At) -> Mistake:
-    hint = nearest(at.key, ["resource"]) or "a rule file contains [[resource]] tables"
+    shown = "{}" if at.header == "{}" else "[[{}]]"
+    hint = nearest(at.key, ["resource"], shown=shown) or "a rule file contains [[resource]] tables"
     if at.key in {setting.name for setting in SETTINGS_KEYS}:
         hint = "it is a setting: it belongs in genericdp.toml, which 'check --config FILE' checks"
     return Mistake(at, f"unknown key '{at.key}'", hint, on_key=True)
@@ -49,7 +50,6 @@ def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]
     if "resource" in document.value:
         hint = "rules belong in files of their own, in /etc/genericdp/rules.d"
         rules = document.child("resource")
-        rules = next(iter(rules.children()), rules) if isinstance(rules.value, list) else rules
         document.source.note(Mistake(rules, "[[resource]] is not a setting", hint, on_key=True))
         document = At(document.source, (), {**document.value})
         del document.value["resource"]

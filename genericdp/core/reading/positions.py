@@ -61,7 +61,8 @@ class _NotTomlError(Exception):
 class Positions:
     """The places of all keys and values of one text, by path.
 
-    The headers of an array of tables are keys: `("resource", 0)` is the first `[[resource]]`.
+    The headers of an array of tables are keys: `("resource", 0)` is the first `[[resource]]`, and so is
+    `("resource",)`, the array itself.
     """
 
     keys: dict[Path, Span] = field(default_factory=dict)
@@ -105,6 +106,7 @@ class _Scanner:
                 path = (*path, self.tables[path])
         self._expect("]]" if is_array else "]")
         if is_array:
+            self.found.keys.setdefault(path, self._span(start, self.at))
             self.tables[path] = self.tables.get(path, -1) + 1
             path = (*path, self.tables[path])
         self._check_depth(path, start)

@@ -106,7 +106,9 @@ def _mount(at: At) -> Mount | None:
     return None if written is None else Mount(**written)
 
 
-_MOUNTS = Kind(lambda at: read_list(at, _mount), list_schema(definition("mount")))
+_MOUNTS_HINT = 'write mounts = [{ host_path = "/srv/x", container_path = "/srv/x" }]'
+
+_MOUNTS = Kind(lambda at: read_list(at, _mount, _MOUNTS_HINT), list_schema(definition("mount")))
 
 PRESTART_KEYS = keys_of(
     PreStart,

@@ -39,9 +39,15 @@ def text(at: At) -> str:
 TEXT = Kind(text, {"type": "string", "minLength": 1})
 
 
+#: What other languages write for the boolean.
+_BOOLEAN_WORDS = {"true": ("true", "yes", "on", "1"), "false": ("false", "no", "off", "0")}
+
+
 def boolean(at: At) -> bool:
     if not isinstance(at.value, bool):
-        raise Mistake(at, f"'{at.key}' must be true or false, not {kind_of(at.value)}")
+        word = next((word for word, said in _BOOLEAN_WORDS.items() if str(at.value).lower() in said), "")
+        hint = f"write {word}" if word else ""
+        raise Mistake(at, f"'{at.key}' must be true or false, not {kind_of(at.value)}", hint)
     return at.value
 
 
@@ -53,7 +59,9 @@ def whole_number(smallest: int, largest: int) -> Kind[int]:
 
     def read(at: At) -> int:
         if not isinstance(at.value, int) or isinstance(at.value, bool):
-            raise Mistake(at, f"'{at.key}' must be a whole number, not {kind_of(at.value)}")
+            digits = isinstance(at.value, str) and re.fullmatch("[1-9][0-9]*", at.value)
+            hint = f"write {at.value}" if digits else f"write a number, for example {max(smallest, 10)}"
+            raise Mistake(at, f"'{at.key}' must be a whole number, not {kind_of(at.value)}", hint)
         if not smallest <= at.value <= largest:
             raise Mistake(at, f"'{at.key}' must be from {smallest} to {largest}, not {at.value}")
         return at.value

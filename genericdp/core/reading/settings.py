@@ -28,8 +28,10 @@ def _listening_address(at: At) -> str:
             f"'{address}' is not an address to listen on",
             "write unix:/run/genericdp/metrics.sock, 127.0.0.1:9101 or [::1]:9101; names are not looked up",
         )
-    if len(address) > len("unix:") + SOCKET_PATH_LIMIT:
-        raise Mistake(at, f"the path of a unix socket has at most {SOCKET_PATH_LIMIT} characters")
+    if len(address.removeprefix("unix:").encode()) > SOCKET_PATH_LIMIT:
+        raise Mistake(
+            at, f"the path of a unix socket has at most {SOCKET_PATH_LIMIT} bytes", "choose a shorter path"
+        )
     return address
 
 

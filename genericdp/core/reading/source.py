@@ -121,6 +121,17 @@ class At:
         """The key that the value belongs to, for messages: `product` for `product[1]` too."""
         return next((part for part in reversed(self.path) if isinstance(part, str)), "")
 
+    @property
+    def header(self) -> str:
+        """How the header of this table is written, with {} for its name: `[[resource.{}]]`; {} for a key."""
+        place = self.source.location(self.path, on_key=True)
+        written = self.source.lines.at(place.line)[place.column - 1 :]
+        opening = written[: len(written) - len(written.lstrip("["))][:2]
+        if not opening:
+            return "{}"
+        names = [part for part in self.path[:-1] if isinstance(part, str)]
+        return f"{opening}{'.'.join([*names, '{}'])}{']' * len(opening)}"
+
     def attempt(self, read: Callable[["At"], T]) -> T | None:
         """What `read` returns, or None after noting its mistake."""
         try:

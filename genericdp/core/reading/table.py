@@ -58,7 +58,9 @@ def _bound(key: Key, of: str, fields: dict[str, dataclasses.Field[Any]]) -> Key:
     name = key.field or key.name
     if name not in fields:
         raise TypeError(f"{of} has no field '{name}' for the value of the key '{key.name}'")
-    default = fields[name].default
+    default, factory = fields[name].default, fields[name].default_factory
+    if factory is not dataclasses.MISSING:
+        default = factory()
     if default is dataclasses.MISSING:
         return dataclasses.replace(key, field=name, required=True)
     return dataclasses.replace(key, field=name, default=default)
@@ -78,7 +80,7 @@ def read_table(at: At, keys: Iterable[Key], what: str) -> dict[str, Any] | None:
         child = at.child(name)
         key = known.get(name)
         if key is None:
-            hint = nearest(name, known) or f"the keys are {listing(known)}"
+            hint = nearest(name, known, shown=child.header) or f"the keys are {listing(known)}"
             at.source.note(Mistake(child, f"unknown key '{name}' in {what}", hint, on_key=True))
         else:
             values[key.field or key.name] = child.attempt(key.kind.read)

@@ -14,6 +14,8 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z0-9_.:+-]+")
 
+_CDI_HINT = 'write "vendor.example/class=name"'
+
 _TEMPLATE_SCHEMA = definition("template")
 _PATH_SCHEMA = definition("path")
 _FIELD = rf"({'|'.join(FIELDS)}|{PROPERTY_NAME.pattern})"
@@ -87,9 +89,11 @@ MOUNT_SOURCE = Kind(_mount_source, _PATH_SCHEMA)
 
 def _cdi_name(at: At) -> Template:
     """A CDI device name, `vendor/class=name`, with fields."""
+    if not isinstance(at.value, str):
+        raise Mistake(at, f"'{at.key}' must be a string, not {kind_of(at.value)}", _CDI_HINT)
     parsed = template(at)
     if _CDI.fullmatch(_shape(parsed)) is None:
-        raise Mistake(at, f"'{parsed.text}' is not a CDI device name", 'write "vendor.example/class=name"')
+        raise Mistake(at, f"'{parsed.text}' is not a CDI device name", _CDI_HINT)
     return parsed
 
 

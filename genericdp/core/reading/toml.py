@@ -9,7 +9,7 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import tomli
@@ -26,9 +26,31 @@ _LONG_NUMBER = re.compile(r"[0-9_]{4301,}")
 #: A value that should be in quotes. No two of its parts can take the same characters: on a long line,
 #: trying the divisions between them would take long.
 _UNQUOTED = re.compile(
-    r"(?:=\s*(?:\[\s*)?|,\s*)(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][\w.*-]*|[A-Za-z_][\w.*-]*)\s*(?:[,\]}#]|$)"
+    r"(?:=\s*(?:\[\s*)?|,\s*)"
+    r"(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][\w.*-]*|[A-Za-z_/*][\w./:*?-]*)\s*(?:[,\]}#]|$)"
 )
 _TOML_WORDS = ("true", "false", "inf", "nan")
+
+#: How a message of tomli begins -> what to write instead.
+_HINTS: Mapping[str, str] = {
+    "Illegal character '\\n'": "end the string with the quote that it begins with, on the same line",
+    'Expected "\'"': "end the string with the quote that it begins with, on the same line",
+    "Unterminated string": "end the string with the three quotes that it begins with",
+    "Expected ']]' at": "write the name between two pairs of brackets: [[name]]",
+    "Expected ']' at": "write the name between brackets: [name]",
+    "Unclosed array": "write ']' at the end of the list, and ',' between its elements",
+    "Unclosed inline table": "write '}' at the end of the table, and ',' between its keys",
+    "Cannot overwrite a value": "this table has the key already; write it once",
+    "Duplicate inline table key": "write the key once",
+    "Cannot mutate immutable namespace": "this key has a value already; write it once",
+    "Expected '=' after a key": 'write key = value, and strings in quotes: name = "ftdi"',
+    "Expected newline or end of": "only a comment may follow a value; write each key on a new line",
+    "Invalid statement": "a line is [[table]], key = value or a # comment",
+    "Unescaped '\\' in a string": "write '\\\\' for a backslash, or put the string in single quotes",
+    "Invalid hex value": "write '\\\\' for a backslash, or put the string in single quotes",
+    "Illegal character": "remove the character",
+    "Invalid initial character for a key part": "write a table in braces on one line, without ',' at its end",
+}
 
 
 def parse_toml(file: str, text: str) -> tuple[At | None, tuple[Problem, ...]]:
@@ -78,11 +100,36 @@ def _syntax_problem(file: str, lines: Lines, message: str) -> Problem:
     else:
         line = lines.last
         column = len(lines.at(line).rstrip()) + 1
+    if words.startswith("Unclosed"):
+        line, column = _before(lines, line, column)
     source = lines.at(line)
     for unquoted in _UNQUOTED.finditer(source):
         word = unquoted.group("word")
-        if word not in _TOML_WORDS:
+        if word not in _TOML_WORDS and unquoted.start("word") < column <= unquoted.end("word") + 1:
             place = Location(file, line, unquoted.start("word") + 1, len(word))
+            if word.lower() in _TOML_WORDS:
+                return Problem(place, f"not TOML: unknown word '{word}'", f"write {word.lower()}", source)
             return Problem(place, f"not TOML: '{word}' is not in quotes", f'write "{word}"', source)
     words = words if found else message
-    return Problem(Location(file, line, column), f"not TOML: {words[:1].lower()}{words[1:]}", "", source)
+    hint = next((hint for beginning, hint in _HINTS.items() if words.startswith(beginning)), "")
+    if words == "Invalid value":
+        hint = "write a string in quotes"
+        if not source[column - 1 :].split("#")[0].strip():
+            hint = "write a value after '='"
+        elif source[column - 1] in "“”„‘’":
+            hint = 'write straight quotes: "'
+    if words.startswith("Cannot declare"):
+        name = ".".join(re.findall(r"'([^']*)'", words))
+        words, hint = (
+            f"[{name}] appears twice",
+            f"write it once; where several are allowed, each is [[{name}]]",
+        )
+    return Problem(Location(file, line, column), f"not TOML: {words[:1].lower()}{words[1:]}", hint, source)
+
+
+def _before(lines: Lines, line: int, column: int) -> tuple[int, int]:
+    """The place behind the last word before this one. Some versions of tomli go on to the next word."""
+    while line > 1 and not lines.at(line)[: column - 1].strip():
+        line -= 1
+        column = len(lines.at(line)) + 1
+    return line, len(lines.at(line)[: column - 1].rstrip()) + 1

@@ -4,9 +4,9 @@ The rules of this file:
 
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
 * A device chooses its values, so the time to match one grows with its length and no faster. Between two
-  `*` of a glob, the first place that fits is as good as any later one, so `re` is told to keep it, by an
-  atomic group. Regular expressions are not left to `re`: see `regex`.
-* Two patterns are equal when the operator wrote the same thing; the compiled form does not count.
+  `*` of a glob, the first place that fits is as good as any later one, so an atomic group keeps `re` from
+  trying others. `re` does not match the operator's regular expressions at all: see `regex`.
+* Two patterns are equal if the operator wrote the same text; the compiled form is not compared.
 * Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
   `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
 * A property that is missing matches no glob and no regular expression, so `not` holds for it.

@@ -8,8 +8,9 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from genericdp.core.rules.name import PROPERTY_NAME
 
@@ -22,8 +23,8 @@ FIELDS: Mapping[str, str] = {
     "gid": "the number of the group that owns the node",
 }
 
-#: Fields made of trusted or already cleaned parts; these may contain slashes.
-_PATH_FIELDS = frozenset({"devname", "link"})
+#: Fields that are always there and made of trusted or already cleaned parts; two of them may contain slashes.
+_CLEAN_FIELDS = frozenset({"devname", "index", "id", "link"})
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_.:-]*)(?:\|(.*))?", re.DOTALL)
@@ -60,19 +61,27 @@ class Template:
     text: str
     parts: tuple[str | Field, ...]
 
-    def expand(self, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
-        """The text with every field replaced. Raises MissingPropertyError."""
-        # A list, not a generator: a container with many devices needs many texts, while its pod waits.
-        return "".join(
-            [part if isinstance(part, str) else _field_text(part, values, clean) for part in self.parts]
-        )
+    def expand(
+        self, rows: int, column: Callable[[str], Sequence[str]], clean: Callable[[str], str]
+    ) -> list[str]:
+        """The text for each of so many rows, with every field replaced. Raises MissingPropertyError.
+
+        `column` returns the values of a field, one for each row, "" where there is none. Expanding row by
+        row would take four times as long, and a pod may wait for thousands of rows.
+        """
+        columns = [
+            repeat(part, rows) if isinstance(part, str) else _texts(part, column(part.name), clean)
+            for part in self.parts
+        ]
+        return list(map("".join, zip(repeat("", rows), *columns, strict=True)))
 
 
-def _field_text(field: Field, values: Mapping[str, str], clean: Callable[[str], str]) -> str:
-    value = values.get(field.name) or field.default
-    if value is None:
+def _texts(field: Field, values: Sequence[str], clean: Callable[[str], str]) -> Sequence[str]:
+    if field.name in _CLEAN_FIELDS:
+        return values
+    if field.default is None and not all(values):
         raise MissingPropertyError(field.name)
-    return value if field.name in _PATH_FIELDS else clean(value)
+    return [clean(value or field.default or "") for value in values]
 
 
 def parse(text: str) -> Template:

@@ -50,7 +50,7 @@ def why_not_ready(facts: Facts) -> str:
 
     A daemon that stands by is ready: a rollout waits for it before it ends the one that serves.
     """
-    if facts.standing_by:
+    if facts.standing_by or facts.rival:
         return ""
     if not facts.kubelet:
         return f"{_no_kubelet(facts)}\n"
@@ -64,6 +64,10 @@ def _is_registered(facts: Facts, name: str) -> bool:
 
 
 def _no_kubelet(facts: Facts) -> str:
+    if facts.rival:
+        return (
+            f"another genericdp serves the kubelet in '{facts.settings.kubelet_dir}'; waiting until it ends"
+        )
     return f"no kubelet listens in '{facts.settings.kubelet_dir}'"
 
 

@@ -17,7 +17,8 @@ class Standing:
 
     phase    in words; registered while the kubelet knows the resource and follows its list
     error    why the last try, or the last registration, failed
-    streams  how many ListAndWatch streams are open: normally one
+    streams  how many ListAndWatch streams the kubelet has open: normally one
+    others   user agent -> how many streams another client has open
     lists    how many lists were sent
     """
 
@@ -25,6 +26,7 @@ class Standing:
     registered: bool
     error: str = ""
     streams: int = 0
+    others: Mapping[str, int] = field(default_factory=dict)
     lists: int = 0
 
 
@@ -47,6 +49,7 @@ class Facts:
 
     now, unix_now  that moment on the clock of the history and on the wall clock
     standing_by    which other genericdp serves the node; "" if this one does
+    rival          another genericdp serves the kubelet, and this one waits
     holdings       None if the kubelet does not answer
     stuck          resources that nothing tries to register
     logged         the last warnings and errors, the latest first
@@ -61,6 +64,7 @@ class Facts:
     inventory: Inventory
     standing_by: str = ""
     kubelet: bool = False
+    rival: bool = False
     standings: Mapping[str, Standing] = field(default_factory=dict)
     stuck: Sequence[str] = ()
     holdings: Holdings | None = None

@@ -9,6 +9,7 @@ The rules of this file:
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.status import holdings
 from genericdp.core.status.complaints import complaints
@@ -16,6 +17,10 @@ from genericdp.core.status.facts import Facts, InEffect, Standing
 from genericdp.core.status.history import Since
 from genericdp.core.status.holdings import Held, Holder
 from genericdp.errors import Problem
+
+#: How much of what other clients say about themselves is shown, in characters, and of how many of them.
+CLIENT_LIMIT = 100
+CLIENTS_LIMIT = 10
 
 
 def report(facts: Facts) -> dict[str, object]:
@@ -33,6 +38,7 @@ def report(facts: Facts) -> dict[str, object]:
         "complaints": list(wrong),
         "kubelet": {
             "there": facts.kubelet,
+            "servedByAnother": facts.rival,
             "since": _since(facts, history.kubelet),
             "directory": facts.settings.kubelet_dir,
         },
@@ -116,6 +122,10 @@ def _resource(facts: Facts, offer: Offer, held: Held) -> dict[str, object]:
         "error": standing.error,
         "stuck": name in facts.stuck,
         "streams": standing.streams,
+        "otherClients": [
+            {"userAgent": for_terminal(client[:CLIENT_LIMIT]), "streams": count}
+            for client, count in sorted(standing.others.items())[:CLIENTS_LIMIT]
+        ],
         "lists": standing.lists,
         "devices": [
             _device(facts, device, known.get(device.id), held.get(device.id, ())) for device in offer.devices

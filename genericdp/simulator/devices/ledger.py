@@ -128,7 +128,7 @@ class Ledger:
         return removed
 
     def free(self, active: Collection[str]) -> None:
-        """Free the devices of all pods but the active ones. No plugin is told."""
+        """Free the devices of all pods but the active ones. Plugins are not notified."""
         gone = [key for key in self.pod_devices if key[0] not in active]
         for key in gone:
             del self.pod_devices[key]

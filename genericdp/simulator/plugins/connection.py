@@ -28,6 +28,8 @@ from genericdp.simulator.plugins.dialling import target
 DIAL_TIMEOUT_S = 10.0
 #: kubelet 1.36, `KubeletPreStartContainerRPCTimeoutInSecs`.
 PRE_START_TIMEOUT_S = 30.0
+#: What a kubelet 1.36 says that it is; C-core adds what it is itself.
+USER_AGENT = "grpc-go/1.81.1"
 #: The default of grpc-go, which the kubelet does not change.
 RECEIVE_LIMIT = 4 * 1024 * 1024
 
@@ -61,6 +63,7 @@ class Connection:
             target(dialled),
             options=(
                 ("grpc.default_authority", "localhost"),
+                ("grpc.primary_user_agent", USER_AGENT),
                 ("grpc.use_local_subchannel_pool", 1),
                 ("grpc.max_receive_message_length", RECEIVE_LIMIT),
             ),

@@ -33,6 +33,7 @@ WELL: dict[str, Any] = {
     "complaints": [],
     "kubelet": {
         "there": True,
+        "servedByAnother": False,
         "since": "2026-11-21T10:00:00Z",
         "directory": "/var/lib/kubelet/x",
     },
@@ -67,6 +68,7 @@ WELL: dict[str, Any] = {
             "error": "",
             "stuck": False,
             "streams": 1,
+            "otherClients": [],
             "lists": 3,
             "devices": [
                 {
@@ -115,6 +117,10 @@ UNWELL: dict[str, Any] = {
             "registered": False,
             "phase": "waiting for the kubelet",
             "error": "no such resource",
+            "otherClients": [
+                {"userAgent": "", "streams": 1},
+                {"userAgent": "grpcurl/1.9 grpc-go/1.61.0", "streams": 2},
+            ],
             "replicas": 4,
             "devices": [
                 {
@@ -188,6 +194,8 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "  DEVICE   HEALTH     FOR  NODE              LINK   HELD BY\n"
         "genericdp.io/modem: waiting for the kubelet: no such resource; 1 device, 1\n"
         "Unhealthy, for 4 containers each\n"
+        "    also followed by a client without a name (1 stream)\n"
+        "    also followed by grpcurl/1.9 grpc-go/1.61.0 (2 streams)\n"
         "  modem_1  Unhealthy  2 d  was /dev/ttyUSB2  @if02  ?\n"
         "                           /dev/cdc-wdm0     @if04\n"
         "    it is unplugged\n"
@@ -206,6 +214,11 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "  10 min ago  resource is not registered: resource=genericdp.io/modem (7 times)\n"
     )
     assert max(len(line) for line in shown(UNWELL).splitlines()) <= 80
+
+
+def test_one_that_waits_for_another_at_the_kubelet_says_so() -> None:
+    report = {**WELL, "kubelet": {**WELL["kubelet"], "there": False, "servedByAnother": True}}
+    assert "\n  kubelet  served by another genericdp; waiting until it ends\n" in shown(report)
 
 
 def test_one_that_stands_by_says_for_whom() -> None:

@@ -241,7 +241,7 @@ log_level = "debug"
         ('metrics = "unix:m.sock"', "'unix:m.sock' is not an address to listen on"),
         (
             f'metrics = "unix:/{"m" * 107}"',
-            "the path of a unix socket has at most 107 characters",
+            "the path of a unix socket has at most 107 bytes",
         ),
     ],
 )

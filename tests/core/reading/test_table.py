@@ -165,3 +165,12 @@ def test_a_key_has_the_default_of_its_field() -> None:
     assert not settings["coalesce"].required
     mounts = {key.name: key.required for key in MOUNT_KEYS}
     assert mounts == {"host_path": True, "container_path": True, "read_only": False}
+
+
+def test_a_key_has_the_default_that_a_factory_makes() -> None:
+    @dataclasses.dataclass
+    class Painted:
+        colour: list[str] = dataclasses.field(default_factory=lambda: ["red"])
+
+    (key,) = keys_of(Painted, MADE_UP)
+    assert (key.default, key.required) == (["red"], False)

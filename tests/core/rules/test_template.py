@@ -1,5 +1,7 @@
 """What templates expand to, and that no value of a device makes them leave their place."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,23 +10,36 @@ from genericdp.core.hostile import for_id, for_path, for_terminal, for_value
 from genericdp.core.rules.template import BadTemplateError, Field, MissingPropertyError, Template, parse
 
 
+def expand(text: str, clean: Callable[[str], str], **values: str) -> str:
+    """What a template becomes for one device with these values."""
+    (expanded,) = parse(text).expand(1, lambda name: [values.get(name, "")], clean)
+    return expanded
+
+
 def test_fields_and_texts_take_turns() -> None:
     assert parse("/dev/{ID_X|no}-{index}") == Template(
         "/dev/{ID_X|no}-{index}", ("/dev/", Field("ID_X", "no"), "-", Field("index"))
     )
-    assert parse("{{{id}}}").expand({"id": "a"}, for_value) == "{a}"
-    assert parse("").expand({}, for_value) == ""
+    assert expand("{{{id}}}", for_value, id="a") == "{a}"
+    assert expand("", for_value) == ""
+
+
+def test_there_is_a_text_for_each_row() -> None:
+    columns = {"id": ["a", "b"], "ID_X": ["/", ""]}
+    assert parse("{id}-{ID_X|x}").expand(2, columns.__getitem__, for_path) == ["a-_", "b-x"]
+    assert parse("same").expand(2, columns.__getitem__, for_path) == ["same", "same"]
+    assert parse("{id}").expand(0, lambda _: [], for_path) == []
 
 
 def test_a_default_stands_in_for_what_is_missing_or_empty() -> None:
-    assert parse("{ID_X|none}").expand({}, for_value) == "none"
-    assert parse("{ID_X|none}").expand({"ID_X": ""}, for_value) == "none"
-    assert parse("{ID_X|none}").expand({"ID_X": "yes"}, for_value) == "yes"
+    assert expand("{ID_X|none}", for_value) == "none"
+    assert expand("{ID_X|none}", for_value, ID_X="") == "none"
+    assert expand("{ID_X|none}", for_value, ID_X="yes") == "yes"
 
 
 def test_a_missing_property_is_named() -> None:
     with pytest.raises(MissingPropertyError) as caught:
-        parse("{ID_X}").expand({}, for_value)
+        expand("{ID_X}", for_value)
     assert caught.value.name == "ID_X"
     assert parse("{ID_X}{index}{ID_Y|z}").parts == (Field("ID_X"), Field("index"), Field("ID_Y", "z"))
 
@@ -48,7 +63,7 @@ def test_a_bad_template_is_refused_with_the_reason(text: str, message: str, fiel
 
 @given(st.text(), st.text())
 def test_no_value_leaves_its_directory(first: str, second: str) -> None:
-    path = parse("/dev/x/{ID_A|a}{ID_B|b}/end").expand({"ID_A": first, "ID_B": second}, for_path)
+    path = expand("/dev/x/{ID_A|a}{ID_B|b}/end", for_path, ID_A=first, ID_B=second)
     parts = path.split("/")
     assert parts[:3] == ["", "dev", "x"]
     assert parts[4:] == ["end"]
@@ -65,9 +80,8 @@ def test_what_reaches_a_path_an_id_a_value_or_a_terminal_is_harmless(text: str) 
 
 
 def test_devname_and_link_keep_their_slashes() -> None:
-    values = {"devname": "bus/usb/001/004", "link": "/dev/genericdp/x"}
-    assert parse("/dev/{devname}").expand(values, for_path) == "/dev/bus/usb/001/004"
-    assert parse("{link}").expand(values, for_path) == "/dev/genericdp/x"
+    assert expand("/dev/{devname}", for_path, devname="bus/usb/001/004") == "/dev/bus/usb/001/004"
+    assert expand("{link}", for_path, link="/dev/genericdp/x") == "/dev/genericdp/x"
 
 
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from genericdp.core.inventory.memory import Memory, remember
-from genericdp.core.status.complaints import complaints
+from genericdp.core.status.complaints import complaints, why_not_ready
 from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
 from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
 from genericdp.errors import Location, Problem
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.facts import NOON, facts_of
+from tests.scenes.facts import NOON, REGISTERED, facts_of
 from tests.scenes.inventories import inventory_of
 
 FTDI = "example.com/ftdi"
@@ -33,6 +33,7 @@ def test_all_is_well() -> None:
     assert (document["since"], document["time"]) == ("2026-11-21T11:58:20Z", "2026-11-21T12:00:00Z")
     assert document["kubelet"] == {
         "there": True,
+        "servedByAnother": False,
         "since": "2026-11-21T11:58:30Z",
         "directory": "/var/lib/kubelet/device-plugins",
     }
@@ -124,6 +125,28 @@ def test_a_resource_that_the_kubelet_does_not_know_is_complained_of_with_the_rea
     assert complaints(replace(facts, stuck=(FTDI,))) == (
         f"{FTDI} is stuck: the kubelet does not listen, and nothing tries to register it",
     )
+
+
+def test_one_that_waits_for_another_at_the_kubelet_says_so_and_is_ready() -> None:
+    facts = facts_of(inventory_of(RULES), kubelet=False, rival=True, standings={})
+    (complaint,) = complaints(facts)
+    assert complaint == (
+        "another genericdp serves the kubelet in '/var/lib/kubelet/device-plugins'; waiting until it ends"
+    )
+    assert why_not_ready(facts) == ""
+
+
+def test_clients_other_than_the_kubelet_are_named_and_are_no_complaint() -> None:
+    others = {f"agent/{n}": 1 for n in range(12)} | {"\x1b[2J" + 200 * "x": 3}
+    facts = facts_of(inventory_of(RULES), standings={FTDI: replace(REGISTERED, others=others)})
+    document: Any = report(facts)
+    shown = document["resources"][0]["otherClients"]
+    assert shown[:2] == [
+        {"userAgent": "\\x1b[2J" + 96 * "x", "streams": 3},
+        {"userAgent": "agent/0", "streams": 1},
+    ]
+    assert len(shown) == 10
+    assert complaints(facts) == ()
 
 
 def test_a_resource_that_has_no_plugin_yet_is_not_registered() -> None:

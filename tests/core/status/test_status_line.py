@@ -11,6 +11,9 @@ BOTH = FUSE + '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nhealt
 
 def test_it_counts_in_the_singular_and_the_plural() -> None:
     assert status_line(Inventory(), None, 0) == "0 resources, 0 of 0 devices healthy; no kubelet"
+    assert status_line(Inventory(), None, 0, rival=True) == (
+        "0 resources, 0 of 0 devices healthy; another genericdp serves the kubelet"
+    )
     one = inventory_of(FUSE, a_fuse())
     assert status_line(one, 1, 0) == "1 resource, 1 of 1 device healthy; registered"
     assert status_line(one, 1, 1) == "1 resource, 1 of 1 device healthy; registered; 1 problem in rule files"

@@ -1,0 +1,53 @@
+"""The lock on the kubelet's directory: one genericdp serves a kubelet, however many run.
+
+It tells another genericdp from a stranger, who may listen on a socket with a name of ours but has no lock.
+
+The rules of this file:
+
+* The directory itself is locked (flock(2)), so nothing is left in it. The kernel releases the lock when the
+  process ends, however it ends, and it works between containers that share the directory.
+* A directory that was created again is another one, and is locked again.
+* Where nothing can be locked, everybody is alone.
+"""
+
+import fcntl
+import os
+from contextlib import suppress
+
+
+class DirectoryLock:
+    """The lock on a directory, which need not exist yet."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._held: int | None = None
+
+    def is_held(self) -> bool:
+        """Whether this process holds the lock on the directory that is there now, or nobody can."""
+        if self._held is not None:
+            with suppress(OSError):
+                return os.path.samestat(os.fstat(self._held), os.stat(self._directory))
+        return False
+
+    def taken(self) -> bool:
+        """Take the lock if it is free. Returns whether nobody else holds it."""
+        self.release()
+        try:
+            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return True
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(directory)
+            return False
+        except OSError:
+            pass  # no locks on this file system
+        self._held = directory
+        return True
+
+    def release(self) -> None:
+        """Let others have it."""
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)

@@ -1,0 +1,52 @@
+"""The lock on the kubelet's directory."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from genericdp.kubelet.lock import DirectoryLock
+
+
+def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
+    first, second = DirectoryLock(str(tmp_path)), DirectoryLock(str(tmp_path))
+    assert first.taken()
+    assert first.is_held()
+    assert not second.taken()
+    assert not second.is_held()
+    assert list(tmp_path.iterdir()) == []
+    first.release()
+    assert not first.is_held()
+    assert second.taken()
+    second.release()
+
+
+def test_it_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from genericdp.kubelet.lock import DirectoryLock; "
+        "lock = DirectoryLock(sys.argv[1]); print(lock.taken(), flush=True); time.sleep(600)"
+    )
+    lock = DirectoryLock(str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"True\n"
+        assert not lock.taken()
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        assert lock.taken()
+    lock.release()
+
+
+def test_a_directory_that_is_created_again_is_another_one(tmp_path: Path) -> None:
+    directory = tmp_path / "device-plugins"
+    first, second = DirectoryLock(str(directory)), DirectoryLock(str(directory))
+    assert first.taken(), "what is not there is nobody's"
+    assert not first.is_held()
+    directory.mkdir()
+    assert first.taken()
+    directory.rmdir()
+    assert not first.is_held()
+    directory.mkdir()
+    assert second.taken()
+    assert not first.taken()
+    second.release()

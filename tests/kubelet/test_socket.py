@@ -1,0 +1,128 @@
+"""kubelet.sock: which kubelet listens there, and what counts as another one."""
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
+from tests.scenes.scene import LoopTime
+from tests.scenes.waiting import until
+
+
+@contextmanager
+def listening(directory: Path) -> Iterator[None]:
+    """A kubelet binds its socket in place of the one that is there."""
+    path = directory / "kubelet.sock"
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        bound.listen()
+        yield
+
+
+@asynccontextmanager
+async def followed(
+    directory: Path, there: list[bool], apart_s: float = APART_S
+) -> AsyncIterator[KubeletSocket]:
+    kubelet = KubeletSocket(str(directory), there.append, apart_s=apart_s)
+    following = asyncio.ensure_future(kubelet.follow())
+    try:
+        yield kubelet
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def events_of(directory: Path) -> None:
+    """Whatever has happened in the directory so far is known to those who watch it."""
+    (directory / "kubelet.sock").stat()
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_a_socket_that_nobody_listens_on_is_no_kubelet(short_dir: Path) -> None:
+    there: list[bool] = []
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(short_dir / "kubelet.sock"))
+        async with followed(short_dir, there) as kubelet:
+            await asyncio.sleep(0)
+            assert kubelet.incarnation is None
+            bound.listen()
+            await kubelet.wait_until_there()
+            assert there == [True]
+
+
+async def test_a_socket_that_is_touched_is_the_same_kubelet(short_dir: Path) -> None:
+    there: list[bool] = []
+    path = short_dir / "kubelet.sock"
+    with listening(short_dir):
+        async with followed(short_dir, there) as kubelet:
+            incarnation = await kubelet.wait_until_there()
+            for number in range(100):
+                os.utime(path, (number, number))
+                path.chmod(0o700 + number % 2)
+                os.chown(path, os.geteuid(), os.getegid())
+                await events_of(short_dir)
+            assert kubelet.incarnation == incarnation
+            assert there == [True]
+
+
+async def test_every_socket_is_another_kubelet_though_its_inode_number_may_be_used_again(
+    short_dir: Path,
+) -> None:
+    there: list[bool] = []
+    async with followed(short_dir, there, apart_s=0.0) as kubelet:
+        seen: set[int] = set()
+        for _ in range(50):
+            with listening(short_dir):
+                if seen:
+                    await kubelet.wait_for_another(max(seen))
+                seen.add(await kubelet.wait_until_there())
+        assert len(seen) == 50
+
+
+async def test_a_socket_that_is_replaced_all_the_time_is_followed_now_and_then(short_dir: Path) -> None:
+    time, there = LoopTime(), list[bool]()
+    async with followed(short_dir, there, apart_s=20.0) as kubelet:
+        for number in range(BURST):
+            with listening(short_dir):
+                await until(lambda wanted=number + 1: there.count(True) == wanted)  # type: ignore[misc]
+        for _ in range(20):
+            with listening(short_dir):
+                await events_of(short_dir)
+                assert kubelet.incarnation is None
+        assert there.count(True) == BURST
+        with listening(short_dir):
+            await events_of(short_dir)
+            assert kubelet.incarnation is None
+            time.advance(21.0)
+            await kubelet.wait_until_there()
+        assert there.count(True) == BURST + 1
+
+
+async def test_without_a_descriptor_for_it_the_kubelet_is_looked_for_again(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Descriptors may be scarce for a while; no event says when they no longer are."""
+    time, real, refused = LoopTime(), os.open, asyncio.Event()
+
+    def scarce(path: str, flags: int, *others: int) -> int:
+        if path == f"{short_dir}/kubelet.sock" and not refused.is_set():
+            refused.set()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, flags, *others)
+
+    monkeypatch.setattr(os, "open", scarce)
+    with listening(short_dir):
+        async with followed(short_dir, []) as kubelet:
+            await refused.wait()
+            await asyncio.sleep(0)
+            assert kubelet.incarnation is None
+            time.advance(3.0)
+            await kubelet.wait_until_there()

@@ -45,6 +45,10 @@ coverage: packages .venv/ready .venv-floor/ready  ## all tests, with the lines a
 torture: .venv/ready  ## 20,000 random steps on a simulated node (STEPS=, SEED=)
 	@.ci/python-as-root -m tests.torture $(STEPS) $(SEED)
 
+.PHONY: fuzz
+fuzz: .venv/ready  ## attack everything that others can reach, for 5 minutes (MINUTES=, SEED=, TARGETS=)
+	@.ci/python-as-root -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(TARGETS)
+
 .PHONY: soak
 soak: packages .venv/ready  ## an hour of random operations; nothing may grow (MINUTES=, SEED=)
 	@.ci/python-as-root -m tests.udev.machine hotplug -m tests.soak $(or $(MINUTES),60) $(SEED)

@@ -20,6 +20,7 @@ from typing import Any
 import grpc
 
 from genericdp.core.allocate import Allocation, RefusalReason, RefusedError, allocate
+from genericdp.core.hostile import for_value
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
@@ -221,7 +222,7 @@ class Plugin:
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
         absent = self._absent(ids)
         parts = [
-            f"'{id_}' ({device.reason if device else 'no rule matches it any more'})"
+            f"'{for_value(id_)}' ({device.reason if device else 'no rule matches it any more'})"
             for id_, device in absent[:NAMED_IN_REFUSAL]
         ]
         if len(absent) > NAMED_IN_REFUSAL:

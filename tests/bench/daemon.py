@@ -100,17 +100,8 @@ def uevents_so_far() -> int:
     return int(Path("/sys/kernel/uevent_seqnum").read_text())
 
 
-@contextlib.asynccontextmanager
-async def daemon(
-    root: Path,
-    rules: str,
-    *,
-    coalesce: str = "0s",
-    more: str = QUIET,
-    module: str = "genericdp",
-    log: BinaryIO | None = None,
-) -> AsyncIterator[Running]:
-    """`genericdp run` with these rules, READY. `more`: further settings; `log`: instead of this stderr."""
+def configure(root: Path, rules: str, *, coalesce: str = "0s", more: str = QUIET) -> None:
+    """Write these rules, and settings with all directories below the root. `more`: further settings."""
     # In a directory of its own: the one above it is watched too, and much happens in /tmp.
     (root / "rules.d").mkdir(mode=0o755)
     (root / "rules.d/rules.toml").write_text(rules)
@@ -121,6 +112,13 @@ async def daemon(
         f'coalesce = "{coalesce}"\n{more}'
     )
     (root / "genericdp.toml").chmod(0o644)
+
+
+@contextlib.asynccontextmanager
+async def started(
+    root: Path, *, module: str = "genericdp", log: BinaryIO | int | None = None
+) -> AsyncIterator[Running]:
+    """`genericdp run` as configured below the root, READY. `log`: instead of this stderr."""
     command = [
         "-m",
         module,
@@ -134,15 +132,17 @@ async def daemon(
     environment = {**os.environ, "NOTIFY_SOCKET": f"{root}/notify", "PYTHONPATH": path}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{root}/notify")  # of the daemon before
         manager.bind(f"{root}/notify")
         manager.setblocking(False)
-        started = time.perf_counter()
+        began = time.perf_counter()
         process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment, stderr=log)
         try:
             async with asyncio.timeout(30):
                 while b"READY=1" not in await asyncio.get_running_loop().sock_recv(manager, 4096):
                     pass
-            ready_ms = (time.perf_counter() - started) * 1000
+            ready_ms = (time.perf_counter() - began) * 1000
             # As systemd does: the daemon waits for a service manager that does not read.
             asyncio.get_running_loop().add_reader(manager, manager.recv, 4096)
             yield Running(Process(process.pid), ready_ms)
@@ -151,6 +151,22 @@ async def daemon(
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
             await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def daemon(
+    root: Path,
+    rules: str,
+    *,
+    coalesce: str = "0s",
+    more: str = QUIET,
+    module: str = "genericdp",
+    log: BinaryIO | None = None,
+) -> AsyncIterator[Running]:
+    """`genericdp run` with these rules, READY; see `configure` and `started`."""
+    configure(root, rules, coalesce=coalesce, more=more)
+    async with started(root, module=module, log=log) as running:
+        yield running
 
 
 @contextlib.contextmanager

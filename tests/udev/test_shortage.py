@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import pytest
 
 from genericdp.core.hint import RescanCause, Resync, Uevent
-from genericdp.udev import UdevDevices
+from genericdp.udev import UdevDevices, snapshot
 from tests.scenes.shortage import descriptors_left
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry
 from tests.udev.listening import by_node
-from tests.udev.testbed import Testbed
+from tests.udev.testbed import RUN, Testbed
 
 #: More descriptors than reading a device takes.
 ENOUGH = 12
@@ -166,6 +166,35 @@ def test_what_may_not_be_looked_at_is_not_gone(bed: Testbed) -> None:
             assert str(devices.unread).endswith(": Permission denied")
     assert not devices.resync()
     assert devices.unread is None
+
+
+@pytest.mark.testbed
+def test_a_device_is_not_read_without_its_entry_in_udevs_database(bed: Testbed) -> None:
+    """Libudev then lists no property at all."""
+    bed.plug(DONGLE)
+    bed.root.chmod(0o755)
+    devices = read_now()
+    before = dict(devices.devices)
+    entry = RUN / "data" / f"c{TTY.number}"
+    entry.chmod(0o600)
+    with as_nobody():
+        assert not devices.apply(event(TTY, "change"))
+    assert devices.devices == before
+    assert str(devices.unread).startswith(f"cannot read '{TTY.sys_path}': ")
+    entry.chmod(0o644)
+    devices.resync()
+    assert devices.unread is None
+
+
+def test_an_attribute_is_not_absent_because_a_thread_took_the_last_descriptor() -> None:
+    device = snapshot.find("/sys/devices/virtual/mem/null")
+    assert device is not None
+    assert snapshot._attribute(device, "none") is None
+    with descriptors_left(0), pytest.raises(OSError, match=TOO_MANY):
+        snapshot._attribute(device, "dev")
+    fresh = snapshot.find("/sys/devices/virtual/mem/null")
+    assert fresh is not None
+    assert snapshot._attribute(fresh, "dev") == b"1:3"
 
 
 @contextmanager

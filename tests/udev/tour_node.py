@@ -231,6 +231,8 @@ class TourNode:
         except GenericdpError:
             return False
         resources = status["resources"]
+        if bool(status["failing"]) != STATE.is_mount():  # the disk that is full
+            return False
         heard = all(bool(each["registered"] or each["error"]) == self._kubelet.running for each in resources)
         if status["kubelet"]["there"] != self._kubelet.running or not heard:
             return False

@@ -371,7 +371,6 @@ class NodeMachine(RuleBasedStateMachine):
                 await self.node.wait_until(
                     "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                 )
-                self.given = self._allocated()
                 await self._settle()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:

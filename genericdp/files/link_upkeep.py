@@ -3,6 +3,7 @@
 The rules of this file:
 
 * A link that cannot be created is tried again. A link that somebody else changed is restored.
+* A shortage of descriptors or memory does not make a link wrong that leads where it should.
 * Repeated changes do not keep the daemon busy: it restores links only at intervals.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from genericdp import log
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.links import Links
 from genericdp.watch import DirectoryWatch
 
@@ -40,7 +41,14 @@ class LinkUpkeep:
             failed = self._links.apply(wanted)
         except GenericdpError as error:
             _log.error(str(error), hint=error.hint)
-            failed = dict.fromkeys(wanted, str(error))
+            self._schedule()
+            cause = error.__cause__
+            is_short = isinstance(cause, OSError) and what_is_short(cause) != ""
+            return {
+                name: str(error)
+                for name, path in wanted.items()
+                if not (is_short and self._links.stands(name, path))
+            }
         if failed:
             self._schedule()
         return failed

@@ -43,7 +43,6 @@ class Links:
         directory cannot be used.
         """
         failed: dict[str, str] = {}
-        self._made = {}
         with self._open() as directory:
             try:
                 present = self._links_in(directory)
@@ -68,6 +67,11 @@ class Links:
         self._ours = set(wanted)
         self._made = {name: path or name for name, path in wanted.items() if name not in failed}
         return failed
+
+    def stands(self, name: str, path: str | None) -> bool:
+        """Whether a link was made before and still leads there. Needs no descriptor."""
+        target = path or name
+        return self._made.get(name) == target == _target(f"{self.directory}/{name}")
 
     def intact(self, names: Collection[str] = ()) -> bool:
         """Whether the links that were made still exist: those of these names, or all of them."""

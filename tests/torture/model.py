@@ -587,7 +587,7 @@ class NodeMachine(RuleBasedStateMachine):
                 or there - wait - healthy
                 or healthy - there
                 or (healthy & wait) - self.given
-                or absent - listed.keys()
+                or (there | absent) - listed.keys()
                 or len(there) + dead * (table.replicas or 1)
                 != len(self.truth.taken_by(table)) * (table.replicas or 1)
                 or kubelet.allocatable.get(name) != len(healthy)
@@ -626,13 +626,8 @@ class NodeMachine(RuleBasedStateMachine):
             listed = self.node.listed(full(table))
             for device, health in told[full(table)].items():
                 wait = device in self.node.waiting()
-                heard = {
-                    listed[id_]
-                    for id_ in made_of(device, table.replicas)
-                    if not wait or health == "Unhealthy" or id_ in self.given
-                }
-                assert heard <= {health}, (told, listed)
-                assert heard or wait, (told, listed)
+                heard = {listed[id_] for id_ in made_of(device, table.replicas)}
+                assert heard == {health} or (wait and health == "Healthy"), (told, listed)
 
     def _allocated(self) -> set[str]:
         """The ids that pods hold, of all resources that the kubelet knows."""

@@ -39,6 +39,7 @@ class StateFile:
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, "memory.json")
         self._saved = b""
+        self._writer = saved.Writer()
         self._broken = False
 
     def load(self) -> Memory:
@@ -70,7 +71,7 @@ class StateFile:
 
     def save(self, memory: Memory) -> None:
         """Save the memory if it differs from what was saved last. Raises GenericdpError."""
-        data = saved.dump(memory)
+        data = self._writer.dump(memory)
         if data == self._saved:
             return
         try:

@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import ID_LIMIT
+from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
-from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
+from genericdp.core.memory.saved import UnreadableMemoryError, Writer, dump, load
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, machines, rules
@@ -140,3 +142,18 @@ def test_a_saved_memory_is_sound_or_refused(
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]",:1e-.\\u', max_size=40).map(str.encode))
 def test_bytes_that_are_not_a_memory_are_refused(saved: bytes) -> None:
     assert memory_or_reason(saved) != Memory()
+
+
+@given(st.lists(st.tuples(rules, machines(3), st.booleans()), min_size=1, max_size=4))
+def test_one_memory_after_the_other_is_written_as_if_it_were_the_first(
+    history: list[tuple[tuple[Resource, ...], tuple[Unit, ...], bool]],
+) -> None:
+    writer, memory = Writer(), Memory()
+    for rules_, units, gives in history:
+        inventory, memory = take_inventory(Builder(rules_, DOMAIN), booted(units), memory, 0.0)
+        assert writer.dump(memory) == dump(memory)
+        assert load(writer.dump(memory)).devices.keys() == memory.devices.keys()
+        for offer in inventory.offers.values() if gives else ():
+            memory = replace(memory, held=give(memory.held, offer, [*offer.ids][:2], 0.0))
+        assert writer.dump(memory) == dump(memory)
+        assert load(writer.dump(memory)).held == memory.held

@@ -363,9 +363,6 @@ class NodeMachine(RuleBasedStateMachine):
         self.node.clock.advance(LONG_S)
         self.time_passed = True
         await self._settle()
-        # Meanwhile the kubelet has tried again to create what was refused.
-        for pod in list(self.pods):
-            self._check_container(pod)
         if self.node.up and self._reachable:
             with self.node.kubelet_up_for_long():
                 await self.node.wait_until(
@@ -390,7 +387,15 @@ class NodeMachine(RuleBasedStateMachine):
             await asyncio.sleep(0)
         await self._restart_kubelet(crash=True, settle=settle)
 
+    def _overlook(self, pod: Workload) -> None:
+        """Do not check what the kubelet created by itself meanwhile: when that was, nobody knows."""
+        created = pod.status.container("main").created
+        if created is not pod.checked:
+            pod.checked, pod.has = created, frozenset()
+
     async def _readmit(self) -> None:
+        for pod in self.pods:
+            self._overlook(pod)
         await self.node.kubelet.readmit()
         for pod in list(self.pods):
             self._check_container(pod)
@@ -471,6 +476,7 @@ class NodeMachine(RuleBasedStateMachine):
         status = pod.status.container("main")
         if not pod.status.active:
             return
+        self._overlook(pod)
         if status.created is None:
             await self.node.kubelet.sync(pod.status)
         else:

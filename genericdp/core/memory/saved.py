@@ -10,7 +10,7 @@ The rules of this file:
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM
@@ -43,9 +43,26 @@ class UnreadableMemoryError(ValueError):
     """What was saved is not a memory of this version; the message says why, as the end of a sentence."""
 
 
+class Writer:
+    """Writes one memory after the other. Allocate waits for it, so only what changed is rendered again."""
+
+    def __init__(self) -> None:
+        self._devices: Mapping[str, Remembered] | None = None
+        self._text = ""
+
+    def dump(self, memory: Memory) -> bytes:
+        """The memory as JSON. Equal memories give equal bytes."""
+        if memory.devices is not self._devices:
+            self._devices = memory.devices
+            devices = {id_: _render_device(known) for id_, known in memory.devices.items()}
+            self._text = json.dumps(devices, sort_keys=True)
+        rest = json.dumps(_render_the_rest(memory), sort_keys=True)
+        return f'{{"devices": {self._text}, {rest.removeprefix("{")}'.encode("ascii")
+
+
 def dump(memory: Memory) -> bytes:
     """The memory as JSON. Equal memories give equal bytes."""
-    return json.dumps(_render(memory), indent=1, sort_keys=True).encode("ascii")
+    return Writer().dump(memory)
 
 
 def load(saved: bytes) -> Memory:
@@ -66,24 +83,24 @@ def load(saved: bytes) -> Memory:
     return memory
 
 
-def _render(memory: Memory) -> dict[str, Any]:
+def _render_device(known: Remembered) -> dict[str, Any]:
+    return {
+        "resource": known.resource,
+        "unit": known.device.unit,
+        "port": known.device.port,
+        "hub": known.device.hub,
+        "numa": known.device.numa,
+        "links": sorted(known.device.links),
+        "spots": [list(spot) for spot in known.device.spots],
+        "earlier": [list(spot) for spot in known.earlier],
+        "listed": known.listed,
+    }
+
+
+def _render_the_rest(memory: Memory) -> dict[str, Any]:
     return {
         "version": _FORMAT,
         "ties": dict(memory.ties),
-        "devices": {
-            id_: {
-                "resource": known.resource,
-                "unit": known.device.unit,
-                "port": known.device.port,
-                "hub": known.device.hub,
-                "numa": known.device.numa,
-                "links": sorted(known.device.links),
-                "spots": [list(spot) for spot in known.device.spots],
-                "earlier": [list(spot) for spot in known.earlier],
-                "listed": known.listed,
-            }
-            for id_, known in memory.devices.items()
-        },
         "replicas": dict(memory.shares.replicas),
         "withdrawn": {
             id_: {"resource": one.resource, "device": one.device}

@@ -211,3 +211,17 @@ def test_an_id_that_the_rules_make_no_more_is_not_given_out_beside_the_new_one()
     assert str(caught.value) == (
         "device 'ftdi_A5.1' of example.com/ftdi is not available: 'replicas' no longer includes this id"
     )
+
+
+def test_an_id_waits_although_a_pod_holds_it_when_another_pod_has_the_device_as_well() -> None:
+    """The pod may have gone unnoticed, and then the kubelet would give its id to a third one."""
+    node = Node()
+    node.look(rule("ftdi", "replicas = 2"), STICK)
+    node.allocate("ftdi_A5.0")
+    node.look(rule("serial", "replicas = 2"), STICK)
+    node.allocate("serial_A5.0")
+    told = node.look(rule("ftdi", "replicas = 1"), STICK)
+    assert told["ftdi_A5.0"] == "a pod may still hold it as serial_A5.0 of example.com/serial"
+    with pytest.raises(RefusedError):
+        node.allocate("ftdi_A5.0")
+    assert node.inventory.links()["ftdi_A5"] == "/dev/ttyUSB3", "the pod that has it keeps it"

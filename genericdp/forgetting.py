@@ -75,7 +75,7 @@ class Forgetting:
                     await self._pause()
 
     def _wait_s(self) -> float | None:
-        """How long nobody has to be asked, in seconds; None: until something changes."""
+        """How long there is nothing to ask, in seconds; None: until something changes."""
         if self._kubelet.incarnation is None:
             return None
         if self._is_new() or self._waits():

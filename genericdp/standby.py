@@ -11,7 +11,7 @@ The rules of this file:
   ends, however it ends (flock(2)). It works between containers: they share the directory, not the
   process ids.
 * The lock file names its holder for people; nothing is decided by that.
-* One with another link directory is waited for where both meet: at the kubelet's directory (`kubelet.lock`).
+* A genericdp with another link directory is found at the kubelet's directory instead (`kubelet.lock`).
 """
 
 import asyncio

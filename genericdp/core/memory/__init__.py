@@ -10,14 +10,14 @@ serial number, place), by which a device is recognized that is plugged in again 
 changed, or udev has not finished with it.
 
 `replicas` offers one device under several ids, `fuse_fuse.0`, `fuse_fuse.1`. When a rule lowers the
-number, the ids that it no longer makes are **withdrawn**: like tombstones, they stay in the list as
+number, the ids that it no longer includes are **withdrawn**: like tombstones, they stay in the list as
 Unhealthy until no pod holds them. When a whole resource leaves the rules, its devices are no longer
 listed, but their links stay as **orphaned links**.
 
-A pod **holds** the ids that Allocate gave it, and those that PodResources lists, until PodResources no longer
-lists them. Edited rules may offer a device node under another id while a pod holds it under the old one. If
-one of the two is exclusive, the new id is **waiting**: it is Unhealthy, and Allocate refuses it, until no
-pod holds the node.
+A pod **holds** the ids that Allocate gave it, and those that PodResources lists, until a complete answer of
+PodResources no longer lists them. Edited rules may offer a device node under another id while a pod holds it
+under the old one. If one of the two is exclusive, the new id is **waiting**: it is Unhealthy, and Allocate
+refuses it, until no pod holds the node.
 
 A list has a limit. It never costs an id that a pod may hold: new devices are refused.
 

@@ -56,7 +56,7 @@ def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
     """The holdings after Allocate gave these ids of a resource at `now`."""
     given = {id_: _holding(offer, id_, now) for id_ in ids if id_ in offer.ids}
     for id_ in given.keys() & held.keys():
-        # Somebody may hold it since a time when the device was not shared.
+        # A pod may have held it since before the device was shared.
         given[id_] = replace(given[id_], shared=given[id_].shared and held[id_].shared)
     return {**held, **given}
 

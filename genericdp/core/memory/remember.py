@@ -150,7 +150,7 @@ def _was_listed(known: Remembered | None) -> bool:
 
 
 def _earlier(device: Device, known: Remembered) -> tuple[Spot, ...]:
-    """Where nodes are that a pod may still have although the rules no longer count them to the device.
+    """Where nodes are that a pod may still have although they no longer belong to the device.
 
     If the device was plugged in elsewhere, its pod has lost them.
     """
@@ -174,7 +174,7 @@ class _Leaving:
     absence: Absence
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
-        """The tombstones of those devices that may not be forgotten yet."""
+        """The tombstones of the devices that may not be forgotten yet."""
         absent: dict[str, Remembered] = {}
         for id_, known in gone.items():
             if not self.forget or self.left(known, resource) is None:
@@ -189,7 +189,7 @@ class _Leaving:
         return since
 
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
-        """What stays of a device in its place."""
+        """What takes the place of a device that has left."""
         if known.absent_since is not None and known.device.reason == reason:
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.

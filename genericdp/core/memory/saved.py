@@ -44,7 +44,7 @@ class UnreadableMemoryError(ValueError):
 
 
 class Writer:
-    """Writes one memory after the other. Allocate waits for it, so only what changed is rendered again."""
+    """Renders one memory after another. Allocate waits for it: unchanged devices are not rendered again."""
 
     def __init__(self) -> None:
         self._devices: Mapping[str, Remembered] | None = None

@@ -128,7 +128,7 @@ def _syntax_problem(file: str, lines: Lines, message: str) -> Problem:
 
 
 def _before(lines: Lines, line: int, column: int) -> tuple[int, int]:
-    """The place behind the last word before this one. Some versions of tomli go on to the next word."""
+    """The end of the last word before this place. Some versions of tomli go on to the next word."""
     while line > 1 and not lines.at(line)[: column - 1].strip():
         line -= 1
         column = len(lines.at(line)) + 1

@@ -1,4 +1,4 @@
-"""Who is asked who holds devices, when, and whose word counts for what."""
+"""When the kubelet is asked who holds devices, and what its answers prove."""
 
 import asyncio
 from collections.abc import Callable
@@ -100,6 +100,15 @@ async def test_a_kubelet_that_does_not_answer_is_asked_a_few_times_and_then_left
     asked.silent = 1000
     await asked.run_until(lambda: asked.times == forgetting.FIRST_TRIES)
     assert (asked.times, asked.answers) == (forgetting.FIRST_TRIES, [])
+
+
+async def test_a_kubelet_that_does_not_answer_is_given_time_before_it_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.silent = 1000
+    await asked.run_until(lambda: asked.times)
+    assert asked.times == 1
 
 
 @pytest.mark.parametrize("why", ["a grace period has passed", "a device has to wait"])

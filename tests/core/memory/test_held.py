@@ -74,3 +74,9 @@ def test_what_podresources_lists_is_held_whoever_gave_it(complete: bool) -> None
 
 def test_the_devices_of_other_plugins_do_not_count() -> None:
     assert learned({}, "x_A", resource="nvidia.com/gpu") == {}
+
+
+def test_an_id_that_ends_like_that_of_a_replica_may_be_that_of_a_device() -> None:
+    remembered = {id_: Remembered(NAME, Device(id_)) for id_ in ("x_gone", "x_gone.7")}
+    answer = Answer(frozenset({(NAME, "x_gone.7")}), 0.0, complete=True)
+    assert learn({}, answer, {}, remembered) == {"x_gone.7": Holding(NAME, "x_gone.7", shared=False)}

@@ -94,6 +94,7 @@ class Daemon:
             now=now,
             due=lambda: next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
+            is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
             tell=self.step,
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
@@ -276,7 +277,7 @@ class Daemon:
             return
         self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
-            # Others may have to wait for what is not offered in this way any more.
+            # The rules no longer offer what the pod now holds: other ids may have to wait for it.
             self.step()
 
     def _see_tried(self, what: Retried, error: GenericdpError | None) -> None:

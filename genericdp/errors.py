@@ -16,7 +16,7 @@ _LEAST_ROOM = 20
 #: More of a source line nobody reads, and a file of one line would be shown once for each mistake in it.
 _MOST_ROOM = 1000
 
-#: What an operator can do when the system lacks something.
+#: What an operator can do about a shortage.
 _SHORTAGES = {
     errno.EMFILE: "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'",
     errno.ENFILE: "raise the sysctl fs.file-max",

@@ -5,7 +5,10 @@ The rules of this file:
 * A device is forgotten only after its grace period and on evidence: the kubelet says that no container
   holds it. A kubelet that has just started does not know all its pods yet: the holders that it names count,
   but the absence of one proves nothing.
-* Nothing is asked while nothing depends on the answer, except once after each start of the kubelet.
+* A kubelet that starts answers before its kubelet.sock has replaced that of the one before. So the socket on
+  which it answers counts as well, and whether a kubelet follows our lists.
+* Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
+  and once when it knows its pods.
 """
 
 import asyncio
@@ -13,8 +16,8 @@ import contextlib
 from collections.abc import Callable
 
 from genericdp.core.memory.held import Answer
-from genericdp.core.status.holdings import are_complete
-from genericdp.kubelet import podresources
+from genericdp.core.status import holdings
+from genericdp.kubelet import checkpoint, podresources
 from genericdp.kubelet.socket import KubeletSocket
 
 #: How long to wait before asking again about a device whose grace period has passed, in seconds.
@@ -35,6 +38,7 @@ class Forgetting:
     now            the clock of `due`, in seconds
     due            when the next grace period ends; None without one
     waits          whether a device has to wait until nobody holds it
+    is_followed    whether the kubelet is registered with, so that it has not ended
     tell           called with each answer
     """
 
@@ -46,6 +50,7 @@ class Forgetting:
         now: Callable[[], float],
         due: Callable[[], float | None],
         waits: Callable[[], bool],
+        is_followed: Callable[[], bool],
         tell: Callable[[Answer], None],
     ) -> None:
         self._kubelet = kubelet
@@ -53,10 +58,13 @@ class Forgetting:
         self._now = now
         self._due = due
         self._waits = waits
+        self._is_followed = is_followed
         self._tell = tell
         self._changed = asyncio.Event()
-        self._asked: object = None
+        self._kubelet_seen: tuple[object, object] = (None, None)
+        self._since = 0.0
         self._tries = 0
+        self._incomplete = False
 
     def look_again(self) -> None:
         """Take into account that more may depend on an answer, or that a kubelet has started."""
@@ -75,20 +83,35 @@ class Forgetting:
                     await self._pause()
 
     def _wait_s(self) -> float | None:
-        """How long nobody has to be asked, in seconds; None: until something changes."""
+        """How long there is nothing to ask, in seconds; None: until something changes."""
         if self._kubelet.incarnation is None:
             return None
         if self._is_new() or self._waits():
             return 0.0
         due = self._due()
-        return None if due is None else due - self._now()
+        waits = [] if due is None else [due - self._now()]
+        if self._incomplete and self._is_followed():
+            waits.append(holdings.KUBELET_SETTLES_S - self._up_s())
+        return min(waits, default=None)
 
     def _is_new(self) -> bool:
         """Whether the kubelet has not answered since it started, and still may."""
-        incarnation = self._kubelet.incarnation
-        if incarnation != self._asked:
-            self._asked, self._tries = incarnation, FIRST_TRIES
-        return incarnation is not None and self._tries > 0
+        self._look()
+        return self._kubelet.incarnation is not None and self._tries > 0
+
+    def _look(self) -> None:
+        """Notice another kubelet by what it listens on."""
+        before, incarnation = self._kubelet_seen[0], self._kubelet.incarnation
+        seen = (incarnation, podresources.identity_of(self._pod_resources))
+        if seen != self._kubelet_seen:
+            self._kubelet_seen = seen
+            self._since = self._kubelet.since if incarnation != before else asyncio.get_running_loop().time()
+            self._tries, self._incomplete = FIRST_TRIES, False
+
+    def _up_s(self) -> float:
+        """How long the same kubelet has been seen, in seconds."""
+        self._look()
+        return asyncio.get_running_loop().time() - self._since
 
     async def _until_changed(self, seconds: float | None) -> None:
         self._changed.clear()
@@ -106,15 +129,18 @@ class Forgetting:
                 return
             await self._until_changed(left)
 
-    async def _ask(self) -> None:
-        incarnation = self._kubelet.incarnation
-        complete, asked = self._kubelet_knows_its_pods(), self._now()
-        self._tries -= 1
-        holdings = await podresources.ask(self._pod_resources)
-        # Meanwhile another kubelet may have started.
-        if holdings is not None and self._kubelet.incarnation == incarnation:
-            self._tries = 0
-            self._tell(Answer(frozenset(holdings), asked, complete))
+    def _is_complete(self) -> bool:
+        return self._is_followed() and holdings.are_complete(self._up_s())
 
-    def _kubelet_knows_its_pods(self) -> bool:
-        return are_complete(asyncio.get_running_loop().time() - self._kubelet.since)
+    async def _ask(self) -> None:
+        complete, asked = self._is_complete(), self._now()
+        seen = self._kubelet_seen
+        self._tries -= 1
+        held = await podresources.ask(self._pod_resources)
+        self._look()
+        # Meanwhile another kubelet may have started.
+        if held is not None and self._kubelet_seen == seen:
+            complete = complete and self._is_complete()
+            self._tries, self._incomplete = 0, not complete
+            checkpointed = checkpoint.ids_in(self._kubelet.directory)
+            self._tell(Answer(frozenset(held), asked, complete, checkpointed))

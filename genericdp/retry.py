@@ -1,4 +1,4 @@
-"""Tries again what a passing shortage prevented: of descriptors, of disk space, of a free address.
+"""Tries again what a temporary shortage prevented: of descriptors, disk space or a free address.
 
 The rules of this file:
 
@@ -28,13 +28,13 @@ class Retry:
         self._timer: asyncio.TimerHandle | None = None
 
     def failed(self) -> None:
-        """It failed. What fails while the next try is pending does not delay that one."""
+        """It failed: try again later. A further failure does not delay a try that is pending."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._try)
             self._pause_s = min(2 * self._pause_s, self._longest_s)
 
     def succeeded(self) -> None:
-        """It works, or is not wanted any more: the next failure is the first one again."""
+        """It works, or is no longer wanted: the next failure counts as the first."""
         self._pause_s = FIRST_S
         if self._timer is not None:
             self._timer.cancel()

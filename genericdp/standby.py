@@ -7,11 +7,11 @@ for it, goes on.
 
 The rules of this file:
 
-* The lock is in the link directory, which all of them share. The kernel releases it when the process
-  ends, however it ends (flock(2)). It works between containers: they share the directory, not the
-  process ids.
+* There is a lock in the link directory and one in the state directory: nobody reads or replaces the memory of
+  another one. The kernel releases them when the process ends, however it ends (flock(2)). They work between
+  containers, which share the directories, not the process ids.
 * The lock file names its holder for people; nothing is decided by that.
-* One with another link directory is waited for where both meet: at the kubelet's directory (`kubelet.lock`).
+* A genericdp with other directories is found at the kubelet's directory instead (`kubelet.lock`).
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _log = log.get(__name__)
 
 
 class NodeLock:
-    """The lock of the link directory. Use as `with NodeLock(directory) as lock:`."""
+    """The lock in a directory. Use as `with NodeLock(directory) as lock:`."""
 
     def __init__(self, directory: str) -> None:
         """Raises GenericdpError if the directory cannot be locked."""
@@ -91,24 +91,36 @@ async def until_alone(
     awake: asyncio.Event,
     stopping: Callable[[], bool],
 ) -> None:
-    """Return when no other genericdp holds the lock, or when `awake` is set and `stopping` is true.
+    """Return when no other genericdp holds a lock, or when `awake` is set and `stopping` is true.
 
-    This one holds it while `stack` is open. `on_wait` is called with the holder if there is another one.
+    This one holds them while `stack` is open. `on_wait` is called with the holder if there is another one.
     """
-    try:
-        lock = stack.enter_context(NodeLock(settings.link_dir))
-    except GenericdpError as error:
-        _log.warning(str(error), hint=error.hint)
-        return
-    if lock.taken():
-        return
-    _log.warning(
-        "another genericdp serves this node; standing by until it ends",
-        who=lock.holder,
-        hint="if this is not an upgrade, remove one of the two",
-    )
-    on_wait(lock.holder)
-    watch = DirectoryWatch(settings.link_dir, lambda _: awake.set())
+    waited = False
+    for directory in (settings.link_dir, settings.state_dir):
+        try:
+            lock = stack.enter_context(NodeLock(directory))
+        except GenericdpError as error:
+            _log.warning(str(error), hint=error.hint)
+            continue
+        if stopping() or lock.taken():
+            continue
+        if not waited:
+            _log.warning(
+                "another genericdp serves this node; standing by until it ends",
+                who=lock.holder,
+                hint="if this is not an upgrade, remove one of the two",
+            )
+        waited = True
+        on_wait(lock.holder)
+        await _until_taken(lock, directory, awake, stopping)
+    if waited and not stopping():
+        _log.info("this genericdp serves the node now")
+
+
+async def _until_taken(
+    lock: NodeLock, directory: str, awake: asyncio.Event, stopping: Callable[[], bool]
+) -> None:
+    watch = DirectoryWatch(directory, lambda _: awake.set())
     try:
         while not stopping() and not lock.taken():
             # The other one's end shows in the directory just before the kernel releases its lock.
@@ -118,5 +130,3 @@ async def until_alone(
             awake.clear()
     finally:
         watch.close()
-    if not stopping():
-        _log.info("this genericdp serves the node now")

@@ -4,7 +4,6 @@ import asyncio
 
 from genericdp.retry import Retry
 from tests.scenes.scene import LoopTime
-from tests.scenes.waiting import until
 
 
 async def test_each_failure_in_a_row_doubles_the_pause_up_to_the_longest() -> None:
@@ -21,7 +20,8 @@ async def test_each_failure_in_a_row_doubles_the_pause_up_to_the_longest() -> No
         await rounds()
         assert tries == [number - 1]
         time.advance(0.5)
-        await until(lambda: tries == [number])  # noqa: B023  (it is asked in this round)
+        await rounds()
+        assert tries == [number]
     retry.succeeded()
 
 
@@ -35,7 +35,8 @@ async def test_after_a_success_nothing_is_tried_and_the_next_pause_is_short_agai
     for number, pause in enumerate((1.0, 2.0), 1):
         retry.failed()
         time.advance(pause)
-        await until(lambda: tries == [number])  # noqa: B023  (it is asked in this round)
+        await rounds()
+        assert tries == [number]
     tries[0] = 0
     retry.failed()
     retry.succeeded()
@@ -44,7 +45,8 @@ async def test_after_a_success_nothing_is_tried_and_the_next_pause_is_short_agai
     assert tries == [0]
     retry.failed()
     time.advance(1.0)
-    await until(lambda: tries == [1])
+    await rounds()
+    assert tries == [1]
 
 
 async def test_a_further_failure_does_not_put_off_the_next_try() -> None:
@@ -58,7 +60,8 @@ async def test_a_further_failure_does_not_put_off_the_next_try() -> None:
     time.advance(0.9)
     retry.failed()
     time.advance(0.1)
-    await until(lambda: tries == [1])
+    await rounds()
+    assert tries == [1]
 
 
 async def rounds() -> None:

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * A link that cannot be created is tried again. A link that somebody else changed is restored.
-* A shortage of descriptors or memory does not make a link wrong that leads where it should.
+* A shortage of descriptors or memory does not turn a link that leads where it should into a failure.
 * Repeated changes do not keep the daemon busy: it restores links only at intervals.
 """
 

@@ -40,7 +40,7 @@ class RuleFile:
     outdated    the resources are of the previous version
     digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
                 mark); "" when no version is in effect
-    unread      it could not be read for lack of something, and should be read again
+    unread      a shortage prevented reading it, and it should be read again
     """
 
     path: str
@@ -112,7 +112,7 @@ def _digest(text: str) -> str:
 class RuleFiles:
     """All rule files of some places, with the version of each that is in effect.
 
-    unread  something could not be read for lack of something, and should be read again
+    unread  a shortage prevented reading something, and it should be read again
     """
 
     def __init__(self, places: Sequence[str], domain: str) -> None:

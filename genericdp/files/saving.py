@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* What could not be saved is tried again until it is, also without a further change.
+* A failed save is tried again until it succeeds, even without a further change.
 * A memory that cannot be read is never replaced by an empty one.
 """
 

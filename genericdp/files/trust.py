@@ -64,7 +64,7 @@ def read_text(path: str) -> str | None:
 
 
 class ShortageError(ConfigError):
-    """A file or directory cannot be read because the system lacks something; later it may."""
+    """A file or directory cannot be read because of a shortage; later it may be readable."""
 
 
 def unreadable(path: str, error: OSError) -> ConfigError:

@@ -11,6 +11,7 @@ Reading order:
     registration  the life of one resource's registration; read `serve` from top to bottom
     plugins       the plugins and registrations of all resources
     podresources  which containers hold which devices
+    checkpoint    the same as the kubelet saved it, with init containers
 
 Does not belong here: which devices exist and what a container gets. `core` decides that.
 """

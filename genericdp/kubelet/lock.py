@@ -1,13 +1,14 @@
 """The lock on the kubelet's directory: one genericdp serves a kubelet, however many run.
 
-It tells another genericdp from a stranger, who may listen on a socket with a name of ours but has no lock.
+It distinguishes another genericdp from other programs: they may listen on a socket with a name of ours, but
+do not hold the lock.
 
 The rules of this file:
 
-* The directory itself is locked (flock(2)), so nothing is left in it. The kernel releases the lock when the
+* The directory itself is locked (flock(2)), so no file is left behind. The kernel releases the lock when the
   process ends, however it ends, and it works between containers that share the directory.
 * A directory that was created again is another one, and is locked again.
-* Where nothing can be locked, everybody is alone.
+* Where locks do not work, each genericdp acts as if it were alone.
 """
 
 import fcntl
@@ -23,14 +24,14 @@ class DirectoryLock:
         self._held: int | None = None
 
     def is_held(self) -> bool:
-        """Whether this process holds the lock on the directory that is there now, or nobody can."""
+        """Whether this process has taken the directory that exists now."""
         if self._held is not None:
             with suppress(OSError):
                 return os.path.samestat(os.fstat(self._held), os.stat(self._directory))
         return False
 
     def taken(self) -> bool:
-        """Take the lock if it is free. Returns whether nobody else holds it."""
+        """Take the lock if it is free. Returns whether no other process holds it."""
         self.release()
         try:
             directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -47,7 +48,7 @@ class DirectoryLock:
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock, if it is held."""
         held, self._held = self._held, None
         if held is not None:
             os.close(held)

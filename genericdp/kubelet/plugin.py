@@ -63,7 +63,7 @@ class Plugin:
     """One resource as a device plugin. Serves any number of streams; never ends one on its own.
 
     streams   the open ListAndWatch streams
-    messages  how many lists were sent, but for those to clients that are known not to be the kubelet
+    messages  how many lists were sent, except to clients that are known not to be the kubelet
     starting  how many containers wait for their devices, in PreStartContainer
     """
 
@@ -243,7 +243,7 @@ class Plugin:
 
 
 def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
-    """What program a client says that it is; "" if it does not say."""
+    """The user agent that a client sent; "" without one."""
     named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
     return str(next(named, ""))
 

@@ -121,7 +121,7 @@ class Plugins:
         task.add_done_callback(functools.partial(self._ended, name))
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """Forget a task: how it ended refers to its plugin and all its devices."""
+        """Forget a task: its result refers to its plugin and all its devices."""
         if self._tasks.get(name) is task:
             del self._tasks[name]
 
@@ -134,5 +134,5 @@ async def _serve_after(earlier: asyncio.Task[None] | None, registration: Registr
     """Serve once the earlier registration of the same resource has ended its stream."""
     if earlier is not None:
         await asyncio.wait((earlier,))
-    del earlier  # this runs for long, and how the earlier one ended refers to its plugin
+    del earlier  # this runs for long, and the result of the earlier one refers to its plugin
     await registration.serve()

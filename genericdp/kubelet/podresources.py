@@ -21,6 +21,16 @@ _TIMEOUT_S = 5.0
 _LONGEST_ANSWER = 16 << 20
 
 
+def identity_of(socket_path: str) -> object:
+    """What tells the socket from another one under its name; None without one."""
+    try:
+        found = os.stat(socket_path)
+    except OSError:
+        return None
+    # Numbers of inodes are used again, times of changes are not.
+    return found.st_dev, found.st_ino, found.st_ctime_ns
+
+
 async def ask(socket_path: str) -> Holdings | None:
     """The holdings now; None without an answer."""
     if not os.path.exists(socket_path):  # noqa: ASYNC240  (one stat of a local file)

@@ -6,7 +6,7 @@ The rules of this file:
   earlier one is alive. In kubelets up to 1.36 the end of any stream of a resource disconnects the
   client that is current at that moment; newer ones reject a socket that they know.
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
-* The kubelet's stream ends while kubelet.sock remains: the registration is lost. The kubelet never comes
+* If the kubelet's stream ends while kubelet.sock remains, the registration is lost. The kubelet never comes
   back on its own. Streams of other clients do not count (`streams`).
 * Read `serve` from top to bottom: its position in the code is the only state.
 """
@@ -63,7 +63,7 @@ class Pauses:
 
     stream   how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
              that the kubelet abandons before it is open is never seen here
-    kubelet  how far apart kubelets are that follow each other again and again
+    kubelet  how far apart kubelets are followed that replace each other again and again
     """
 
     first: float

@@ -8,7 +8,7 @@ The rules of this file:
   counts as up only once its socket accepts a connection. This is tried in quick succession after an
   event and seldom later.
 * Another kubelet means another inode. Times, mode and owner of a socket say nothing: a touch changes them.
-* A kubelet that comes back is followed at once. Only of more than `BURST` in quick succession, each waits.
+* A kubelet that comes back is followed at once. Only after `BURST` in quick succession does each one wait.
 * A kubelet that another genericdp serves counts as down until that one ends (`lock`).
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
@@ -37,7 +37,7 @@ Incarnation = int
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 2.0
 
-#: How many kubelets may follow each other without a pause, and how far apart they are then, in seconds. A
+#: How many kubelets may follow each other without a pause, and how far apart further ones are, in seconds. A
 #: kubelet that crashes is started again after 10 s by its own unit, after 5 s by k3s.
 BURST = 10
 APART_S = 2.0
@@ -98,7 +98,7 @@ class KubeletSocket:
         self._on_change = on_change
         self._on_rival = on_rival
         self._lock = DirectoryLock(directory)
-        self._naming: asyncio.TimerHandle | None = None
+        self._report: asyncio.TimerHandle | None = None
         self._apart_s = apart_s
         self._file: _SocketFile | None = None
         self._count = 0
@@ -122,8 +122,8 @@ class KubeletSocket:
         finally:
             watch.close()
             self._let_go()
-            if self._naming is not None:
-                self._naming.cancel()
+            if self._report is not None:
+                self._report.cancel()
             self._lock.release()
             await self._close_channel()
 
@@ -169,7 +169,7 @@ class KubeletSocket:
             self._event.set()
 
     async def _rest(self) -> None:
-        """Wait if too many sockets have followed each other. No event ends the wait: they cause too many."""
+        """Wait if too many sockets have followed each other. No event ends the wait: there are too many."""
         early_s = self._due - (BURST - 1) * self._apart_s - _now()
         if early_s > 0:
             await self._take(None)
@@ -178,7 +178,7 @@ class KubeletSocket:
         self._due = max(self._due, _now()) + self._apart_s
 
     async def _next(self) -> _SocketFile | None:
-        """The socket that is there, once it accepts a connection; None as soon as it is gone or replaced."""
+        """The socket in place, once it accepts a connection; None as soon as it is gone or replaced."""
         try:
             found = _SocketFile(self.path)
         except OSError as error:
@@ -209,7 +209,8 @@ class KubeletSocket:
         ours = self._lock.taken()
         self._see_rival(not ours)
         if ours and (others := sweep(self.directory)):
-            self._naming = asyncio.get_running_loop().call_later(_ENDING_S, self._name, others)
+            paths = [os.path.join(self.directory, name) for name in others]
+            self._report = asyncio.get_running_loop().call_later(_ENDING_S, _report_strangers, paths)
         return ours
 
     def _see_rival(self, rival: bool) -> None:
@@ -222,12 +223,6 @@ class KubeletSocket:
                     directory=self.directory,
                     hint="remove one of the two, or give both the same 'link_dir'",
                 )
-
-    def _name(self, others: Iterable[str]) -> None:
-        """Report the programs that still listen on sockets with names of genericdp."""
-        for path in (os.path.join(self.directory, name) for name in others):
-            if accepts(path):
-                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
 
     async def _pause(self, seconds: float) -> None:
         """Wait for an event, but not longer than this."""
@@ -257,6 +252,13 @@ class KubeletSocket:
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
+
+
+def _report_strangers(sockets: Iterable[str]) -> None:
+    """Log the programs that still listen on sockets with names of genericdp."""
+    for path in sockets:
+        if accepts(path):
+            _log.warning("another program listens on a socket with a name of genericdp", socket=path)
 
 
 def _identity(file: os.stat_result) -> tuple[int, int]:

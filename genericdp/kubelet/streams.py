@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 @dataclass(eq=False, frozen=True, slots=True)
 class Stream:
-    """One call of ListAndWatch. `client`: its user agent, as it says itself."""
+    """One call of ListAndWatch. `client`: the user agent that it sent."""
 
     client: str
 
@@ -77,7 +77,7 @@ class Streams:
         self._kubelets = self._first
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return once it is so; it is asked when a stream has opened or ended."""
+        """Return once the condition holds. It is checked when a stream has opened or ended."""
         while not condition():
             await self._changed.wait()
 

@@ -63,7 +63,7 @@ class Kubelet(View):
         status_period_s: float | None = None,
         watchdog_s: float = 300.0,
     ) -> None:
-        super().__init__()
+        super().__init__(Path(root) / "pods")
         self.clock: Clock = clock or WallClock()
         self.node_status = NodeStatusHistory()
         self.health_pushes: list[str] = []
@@ -246,7 +246,7 @@ class Kubelet(View):
     def delete(self, pod: PodStatus) -> None:
         """Delete a pod; the next allocation or List frees its devices; plugins are not notified."""
         pod.stop_containers()
-        self._node.pods.pop(pod.uid, None)
+        self._node.remove(pod)
         self._changes.notify()
 
     # Inside.

@@ -6,6 +6,7 @@ The rules of this file:
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import SimulatorError
@@ -18,9 +19,9 @@ from genericdp.simulator.process import Process
 class View:
     """What a Kubelet shows. `registrations` holds every call of Register, across restarts."""
 
-    def __init__(self) -> None:
+    def __init__(self, pods_directory: Path) -> None:
         self.registrations: list[Attempt] = []
-        self._node = Node()
+        self._node = Node(pods_directory)
         self._process: Process | None = None
 
     @property

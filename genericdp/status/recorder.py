@@ -86,7 +86,7 @@ class Recorder:
                 self.events.tell(events.of_deafness(hint))
 
     def see_tried(self, what: Retried, error: GenericdpError | None) -> bool:
-        """Something that is tried until it works failed with an error, or worked; whether that is new."""
+        """Something that is tried until it works failed with an error, or worked. True if that is new."""
         if error is None:
             works_again = self.history.works(what)
             if works_again:

@@ -2,7 +2,7 @@
 
 Reading order:
 
-    sysfs         which devices there are, and whether one is there
+    sysfs         which devices exist
     snapshot      one device, read from sysfs and the udev database
     database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)

@@ -49,7 +49,7 @@ class Database:
         message         the device as an event of udev describes it
         trust_the_past  False if udev has just declared the device removed
 
-        Raises OSError if it cannot be told what the database knows.
+        Raises OSError if the database cannot be read.
         """
         if found.initialized and self._is_of_another(found):
             self._described.discard(found.sys_path)

@@ -3,9 +3,9 @@
 The rules of this file:
 
 * Anything in sysfs may vanish between two reads, and a device may say anything: bytes that are not UTF-8
-  become surrogates, long values are cut, an attribute that its driver does not tell is absent.
-* Only GONE says that something is not there. Any other error raises OSError: a device without the part that
-  could not be read would be taken for another one. libudev leaves such parts out without a word.
+  become surrogates, long values are cut, an attribute that its driver does not supply is absent.
+* Only the errors in GONE prove that something does not exist. Any other one is raised: a device without the
+  part that could not be read would be taken for another one. libudev silently leaves such parts out.
 * The device node is examined with stat and never opened: opening a device can change it.
 * libudev reads the devices but does not find them: it would enumerate thousands that have neither a
   device node nor a descendant with one (memory blocks, ACPI objects), and enumerating one takes 4 times
@@ -28,7 +28,7 @@ from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.errors import GenericdpError
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, unless_gone
 
-#: The errors of a system that lacks something. Any other error of an attribute is its driver's answer.
+#: The errors of a shortage. Any other error of an attribute is its driver's answer.
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 #: Names that cannot lead to a device node, whatever is plugged in.
@@ -141,13 +141,13 @@ def message(device: pyudev.Device) -> UdevDevice:
 
 
 def _unread(path: str, number: int) -> OSError:
-    """The error for what is there and cannot be read; `number` is the system's, if it gave one."""
+    """The error for something that exists but cannot be read; `number` is the errno, 0 if unknown."""
     number = number if number not in GONE | {0} else errno.EIO
     return OSError(number, os.strerror(number), path)
 
 
 def _check_uevent(sys_path: str) -> None:
-    """Raises OSError if the kernel's properties cannot be read: libudev takes EACCES for none."""
+    """Raises OSError if the kernel's properties cannot be read: libudev treats EACCES as no properties."""
     try:
         os.close(os.open(f"{sys_path}/uevent", os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
@@ -173,7 +173,7 @@ def _attribute(device: pyudev.Device, name: str) -> bytes | None:
 
 
 def _check_shortage(device: pyudev.Device, value: object) -> None:
-    """Raises OSError if libudev has just left out a value because the system lacks something."""
+    """Raises OSError if libudev has just left out a value because of a shortage."""
     number = ctypes.get_errno()
     if value is None and number in _SHORTAGES:
         raise _unread(device.sys_path, number)

@@ -61,7 +61,7 @@ class Subscription:
                 _, groups = duplicate.getsockname()
                 return not groups
         except OSError:
-            return False  # no descriptor is left: nobody knows
+            return False  # no descriptor is left to find out
 
     def _duplicate(self) -> socket.socket:
         return socket.socket(fileno=os.dup(self.fileno))

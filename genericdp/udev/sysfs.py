@@ -1,8 +1,8 @@
-"""Paths of sysfs: which devices there are, and whether one is there.
+"""Paths of sysfs: which devices exist.
 
 The rules of this file:
 
-* Only GONE says that something is not there. Any other error says nothing about it, and is raised.
+* Only the errors in GONE prove that something does not exist. Any other error proves nothing and is raised.
 """
 
 import errno
@@ -10,7 +10,7 @@ import os
 
 DEVICES = "/sys/devices/"
 
-#: The errors that say that something is not there (any more).
+#: The errors that prove that something does not exist, or no longer.
 GONE = frozenset({errno.ENOENT, errno.ENODEV, errno.ENOTDIR})
 
 #: Not in the `uevent` file of a device; libudev derives them from its path and class.
@@ -33,7 +33,7 @@ def sys_paths_with_node() -> set[str]:
 
 
 def is_there(path: str) -> bool:
-    """Whether there is something at a path. Raises OSError if that cannot be told."""
+    """Whether a path exists. Raises OSError if that cannot be determined."""
     return incarnation(path) is not None
 
 
@@ -69,7 +69,7 @@ def names_of_the_kernel(sys_path: str) -> frozenset[str]:
 
 
 def names_in(folder: str) -> list[str]:
-    """The names in a directory, none if it is not there. Raises OSError."""
+    """The names in a directory, none if it does not exist. Raises OSError."""
     try:
         return os.listdir(folder)
     except OSError as error:
@@ -78,6 +78,6 @@ def names_in(folder: str) -> list[str]:
 
 
 def unless_gone(error: OSError) -> None:
-    """Raises the error unless it says that something is not there."""
+    """Raises the error unless it proves that something does not exist."""
     if error.errno not in GONE:
         raise error

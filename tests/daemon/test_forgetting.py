@@ -1,4 +1,4 @@
-"""Who is asked who holds devices, when, and whose word counts for what."""
+"""When the kubelet is asked who holds devices, and what its answers prove."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,13 +23,15 @@ class Asked:
         self.kubelet = KubeletSocket("/var/lib/kubelet/device-plugins")
         self.starts(up_s=KUBELET_SETTLES_S + 1)
         self.times = 0
-        self.silent = 0
+        self.silent = self.socket = 0
         self.due: float | None = None
         self.waits = False
+        self.followed = True
         self.restarts_meanwhile = False
         self.answers: list[Answer] = []
         self.pauses: list[float | None] = []
         monkeypatch.setattr("genericdp.forgetting.podresources.ask", self._ask)
+        monkeypatch.setattr("genericdp.forgetting.podresources.identity_of", self.take_socket)
 
     def starts(self, *, up_s: float = 0.0) -> None:
         """Another kubelet is there, which has been up for so long."""
@@ -46,6 +48,7 @@ class Asked:
             now=lambda: 1.0,
             due=lambda: self.due,
             waits=lambda: self.waits,
+            is_followed=lambda: self.followed,
             tell=self.answers.append,
         )
         task = asyncio.create_task(it.run())
@@ -64,6 +67,10 @@ class Asked:
             self.starts()
         await asyncio.sleep(0)
         return HELD if self.times > self.silent else None
+
+    def take_socket(self, _: str) -> int:
+        """The identity of the socket of the PodResources API."""
+        return self.socket
 
 
 async def test_a_kubelet_is_asked_once_when_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +109,15 @@ async def test_a_kubelet_that_does_not_answer_is_asked_a_few_times_and_then_left
     assert (asked.times, asked.answers) == (forgetting.FIRST_TRIES, [])
 
 
+async def test_a_kubelet_that_does_not_answer_is_given_time_before_it_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.silent = 1000
+    await asked.run_until(lambda: asked.times)
+    assert asked.times == 1
+
+
 @pytest.mark.parametrize("why", ["a grace period has passed", "a device has to wait"])
 async def test_it_is_asked_again_when_something_depends_on_it(
     why: str, monkeypatch: pytest.MonkeyPatch
@@ -125,3 +141,41 @@ async def test_without_a_kubelet_nobody_is_asked(monkeypatch: pytest.MonkeyPatch
     asked.waits, asked.due = True, 0.0
     await asked.run_until(lambda: True)
     assert (asked.times, asked.answers) == (0, [])
+
+
+async def test_the_next_kubelet_is_not_taken_for_the_one_whose_socket_it_has_not_replaced_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its PodResources API answers first, and knows no pod yet."""
+    asked = Asked(monkeypatch)
+
+    def happen(it: Forgetting) -> None:
+        asked.socket, asked.waits = 1, True
+        it.look_again()
+
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    await asked.run_until(lambda: asked.answers, happen)
+    assert asked.answers[0].complete
+    assert len(asked.answers) > 1
+    assert not any(answer.complete for answer in asked.answers[1:])
+
+
+async def test_a_kubelet_that_did_not_know_its_pods_is_asked_again_when_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.starts()
+
+    def happen(it: Forgetting) -> None:
+        it._since -= KUBELET_SETTLES_S
+        it.look_again()
+
+    await asked.run_until(lambda: asked.answers, happen)
+    assert [answer.complete for answer in asked.answers] == [False, True]
+
+
+async def test_a_kubelet_that_follows_no_list_may_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch)
+    asked.followed = False
+    await asked.run_until(lambda: asked.answers)
+    assert [answer.complete for answer in asked.answers] == [False]

@@ -3,12 +3,14 @@
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
@@ -40,6 +42,8 @@ MEMORY = Memory(
             "example.com/modem",
             Device("modem_7", Health.UNHEALTHY, "it is unplugged", links=("modem_7@if02", "modem_7@usb")),
             absent_since=17.0,
+            earlier=(Spot(PORT, "", "if04"),),
+            listed=False,
         ),
     },
     ties={"ftdi_A5": PORT},
@@ -47,6 +51,7 @@ MEMORY = Memory(
         {"example.com/ftdi": 2, "example.com/modem": None},
         {"ftdi_A5.7": Withdrawn("example.com/ftdi", "ftdi_A5", since=3.0)},
     ),
+    held={"ftdi_A5.7": Holding("example.com/ftdi", "ftdi_A5", shared=True, given=3.0)},
 )
 
 
@@ -73,9 +78,13 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
             ),
             # Its grace time starts again.
             absent_since=None,
+            earlier=known.earlier,
+            listed=known.listed,
         )
         for id_, known in MEMORY.devices.items()
     }
+    assert loaded.held == MEMORY.held
+    assert [holding.given for holding in loaded.held.values()] == [None]
 
 
 def test_what_was_loaded_is_saved_as_it_was(tmp_path: Path) -> None:
@@ -99,8 +108,8 @@ def test_it_is_written_only_when_it_says_something_else(tmp_path: Path) -> None:
     state.save(MEMORY)
     os.unlink(state.path)
     state.save(MEMORY)
-    later = Remembered("example.com/modem", MEMORY.devices["modem_7"].device, absent_since=99.0)
-    state.save(Memory({**MEMORY.devices, "modem_7": later}, MEMORY.ties, MEMORY.shares))
+    later = replace(MEMORY.devices["modem_7"], absent_since=99.0)
+    state.save(replace(MEMORY, devices={**MEMORY.devices, "modem_7": later}))
     assert not os.path.exists(state.path)
     state.save(Memory(MEMORY.devices))
     assert os.path.exists(state.path)
@@ -257,6 +266,25 @@ def test_a_withdrawn_id_that_is_not_one_of_its_device_is_refused(
     with pytest.raises(GenericdpError) as broken:
         state.load()
     assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+
+
+@pytest.mark.parametrize(
+    ("held", "wrong", "why"),
+    [
+        ("b", {}, ValueError("'b' is not an id of 'a'")),
+        ("a", {"device": "a b"}, ValueError("'a b' is not the id of a device")),
+        ("a", {"shared": 1}, TypeError("1 is not true or false")),
+    ],
+)
+def test_a_holding_that_genericdp_cannot_have_written_is_refused(
+    tmp_path: Path, held: str, wrong: dict[str, object], why: Exception
+) -> None:
+    state = StateFile(str(tmp_path))
+    entry = {"resource": "a/b", "device": "a", "shared": False, **wrong}
+    Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {}, "held": {held: entry}}))
+    with pytest.raises(GenericdpError) as broken:
+        state.load()
+    assert str(broken.value) == f"'{state.path}' is broken: {why!r}"
 
 
 def test_of_a_long_mistake_only_the_beginning_is_reported(tmp_path: Path) -> None:

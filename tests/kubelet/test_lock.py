@@ -1,9 +1,13 @@
 """The lock on the kubelet's directory."""
 
+import errno
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from genericdp.kubelet.lock import DirectoryLock
 
@@ -40,7 +44,7 @@ def test_it_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
 def test_a_directory_that_is_created_again_is_another_one(tmp_path: Path) -> None:
     directory = tmp_path / "device-plugins"
     first, second = DirectoryLock(str(directory)), DirectoryLock(str(directory))
-    assert first.taken(), "what is not there is nobody's"
+    assert first.taken(), "nobody holds what does not exist"
     assert not first.is_held()
     directory.mkdir()
     assert first.taken()
@@ -50,3 +54,16 @@ def test_a_directory_that_is_created_again_is_another_one(tmp_path: Path) -> Non
     assert second.taken()
     assert not first.taken()
     second.release()
+
+
+def test_where_locks_do_not_work_it_is_taken_as_if_it_were_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    lock = DirectoryLock(str(tmp_path))
+    assert lock.taken()
+    assert lock.is_held()
+    lock.release()

@@ -521,11 +521,16 @@ class NodeMachine(RuleBasedStateMachine):
             pod.units = found
             DONE["containers created"] += 1
         for was, now in zip(pod.units, found, strict=True):
-            assert may_stand_in(pod.table.identity, was, now), f"first had {was}, has {now}"
+            assert may_stand_in(self._identity_of(pod.table), was, now), f"first had {was}, has {now}"
         pod.has = pod.last = frozenset(unit for unit, _ in found)
         for other in self.pods:
             if other is not pod and not (is_shared(pod.table) and is_shared(other.table)):
                 assert not pod.has & other.has, f"{pod.has & other.has} is in two containers"
+
+    def _identity_of(self, table: Table) -> str:
+        """What the ids of a table depend on: on the port, too, if the operator has said so since."""
+        now = {each.identity for each in self.truth.tables if each.name == table.name}
+        return "port" if "port" in now else table.identity
 
     def _a_name_has_changed(self, pod: Workload) -> bool:
         """Whether the name of one of the pod's units has changed hands since the daemon went down."""
@@ -680,7 +685,16 @@ class NodeMachine(RuleBasedStateMachine):
         """Record twins that are plugged at the same time: the one that was there first keeps the plain id."""
         twins = self.truth.twins_of(unit)
         plain = (table.name, "serial", UNITS[unit], "")
-        if len(twins) < 2 or table.name in self.ties or self.ids.get(plain, id_) != id_:
+        if len(twins) < 2 or table.name in self.ties:
+            return
+        first = f"{table.name}_{UNITS[unit]}"
+        if id_ != first and self.node.links().get(first, 0) is None:
+            # The other one has the plain id and waits.
+            (other,) = twins - {unit}
+            self.ties[table.name] = self.truth.plugged[other].port
+            self.ids[plain] = first
+            return
+        if self.ids.get(plain, id_) != id_:
             return
         if plain not in self.ids and id_ != f"{table.name}_{UNITS[unit]}":
             return

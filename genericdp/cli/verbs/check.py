@@ -21,8 +21,8 @@ MOST_REMARKS = 10
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Check rule files and settings, and print every mistake with its place and what to do "
-        "about it. Needs nothing else, so it runs anywhere: on a laptop, in CI, in an image build. Beside "
-        "the daemon, it also says which devices would have to wait until a pod has gone. "
+        "about it. Needs nothing else, so it runs anywhere: on a laptop, in CI, in an image build. On a node "
+        "with the daemon, it also says which devices would have to wait until a pod has gone. "
         "Exits with status 1 if there is a mistake."
     )
     parser.epilog = (

@@ -87,9 +87,9 @@ class Offer:
     """One resource and its devices, in the order of their ids.
 
     withheld  ids that are Unhealthy although their device may be Healthy, each with its device as Unhealthy:
-              the rule no longer makes them, or they have to wait
-    refused   ids that Allocate refuses, with the reason: they have to wait, or the rule no longer makes
-              them and no pod holds them
+              the rule no longer includes them, or they have to wait
+    refused   ids that Allocate refuses, with the reason: they have to wait, or the rule no longer
+              includes them and no pod holds them
     """
 
     resource: Resource

@@ -10,22 +10,22 @@ serial number, place), by which a device is recognized that is plugged in again 
 changed, or udev has not finished with it.
 
 `replicas` offers one device under several ids, `fuse_fuse.0`, `fuse_fuse.1`. When a rule lowers the
-number, the ids that it no longer makes are **withdrawn**: like tombstones, they stay in the list as
+number, the ids that it no longer includes are **withdrawn**: like tombstones, they stay in the list as
 Unhealthy until no pod holds them. When a whole resource leaves the rules, its devices are no longer
 listed, but their links stay as **orphaned links**.
 
-A pod **holds** the ids that Allocate gave it, and those that PodResources lists, until PodResources no longer
-lists them. Edited rules may offer a device node under another id while a pod holds it under the old one. If
-one of the two is exclusive, the new id is **waiting**: it is Unhealthy, and Allocate refuses it, until no
-pod holds the node.
+A pod **holds** the ids that Allocate gave it, and those that PodResources lists, until a complete answer of
+PodResources no longer lists them. Edited rules may offer a device node under another id while a pod holds it
+under the old one. If one of the two is exclusive, the new id is **waiting**: it is Unhealthy, and Allocate
+refuses it, until no pod holds the node.
 
 A list has a limit. It never costs an id that a pod may hold: new devices are refused.
 
 The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything
 else is built anew from the rules and the udev devices at each event.
 
-Read in this order: `remembered`, `held`, `absence`, `room`, `withdrawn`, `waiting`, `memory`, `remember`,
-`take` (all of it in one call). `saved` is the memory as text.
+Read in this order: `remembered`, `held`, `absence`, `renewal`, `room`, `withdrawn`, `waiting`, `memory`,
+`remember`, `take` (all of it in one call). `saved` is the memory as text.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Place, locate, sys_path_prefix
+from genericdp.core.inventory.place import Place, Spot, locate, sys_path_prefix
 
 
 class Absence:
@@ -27,15 +27,8 @@ class Absence:
         place: Callable[[UdevDevice], Place] = locate,
     ) -> None:
         """`plugged` are all udev devices by sys path, `place` finds out where one sits."""
-        # Most devices are at other ports. Seeing this costs less than finding out where exactly they sit.
-        prefixes = tuple({sys_path_prefix(spot.port) for device in absent for spot in device.spots})
-        nearby = [sys_path for sys_path in plugged if sys_path.startswith(prefixes)] if prefixes else []
         self._refusals = refusals
-        self._nodes = {
-            place(plugged[sys_path]).spot: plugged[sys_path]
-            for sys_path in nearby
-            if plugged[sys_path].device_node is not None
-        }
+        self._nodes = nodes_near((spot for device in absent for spot in device.spots), plugged, place)
 
     def reason(self, resource: str, device: Device) -> str:
         """Why the resource does not offer the device."""
@@ -47,3 +40,17 @@ class Absence:
         paths = {node.device_node for node in nodes}
         refused = (each for each in self._refusals if each.resource == resource and each.node in paths)
         return next((each.reason for each in refused), "the rules no longer match it")
+
+
+def nodes_near(
+    spots: Iterable[Spot], plugged: Mapping[str, UdevDevice], place: Callable[[UdevDevice], Place]
+) -> Mapping[Spot, UdevDevice]:
+    """The device nodes that are plugged in at the ports of these spots, each with its own spot."""
+    # Most devices are at other ports. Seeing this costs less than finding out where exactly they sit.
+    prefixes = tuple({sys_path_prefix(spot.port) for spot in spots})
+    nearby = [sys_path for sys_path in plugged if sys_path.startswith(prefixes)] if prefixes else []
+    return {
+        place(plugged[sys_path]).spot: plugged[sys_path]
+        for sys_path in nearby
+        if plugged[sys_path].device_node is not None
+    }

@@ -6,11 +6,15 @@ The rules of this file:
   PodResources no longer lists it. No call of the kubelet says that a device is free again.
 * A pod appears in PodResources only after its admission. An answer says nothing about an id that was given
   shortly before the question.
+* PodResources never lists what only an init container got. So an id that was never listed is held for as long
+  as the kubelet has it in its checkpoint, too.
+* Pods of another plugin may hold ids of the same resource that no device can have. They are ignored.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from genericdp.core.inventory.identity import may_be_device, may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.remembered import Remembered
 
@@ -25,12 +29,14 @@ class Holding:
     resource  the name of its resource
     device    the id of the device behind it
     shared    whether other containers may have the device at the same time
+    listed    whether PodResources has listed it since it was given
     given     when Allocate gave it, on the clock of `remember`; None when that was before a restart
     """
 
     resource: str
     device: str
     shared: bool
+    listed: bool = False
     given: float | None = field(default=None, compare=False)
 
 
@@ -42,23 +48,23 @@ Held = Mapping[str, Holding]
 class Answer:
     """An answer of PodResources.
 
-    ids       (resource, id) of every device that a container holds
-    asked     when the question was asked, on the clock of `remember`
-    complete  whether an id that is missing is free: a kubelet that has just started does not know its pods
+    ids           (resource, id) of every device that a container holds
+    asked         when the question was asked, on the clock of `remember`
+    complete      whether an id that is missing is free; a kubelet that has just started does not know its
+                  pods
+    checkpointed  the ids of existing pods in the kubelet's checkpoint
     """
 
     ids: frozenset[tuple[str, str]]
     asked: float
     complete: bool
+    checkpointed: frozenset[str] = frozenset()
 
 
 def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
     """The holdings after Allocate gave these ids of a resource at `now`."""
-    given = {id_: _holding(offer, id_, now) for id_ in ids if id_ in offer.ids}
-    for id_ in given.keys() & held.keys():
-        # Somebody may hold it since a time when the device was not shared.
-        given[id_] = replace(given[id_], shared=given[id_].shared and held[id_].shared)
-    return {**held, **given}
+    # The kubelet gives only what is free: whoever held one of them before has gone.
+    return {**held, **{id_: _holding(offer, id_, given=now) for id_ in ids if id_ in offer.ids}}
 
 
 def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapping[str, Remembered]) -> Held:
@@ -69,31 +75,39 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     """
     listed = {id_ for _, id_ in answer.ids}
     kept = {
-        id_: holding
+        id_: replace(holding, listed=True) if id_ in listed and not holding.listed else holding
         for id_, holding in held.items()
-        if not answer.complete
-        or id_ in listed
-        or (holding.given is not None and holding.given > answer.asked - PODS_SETTLE_S)
+        if id_ in listed or not _is_released(id_, holding, answer)
     }
     ours = {*offers, *(known.resource for known in devices.values())}
     found = {
-        id_: _holding(offers[name], id_, None)
+        id_: _holding(offers[name], id_, listed=True)
         if name in offers and id_ in offers[name].ids
         else _unlisted(name, id_, devices)
         for name, id_ in answer.ids
-        if id_ not in kept and name in ours
+        if id_ not in kept and name in ours and may_be_device(id_)
     }
-    return {**kept, **found} if found or len(kept) < len(held) else held
+    after = {**kept, **found}
+    return held if after == held else after
 
 
-def _holding(offer: Offer, id_: str, now: float | None) -> Holding:
+def _is_released(id_: str, holding: Holding, answer: Answer) -> bool:
+    """Whether an answer that does not list an id says that no pod holds it."""
+    return (
+        answer.complete
+        and (holding.given is None or holding.given <= answer.asked - PODS_SETTLE_S)
+        and (holding.listed or id_ not in answer.checkpointed)
+    )
+
+
+def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | None = None) -> Holding:
     device = offer.ids[id_].id
     shared = (offer.resource.replicas or 1) > 1 and id_ not in offer.withheld
-    return Holding(offer.resource.name, device, shared, now)
+    return Holding(offer.resource.name, device, shared, listed, given)
 
 
 def _unlisted(resource: str, id_: str, devices: Mapping[str, Remembered]) -> Holding:
-    """What a pod has of a device that is not listed now: it may be back later."""
-    device, dot, _ = id_.rpartition(".")
-    is_replica = bool(dot) and id_ not in devices and device in devices
-    return Holding(resource, device if is_replica else id_, is_replica)
+    """What a pod has of a device that is not offered now: it may be back later."""
+    device = id_.rpartition(".")[0]
+    is_replica = id_ not in devices and device in devices and may_be_id_of(device, id_)
+    return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)

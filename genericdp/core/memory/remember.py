@@ -21,11 +21,12 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
-from genericdp.core.inventory.place import Place, Spot, locate
+from genericdp.core.inventory.place import Place, locate
 from genericdp.core.memory.absence import Absence
 from genericdp.core.memory.held import Answer, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import all_fit, room_for
 from genericdp.core.memory.waiting import ids_that_wait, with_waiting
 from genericdp.core.memory.withdrawn import next_dropping, withdraw
@@ -33,10 +34,6 @@ from genericdp.core.rules.resource import Resource, grace_s
 
 #: How many ties of twins are remembered. Beyond that, only the ties of remembered units are kept.
 TIE_LIMIT = 10_000
-
-#: How many links, and how many earlier places of its nodes, are remembered of one device: a device may also
-#: invent the names of its nodes.
-LINK_LIMIT = 64
 
 
 def remember(
@@ -58,21 +55,26 @@ def remember(
     held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
+    renewal = Renewal(memory.devices, held_devices, plugged, place)
     gone = _by_resource(memory.devices)
-    present = {
-        name: {
-            device.id: _renewed(name, device, gone.get(name, {}).pop(device.id, None), held_devices)
-            for device in offer.devices
-        }
-        for name, offer in inventory.offers.items()
-    }
+    others: list[str] = []
+    refusals: list[Refusal] = []
+    present: dict[str, dict[str, Remembered]] = {}
+    for name, offer in inventory.offers.items():
+        present[name] = {}
+        for device in offer.devices:
+            if renewal.is_another(device):
+                others.append(device.id)
+                refusals += [Refusal(name, node.path, _another(device.id)) for node in device.nodes]
+            else:
+                gone.get(name, {}).pop(device.id, None)
+                present[name][device.id] = renewal.renewed(name, device)
     absent_devices = (known.device for mine in gone.values() for known in mine.values())
     absence = Absence(absent_devices, plugged, inventory.refusals, place)
     leaving = _Leaving(now, held_devices, forget, absence)
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     crowded: dict[str, Remembered] = {}
-    refusals: list[Refusal] = []
     for name, offer in inventory.offers.items():
         absent = leaving.absent(gone.pop(name, {}), offer.resource)
         mine = {**present[name], **absent}
@@ -109,7 +111,7 @@ def remember(
     complete = replace(
         inventory,
         offers=final,
-        waiting=ids_that_wait(shared, final),
+        waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted(orphaned_links)),
     )
@@ -131,33 +133,12 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
     return min(ends if dropping is None else [*ends, dropping], default=None)
 
 
-def _renewed(resource: str, device: Device, known: Remembered | None, held: Collection[str]) -> Remembered:
-    """A device that is present, with every link that it ever had: an optional node may be missing now."""
-    if known is None:
-        return Remembered(resource, device)
-    more = [link for link in known.device.links if link not in device.links]
-    if more:
-        device = replace(device, links=(*device.links, *more[: max(0, LINK_LIMIT - len(device.links))]))
-    earlier = _earlier(device, known) if device.id in held else ()
-    # What did not change stays the same object, which makes comparing cheap.
-    if known.device == device and known.absent_since is None and known.earlier == earlier and known.listed:
-        return known
-    return Remembered(resource, device, earlier=earlier)
+def _another(id_: str) -> str:
+    return f"its id, {id_}, is that of another unit, which a pod may still hold"
 
 
 def _was_listed(known: Remembered | None) -> bool:
     return known is not None and known.listed
-
-
-def _earlier(device: Device, known: Remembered) -> tuple[Spot, ...]:
-    """Where nodes are that a pod may still have although the rules no longer count them to the device.
-
-    If the device was plugged in elsewhere, its pod has lost them.
-    """
-    if device.spots == known.device.spots or device.port != known.device.port:
-        return known.earlier if device.port == known.device.port else ()
-    lost = dict.fromkeys((*known.device.spots, *known.earlier))
-    return tuple(spot for spot in lost if spot not in device.spots)[:LINK_LIMIT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +155,7 @@ class _Leaving:
     absence: Absence
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
-        """The tombstones of those devices that may not be forgotten yet."""
+        """The tombstones of the devices that may not be forgotten yet."""
         absent: dict[str, Remembered] = {}
         for id_, known in gone.items():
             if not self.forget or self.left(known, resource) is None:
@@ -189,7 +170,7 @@ class _Leaving:
         return since
 
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
-        """What stays of a device in its place."""
+        """What takes the place of a device that has left."""
         if known.absent_since is not None and known.device.reason == reason:
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.

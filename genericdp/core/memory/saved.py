@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM
+from genericdp.core.inventory.identity import may_be_device, may_be_id_of
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import Holding
@@ -32,10 +32,7 @@ _LONGEST_FILE_NAME = 255
 #: How much of a reason is shown: it quotes what was saved.
 _LONGEST_REASON = 500
 
-_DEVICE_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_LIMIT - REPLICA_ROOM - 1}}}")
-
-#: What follows the id of a device in an id of a replica, and in the name of a link.
-_REPLICA = re.compile(r"\.(0|[1-9][0-9]{0,3})")
+#: What follows the id of a device in the name of a link.
 _PLACE = re.compile(r"@[A-Za-z0-9._+:@=-]+")
 
 
@@ -44,7 +41,7 @@ class UnreadableMemoryError(ValueError):
 
 
 class Writer:
-    """Writes one memory after the other. Allocate waits for it, so only what changed is rendered again."""
+    """Renders one memory after another. Allocate waits for it: unchanged devices are not rendered again."""
 
     def __init__(self) -> None:
         self._devices: Mapping[str, Remembered] | None = None
@@ -107,7 +104,12 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             for id_, one in memory.shares.withdrawn.items()
         },
         "held": {
-            id_: {"resource": one.resource, "device": one.device, "shared": one.shared}
+            id_: {
+                "resource": one.resource,
+                "device": one.device,
+                "shared": one.shared,
+                "listed": one.listed,
+            }
             for id_, one in memory.held.items()
         },
     }
@@ -150,7 +152,12 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:
-    holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
+    holding = Holding(
+        _resource(entry["resource"]),
+        _device_id(entry["device"]),
+        _truth(entry["shared"]),
+        _truth(entry.get("listed", False)),
+    )
     _id_of(holding.device, id_)
     return holding
 
@@ -196,7 +203,7 @@ def _resource(value: Any) -> str:
 
 def _device_id(value: Any) -> str:
     id_ = _name(value)
-    if _DEVICE_ID.fullmatch(id_) is None:
+    if not may_be_device(id_):
         raise ValueError(f"{id_!r} is not the id of a device")
     return id_
 
@@ -204,7 +211,7 @@ def _device_id(value: Any) -> str:
 def _id_of(device: str, value: Any) -> str:
     """An id that the kubelet may have been told for the device: its own, or that of a replica."""
     id_ = _name(value)
-    if not id_.startswith(device) or (id_ != device and _REPLICA.fullmatch(id_, len(device)) is None):
+    if not may_be_id_of(device, id_):
         raise ValueError(f"{id_!r} is not an id of {device!r}")
     return id_
 

@@ -4,7 +4,7 @@ The rules of this file:
 
 * Edited rules give a device another id, another resource or other replicas, while a pod keeps what it got. An
   exclusive device node is never given out again before that pod has gone.
-* An id that is shared does not wait for one that was shared, too.
+* A shared id does not wait for another shared one.
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
 * Usually nothing waits, and finding this out costs one look at each holding.
@@ -89,10 +89,11 @@ def _waiting(offer: Offer, holders: _Holders, devices: Mapping[str, Remembered])
             if not (shared and holding.shared)
         }
         if others:
+            names = sorted(others)
             for id_ in ids_of(device.id, offer.resource.replicas):
-                names = sorted(others.keys() - {id_})
-                if names:
-                    yield id_, _reason(offer, names[0], others[names[0]])
+                other = next((name for name in names if name != id_), None)
+                if other is not None:
+                    yield id_, _reason(offer, other, others[other])
 
 
 def _reason(offer: Offer, id_: str, holding: Holding) -> str:
@@ -108,7 +109,7 @@ def _with(offer: Offer, waiting: Mapping[str, str], held_devices: frozenset[str]
     for device in offer.devices:
         reasons = {id_: waiting[id_] for id_ in ids_of(device.id, offer.resource.replicas) if id_ in waiting}
         if reasons and device.id not in held_devices:
-            # Nobody has it under this id, so its link does not have to lead anywhere.
+            # No pod has it under this id, so its link need not lead anywhere.
             devices.append(_unhealthy(device, next(iter(reasons.values()))))
             continue
         devices.append(device)

@@ -1,12 +1,12 @@
-"""Ids that a rule no longer makes because its `replicas` changed, but that pods may still hold.
+"""Ids that a rule no longer includes because its `replicas` changed, but that pods may still hold.
 
 The rules of this file:
 
 * Such an id stays in the list as Unhealthy: no new pod gets it, and the pod that has it keeps it. Like
   the id of an absent device, it is dropped only when PodResources says that no pod holds it and the
   grace of its resource has passed.
-* Its device may be present and Healthy. A container that holds a withdrawn id gets what the device gives; to
-  any other, Allocate refuses it: the kubelet may have chosen it before it heard of the edit.
+* Its device may be present and Healthy. A container that holds a withdrawn id gets the device as before;
+  Allocate refuses the id to any other, because the kubelet may choose it before it has the new list.
 """
 
 from collections.abc import Container, Mapping
@@ -64,11 +64,11 @@ def withdraw(
     held     the ids that pods hold
     forget   whether it is certain that no pod holds any other id
     """
-    now_made = {name: shares.replicas.get(name) for name in devices}
-    now_made |= {name: offer.resource.replicas for name, offer in offers.items()}
-    if now_made == shares.replicas and not shares.withdrawn:
+    replicas = {name: shares.replicas.get(name) for name in devices}
+    replicas |= {name: offer.resource.replicas for name, offer in offers.items()}
+    if replicas == shares.replicas and not shares.withdrawn:
         return offers, shares
-    edited = [name for name, number in now_made.items() if shares.replicas.get(name, number) != number]
+    edited = [name for name, number in replicas.items() if shares.replicas.get(name, number) != number]
     withdrawn = dict(shares.withdrawn)
     for name in edited:
         for device in devices.get(name, ()):
@@ -79,13 +79,13 @@ def withdraw(
     listed = {name: {device.id for device in offer.devices} for name, offer in offers.items()}
     for id_, one in withdrawn.items():
         resource = offers[one.resource].resource if one.resource in offers else None
-        is_made = one.device in listed.get(one.resource, ()) and _makes(resource, id_, one.device)
-        if one.device in devices.get(one.resource, ()) and not is_made:
+        is_included = one.device in listed.get(one.resource, ()) and _includes(resource, id_, one.device)
+        if one.device in devices.get(one.resource, ()) and not is_included:
             since = now if one.since is None else one.since
             if id_ in held or not forget or now - since < grace_s(resource):
                 kept.setdefault(one.resource, {})[id_] = replace(one, since=since)
     kept = {name: _most_needed(mine, held) for name, mine in kept.items()}
-    after = Shares(now_made, {id_: one for mine in kept.values() for id_, one in mine.items()})
+    after = Shares(replicas, {id_: one for mine in kept.values() for id_, one in mine.items()})
     return {
         name: _with(offer, kept.get(name, {}), devices.get(name, {}), held) for name, offer in offers.items()
     }, after
@@ -101,8 +101,8 @@ def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
     return min(ends, default=None)
 
 
-def _makes(resource: Resource | None, id_: str, device: str) -> bool:
-    """Whether the resource makes the id, or makes it again."""
+def _includes(resource: Resource | None, id_: str, device: str) -> bool:
+    """Whether the resource includes the id, or includes it again."""
     return resource is not None and id_ in ids_of(device, resource.replicas)
 
 
@@ -119,7 +119,7 @@ def _with(
 ) -> Offer:
     if not mine:
         return offer
-    # The device as it is listed has the NUMA node that the kubelet is told of.
+    # Only the device as it is listed has the NUMA node that is in the list.
     listed = {device.id: device for device in offer.devices}
     withheld = {id_: listed.get(one.device) or devices[one.device].device for id_, one in mine.items()}
     return replace(

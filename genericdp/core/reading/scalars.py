@@ -45,7 +45,7 @@ _BOOLEAN_WORDS = {"true": ("true", "yes", "on", "1"), "false": ("false", "no", "
 
 def boolean(at: At) -> bool:
     if not isinstance(at.value, bool):
-        word = next((word for word, said in _BOOLEAN_WORDS.items() if str(at.value).lower() in said), "")
+        word = next((word for word, words in _BOOLEAN_WORDS.items() if str(at.value).lower() in words), "")
         hint = f"write {word}" if word else ""
         raise Mistake(at, f"'{at.key}' must be true or false, not {kind_of(at.value)}", hint)
     return at.value

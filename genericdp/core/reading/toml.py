@@ -29,6 +29,8 @@ _UNQUOTED = re.compile(
     r"(?:=\s*(?:\[\s*)?|,\s*)"
     r"(?P<word>0[0-9A-Fa-f]+|[0-9]+[A-Za-z_][\w.*-]*|[A-Za-z_/*][\w./:*?-]*)\s*(?:[,\]}#]|$)"
 )
+#: How much of a word without quotes is quoted in a message, in characters.
+_LONGEST_WORD = 60
 _TOML_WORDS = ("true", "false", "inf", "nan")
 
 #: How a message of tomli begins -> what to write instead.
@@ -109,7 +111,8 @@ def _syntax_problem(file: str, lines: Lines, message: str) -> Problem:
             place = Location(file, line, unquoted.start("word") + 1, len(word))
             if word.lower() in _TOML_WORDS:
                 return Problem(place, f"not TOML: unknown word '{word}'", f"write {word.lower()}", source)
-            return Problem(place, f"not TOML: '{word}' is not in quotes", f'write "{word}"', source)
+            shown = word if len(word) <= _LONGEST_WORD else f"{word[:_LONGEST_WORD]}…"
+            return Problem(place, f"not TOML: '{shown}' is not in quotes", f'write "{shown}"', source)
     words = words if found else message
     hint = next((hint for beginning, hint in _HINTS.items() if words.startswith(beginning)), "")
     if words == "Invalid value":
@@ -128,7 +131,7 @@ def _syntax_problem(file: str, lines: Lines, message: str) -> Problem:
 
 
 def _before(lines: Lines, line: int, column: int) -> tuple[int, int]:
-    """The place behind the last word before this one. Some versions of tomli go on to the next word."""
+    """The end of the last word before this place. Some versions of tomli go on to the next word."""
     while line > 1 and not lines.at(line)[: column - 1].strip():
         line -= 1
         column = len(lines.at(line)) + 1

@@ -88,7 +88,7 @@ class Retried(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something fails, what to do about it ("" if that is plain), and since when (seconds)."""
+    """Why something fails, what to do about it ("" if that is obvious), and since when (seconds)."""
 
     why: str
     hint: str

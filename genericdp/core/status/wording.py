@@ -56,5 +56,5 @@ _WORKS = {
 
 
 def that_works(what: Retried) -> str:
-    """The end of a failure."""
+    """The log message for something that works again."""
     return _WORKS[what]

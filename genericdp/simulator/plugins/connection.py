@@ -28,7 +28,7 @@ from genericdp.simulator.plugins.dialling import target
 DIAL_TIMEOUT_S = 10.0
 #: kubelet 1.36, `KubeletPreStartContainerRPCTimeoutInSecs`.
 PRE_START_TIMEOUT_S = 30.0
-#: What a kubelet 1.36 says that it is; C-core adds what it is itself.
+#: The user agent of kubelet 1.36; gRPC's C core appends its own.
 USER_AGENT = "grpc-go/1.81.1"
 #: The default of grpc-go, which the kubelet does not change.
 RECEIVE_LIMIT = 4 * 1024 * 1024

@@ -15,8 +15,15 @@ def offering(*ids: str, replicas: int | None = None) -> Offer:
     return Offer(Resource(NAME, Match(), replicas=replicas), tuple(map(Device, ids)))
 
 
-def learned(held: Held, *ids: str, asked: float = 0.0, complete: bool = True, resource: str = NAME) -> Held:
-    answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete)
+def learned(
+    held: Held,
+    *ids: str,
+    asked: float = 0.0,
+    complete: bool = True,
+    resource: str = NAME,
+    checkpointed: frozenset[str] = frozenset(),
+) -> Held:
+    answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete, checkpointed)
     remembered = {"x_gone": Remembered(NAME, Device("x_gone"))}
     return learn(held, answer, {NAME: offering("x_A", "x_B")}, remembered)
 
@@ -32,20 +39,35 @@ def test_an_id_is_shared_when_another_container_may_have_the_device(replicas: in
     assert held == {"x_A.0": Holding(NAME, "x_A", shared)}
 
 
-def test_an_id_that_was_exclusive_when_it_was_given_stays_exclusive_while_it_is_held() -> None:
+def test_an_id_that_is_given_again_belongs_to_the_next_pod() -> None:
+    """The kubelet gives only what is free. The next pod gets the device as it is shared now."""
     held = give({}, offering("x_A", replicas=1), ["x_A.0"], 5.0)
-    assert give(held, offering("x_A", replicas=2), ["x_A.0", "x_A.1"], 6.0) == {
-        "x_A.0": Holding(NAME, "x_A", shared=False),
-        "x_A.1": Holding(NAME, "x_A", shared=True),
+    assert give(held, offering("x_A", replicas=2), ["x_A.0"], 6.0) == {
+        "x_A.0": Holding(NAME, "x_A", shared=True)
     }
 
 
 def test_an_id_is_held_until_a_complete_answer_no_longer_lists_it() -> None:
     held = give({}, offering("x_A"), ["x_A"], 0.0)
     late = PODS_SETTLE_S
-    assert learned(held, "x_A", asked=late) is held
     assert learned(held, asked=late, complete=False) is held
     assert learned(held, asked=late) == {}
+    listed = learned(held, "x_A", asked=late)
+    assert listed == {"x_A": Holding(NAME, "x_A", shared=False, listed=True)}
+    assert learned(listed, "x_A", asked=late) is listed
+    assert learned(listed, asked=late) == {}
+
+
+def test_an_id_that_was_never_listed_is_held_while_the_checkpoint_has_it() -> None:
+    """Only an init container got it."""
+    held = give({}, offering("x_A"), ["x_A"], 0.0)
+    checkpointed = frozenset({"x_A"})
+    assert learned(held, asked=PODS_SETTLE_S, checkpointed=checkpointed) is held
+    assert learned(held, asked=PODS_SETTLE_S) == {}
+    listed = learned(held, "x_A", asked=PODS_SETTLE_S)
+    assert learned(listed, asked=PODS_SETTLE_S, checkpointed=checkpointed) == {}
+    again = give(listed, offering("x_A"), ["x_A"], 0.0)
+    assert learned(again, asked=PODS_SETTLE_S, checkpointed=checkpointed) == again
 
 
 def test_an_answer_says_nothing_about_an_id_that_was_given_shortly_before() -> None:
@@ -64,13 +86,31 @@ def test_an_id_that_was_given_before_a_restart_is_held_until_the_first_complete_
 @pytest.mark.parametrize("complete", [False, True])
 def test_what_podresources_lists_is_held_whoever_gave_it(complete: bool) -> None:
     """The memory was lost, say."""
-    assert learned({}, "x_B", complete=complete) == {"x_B": Holding(NAME, "x_B", shared=False)}
-    assert learned({}, "x_gone", complete=complete) == {"x_gone": Holding(NAME, "x_gone", shared=False)}
-    assert learned({}, "x_gone.7", complete=complete) == {"x_gone.7": Holding(NAME, "x_gone", shared=True)}
+    assert learned({}, "x_B", complete=complete) == {"x_B": Holding(NAME, "x_B", shared=False, listed=True)}
+    assert learned({}, "x_gone", complete=complete) == {
+        "x_gone": Holding(NAME, "x_gone", shared=False, listed=True)
+    }
+    assert learned({}, "x_gone.7", complete=complete) == {
+        "x_gone.7": Holding(NAME, "x_gone", shared=True, listed=True)
+    }
     assert learned({}, "x_never.7", complete=complete) == {
-        "x_never.7": Holding(NAME, "x_never.7", shared=False)
+        "x_never.7": Holding(NAME, "x_never.7", shared=False, listed=True)
     }
 
 
 def test_the_devices_of_other_plugins_do_not_count() -> None:
     assert learned({}, "x_A", resource="nvidia.com/gpu") == {}
+
+
+def test_an_id_that_ends_like_that_of_a_replica_may_be_that_of_a_device() -> None:
+    remembered = {id_: Remembered(NAME, Device(id_)) for id_ in ("x_gone", "x_gone.7")}
+    answer = Answer(frozenset({(NAME, "x_gone.7")}), 0.0, complete=True)
+    assert learn({}, answer, {}, remembered) == {
+        "x_gone.7": Holding(NAME, "x_gone.7", shared=False, listed=True)
+    }
+
+
+@pytest.mark.parametrize("id_", ["/dev/ttyUSB0", "vendor:ttyUSB0", "a" * 64, "", "\udc80"])
+def test_an_id_that_no_device_can_have_is_not_ours(id_: str) -> None:
+    """Pods of the plugin that had the resource before may still run."""
+    assert learned({}, id_) == {}

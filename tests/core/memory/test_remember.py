@@ -9,9 +9,11 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.memory import remember as module
+from genericdp.core.memory.held import Answer, Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.renewal import LINK_LIMIT
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
@@ -74,6 +76,16 @@ def test_the_grace_begins_when_it_leaves_and_not_anew_with_every_step() -> None:
     assert memory.devices["ftdi_A5"].absent_since == 5.0
 
 
+def test_another_reason_does_not_begin_the_grace_anew() -> None:
+    inventory, memory = after((PLUGGED, 0.0, None), (UNPLUGGED, 5.0, None))
+    assert states(inventory) == {"ftdi_A5": "it is unplugged"}
+    unmatched = FTDI.replace('"tty"', '"block"')
+    plugged = {STICK.sys_path: STICK}
+    inventory, memory = remember(inventory_of(unmatched, STICK), memory, 9.0, None, plugged)
+    assert states(inventory) == {"ftdi_A5": "the rules no longer match it"}
+    assert memory.devices["ftdi_A5"].absent_since == 5.0
+
+
 def test_what_did_not_change_is_the_same_object() -> None:
     modem = '[[resource]]\nname = "lte"\nmatch = { usb = { vendor = "2c7c" } }\ngroup_by = "usb_device"\n'
     full, bare = inventory_of(modem, *a_modem()), inventory_of(modem, *a_modem()[:3])
@@ -115,6 +127,12 @@ def test_a_device_is_forgotten_when_its_grace_has_passed_and_nobody_holds_it(
     assert ids_of(inventory) == ["ftdi_A5"] * kept
     assert list(memory.devices) == ["ftdi_A5"] * kept
     assert inventory.links() == ({"ftdi_A5": None} if kept else {})
+
+
+def test_an_answer_that_is_not_complete_forgets_nothing() -> None:
+    _, memory = after((PLUGGED, 0.0, None), (UNPLUGGED, 5.0, None))
+    _, later = remember(UNPLUGGED, memory, 1000.0, Answer(frozenset(), 1000.0, complete=False))
+    assert later == memory
 
 
 def test_a_device_is_listed_once_as_unhealthy_even_without_any_grace() -> None:
@@ -244,13 +262,13 @@ def renaming(*links: str) -> Inventory:
 def test_a_device_that_invents_names_for_its_nodes_does_not_fill_the_memory() -> None:
     inventory, memory = after(*((renaming(f"x_1@{n}", "x_1@fixed"), float(n), None) for n in range(500)))
     (device,) = inventory.offers["example.com/x"].devices
-    assert len(device.links) == module.LINK_LIMIT
+    assert len(device.links) == LINK_LIMIT
     assert device.links[:4] == ("x_1@499", "x_1@fixed", "x_1@498", "x_1@497")
     assert memory.devices["x_1"].device.links == device.links
 
 
 def test_the_links_that_a_device_has_now_are_always_kept() -> None:
-    many = [f"x_1@{n}" for n in range(module.LINK_LIMIT + 5)]
+    many = [f"x_1@{n}" for n in range(LINK_LIMIT + 5)]
     inventory, _ = after((renaming("x_1@old"), 0.0, None), (renaming(*many), 1.0, None))
     assert inventory.offers["example.com/x"].devices[0].links == tuple(many)
 
@@ -328,3 +346,9 @@ def test_a_change_of_ties_is_saved_at_once_any_other_change_soon_and_no_change_n
     assert save_within_s(before, Memory()) is None
     assert save_within_s(before, Memory({"ftdi_A": device})) == SAVE_WITHIN_S
     assert save_within_s(before, Memory({"ftdi_A": device}, {"unit": "port"})) == 0.0
+
+
+def test_what_a_pod_has_got_is_saved_at_once_and_that_it_has_gone_soon() -> None:
+    held = Memory(held={"ftdi_A": Holding("example.com/ftdi", "ftdi_A", shared=False)})
+    assert save_within_s(Memory(), held) == 0.0
+    assert save_within_s(held, Memory()) == SAVE_WITHIN_S

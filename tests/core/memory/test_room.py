@@ -151,3 +151,29 @@ def test_when_an_edit_leaves_no_room_for_all_those_that_pods_hold_are_listed_fir
     inventory, memory = remember(invented(range(100), 10_000), memory, 1000.0, nobody(1000.0))
     assert len(listed(inventory)) == 20_000
     assert {*memory.devices} == {"x_0", "x_98"}
+
+
+def test_a_device_that_is_listed_again_counts_as_known_again() -> None:
+    inventory, memory = remember(invented(range(3)), Memory(), 0.0)
+    held = give(memory.held, inventory.offers[NAME], ["x_0", "x_1", "x_2"], 0.0)
+    _, memory = remember(invented(range(3), 10_000), replace(memory, held=held), 1.0)
+    assert {id_ for id_, known in memory.devices.items() if not known.listed} == {"x_2"}
+    inventory, memory = remember(invented(range(3)), memory, 2.0)
+    assert {device.id for device in inventory.offers[NAME].devices} == {"x_0", "x_1", "x_2"}
+    assert all(known.listed for known in memory.devices.values())
+
+
+def test_when_an_edit_leaves_no_room_for_all_those_that_are_present_come_before_those_that_are_absent() -> (
+    None
+):
+    _, memory = remember(invented(range(3)), Memory(), 0.0)
+    _, memory = remember(invented((1, 2)), memory, 1.0)
+    inventory, _ = remember(invented((1, 2), 10_000), memory, 2.0)
+    assert {device.id for device in inventory.offers[NAME].devices} == {"x_1", "x_2"}
+
+
+def test_ids_of_a_device_without_room_are_withdrawn_even_if_the_rule_includes_them() -> None:
+    _, memory = remember(invented(range(3), 1), Memory(), 0.0)
+    inventory, _ = remember(invented(range(3), 10_000), memory, 1.0)
+    assert {device.id for device in inventory.offers[NAME].devices} == {"x_0", "x_1"}
+    assert not inventory.offers[NAME].ids["x_2.0"].healthy

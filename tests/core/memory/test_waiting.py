@@ -71,6 +71,12 @@ EDITS = {
         rule("ftdi"), "ftdi_A5", rule("ftdi", "replicas = 2"),
         {"ftdi_A5.0": "ftdi_A5", "ftdi_A5.1": "ftdi_A5"},
     ),
+    "the only id gets a number": (
+        rule("ftdi"), "ftdi_A5", rule("ftdi", "replicas = 1"), {"ftdi_A5.0": "ftdi_A5"},
+    ),
+    "the only replica is no longer the only one": (
+        rule("ftdi", "replicas = 1"), "ftdi_A5.0", rule("ftdi", "replicas = 2"), {"ftdi_A5.1": "ftdi_A5.0"},
+    ),
     "an earlier file takes the node": (
         rule("ftdi"), "ftdi_A5", rule("console") + rule("ftdi"),
         {"console_A5": "ftdi_A5 of example.com/ftdi"},
@@ -163,31 +169,58 @@ def test_it_waits_wherever_its_unit_was_when_it_comes_back() -> None:
     node = Node()
     node.look(rule("ftdi"), STICK)
     node.allocate("ftdi_A5")
-    node.look(rule("serial"))
-    assert node.look(rule("serial"), STICK)["serial_A5"] != "Healthy"
+    node.look(rule("serial"), STICK)
+    assert node.look(rule("serial")) == {"serial_A5": "it is unplugged"}
+    waiting = "a pod may still hold it as ftdi_A5 of example.com/ftdi"
+    assert node.look(rule("serial"), STICK) == {"serial_A5": waiting}
+
+
+#: A modem as one device, and then with its control port as a device of its own.
+_TABLE = '[[resource.node]]\nmatch = {{ SUBSYSTEM = "{}" }}\noptional = true\n'
+_TERMINALS = rule("lte", 'group_by = "usb_device"', match='{ usb = { vendor = "2c7c" } }') + _TABLE.format(
+    "tty"
+)
+WHOLE = _TERMINALS + _TABLE.format("usbmisc")
+APART = rule("qmi", match='{ SUBSYSTEM = "usbmisc" }') + _TERMINALS
 
 
 def test_a_node_that_a_rule_takes_away_from_a_device_waits_until_the_device_is_free() -> None:
-    usb, first, second, third, qmi = a_modem(serial="E")
-    tables = '[[resource.node]]\nmatch = {{ SUBSYSTEM = "{}" }}\noptional = true\n'
-    both = rule("lte", 'group_by = "usb_device"', match='{ usb = { vendor = "2c7c" } }')
-    alone = rule("qmi", match='{ SUBSYSTEM = "usbmisc" }')
     node = Node()
-    parts = (usb, first, second, third, qmi)
-    node.look(both + tables.format("tty") + tables.format("usbmisc"), *parts)
+    parts = a_modem(serial="E")
+    node.look(WHOLE, *parts)
     node.allocate("lte_E")
-    after = alone + both + tables.format("tty")
     waiting = "a pod may still hold it as lte_E of example.com/lte"
-    told = node.look(after, *parts)
+    told = node.look(APART, *parts)
     assert told == {"lte_E": "Healthy", "qmi_E.if04-cdc-wdm": waiting}
     # And on.
-    assert node.look(after, *parts) == told
-    assert node.look(after, *parts, answer=node.nobody_holds_anything()) == {
+    assert node.look(APART, *parts) == told
+    assert node.look(APART, *parts, answer=node.nobody_holds_anything()) == {
         "lte_E": "Healthy",
         "qmi_E.if04-cdc-wdm": "Healthy",
     }
     node.allocate("lte_E")
-    assert node.look(after, *parts)["qmi_E.if04-cdc-wdm"] == "Healthy", "this pod never had it"
+    assert node.look(APART, *parts)["qmi_E.if04-cdc-wdm"] == "Healthy", "this pod never had it"
+
+
+def test_a_node_that_a_pod_has_waits_even_after_its_unit_was_unplugged() -> None:
+    node = Node()
+    parts = a_modem(serial="E")
+    node.look(WHOLE, *parts)
+    node.allocate("lte_E")
+    node.look(APART, *parts)
+    node.look(APART)
+    told = node.look(APART, *parts)
+    assert told["qmi_E.if04-cdc-wdm"] == "a pod may still hold it as lte_E of example.com/lte"
+
+
+def test_a_node_that_a_pod_has_lost_because_its_unit_moved_does_not_wait() -> None:
+    node = Node()
+    parts = a_modem(serial="E")
+    node.look(WHOLE, *parts)
+    node.allocate("lte_E")
+    node.look(APART, *parts)
+    node.look(APART, *a_modem("7", serial="E"))
+    assert set(node.look(APART, *parts).values()) == {"Healthy"}
 
 
 def test_a_unit_that_moves_takes_nothing_with_it() -> None:
@@ -201,10 +234,13 @@ def test_a_unit_that_moves_takes_nothing_with_it() -> None:
     assert len(told) == 2
 
 
-def test_an_id_that_the_rules_make_no_more_is_not_given_out_beside_the_new_one() -> None:
-    """The kubelet may choose an id before it hears of an edit."""
+@pytest.mark.parametrize("held", [[], ["ftdi_A5.0"]], ids=["free", "held by another pod"])
+def test_an_id_that_the_rules_no_longer_include_is_not_given_out_beside_the_new_one(held: list[str]) -> None:
+    """The kubelet may choose an id before it has the new list."""
     node = Node()
     node.look(rule("ftdi", "replicas = 3"), STICK)
+    if held:
+        node.allocate(*held)
     node.look(rule("ftdi"), STICK)
     with pytest.raises(RefusedError) as caught:
         node.allocate("ftdi_A5.1")

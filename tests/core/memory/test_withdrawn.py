@@ -140,6 +140,20 @@ def test_what_is_withdrawn_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(health(inventory)) == 1 + 3
 
 
+def test_the_bound_costs_no_id_that_a_pod_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WITHDRAWN_LIMIT", 3)
+    held = frozenset({"fuse_fuse.99"})
+    inventory, _ = after((shared(100), 0.0, held), (shared(None), 5.0, held), (shared(1), 6.0, held))
+    assert health(inventory)["fuse_fuse.99"] == REASON
+    assert len(health(inventory)) == 1 + 3
+
+
+def test_allocate_refuses_a_withdrawn_id_unless_a_pod_holds_it() -> None:
+    held = frozenset({"fuse_fuse.2"})
+    inventory, _ = after((shared(4), 0.0, held), (shared(2), 5.0, held))
+    assert inventory.offers[NAME].refused == {"fuse_fuse.3": REASON}
+
+
 def test_the_device_itself_is_behind_every_id() -> None:
     inventory, _ = after((shared(2), 0.0, None), (shared(1), 5.0, None))
     offer = inventory.offers[NAME]

@@ -175,7 +175,7 @@ async def an_installation_from_the_sources_works(node: Node) -> None:
 
 async def _left(node: Node) -> list[str]:
     """All files with genericdp's name, except those of package managers and of this test."""
-    found = await node.run("find", "/", "-name", "*genericdp*", "-not", "-path", "/proc/*")
+    found = await node.run("find", "/", "-path", "/proc", "-prune", "-o", "-name", "*genericdp*", "-print")
     return [line for line in found.splitlines() if not line.startswith(_RECORDS)]
 
 

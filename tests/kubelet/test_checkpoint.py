@@ -1,0 +1,60 @@
+"""What the kubelet's checkpoint says of who got what."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.checkpoint import NAME, ids_in
+from genericdp.simulator.devices import checkpoint as simulated
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The device plugin directory of a kubelet that has one pod, `uid`."""
+    (tmp_path / "pods" / "uid").mkdir(parents=True)
+    found = tmp_path / "device-plugins"
+    found.mkdir()
+    return found
+
+
+def test_every_id_of_every_container_and_resource_of_an_existing_pod_counts(directory: Path) -> None:
+    given: dict[tuple[str, str], dict[int, tuple[str, ...]]] = {
+        ("uid", "init"): {-1: ("a",)},
+        ("uid", "main"): {0: ("b", "c"), 1: ("d",)},
+        ("gone", "main"): {-1: ("e",)},
+    }
+    entries = [
+        simulated.PodDevices(pod, name, f"example.com/{name}", ids, api.ContainerAllocateResponse())
+        for (pod, name), ids in given.items()
+    ]
+    simulated.write(directory, simulated.render(entries, {"example.com/x": ["not given"]}))
+    assert simulated.NAME == NAME
+    assert ids_in(str(directory)) == ids_in(f"{directory}/") == {"a", "b", "c", "d"}
+
+
+def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
+    (directory / NAME).write_text(
+        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a", "b"]}]}}'
+    )
+    assert ids_in(str(directory)) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"Data": {"PodDeviceEntries": null}}',
+        '{"Data": {"PodDeviceEntries": [1]}}',
+        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": 7}]}}',
+        '{"Data": {"PodDeviceEntries": [{"PodUID": {}, "DeviceIDs": ["a"]}]}}',
+        "[" * 100_000,
+    ],
+)
+def test_what_cannot_be_read_says_nothing(directory: Path, text: str | None) -> None:
+    if text is not None:
+        (directory / NAME).write_text(text)
+    assert ids_in(str(directory)) == frozenset()

@@ -59,6 +59,7 @@ class Workload:
 
     units  the (unit, port) pairs that it got first
     has    the units that its container was created with and that have been plugged in since
+    last   the units that its last container was created with
     """
 
     status: PodStatus
@@ -66,6 +67,7 @@ class Workload:
     units: list[tuple[str, str]] = field(default_factory=list)
     checked: CreatedContainer | None = None
     has: frozenset[str] = frozenset()
+    last: frozenset[str] = frozenset()
 
 
 class NodeMachine(RuleBasedStateMachine):
@@ -520,14 +522,14 @@ class NodeMachine(RuleBasedStateMachine):
             DONE["containers created"] += 1
         for was, now in zip(pod.units, found, strict=True):
             assert may_stand_in(pod.table.identity, was, now), f"first had {was}, has {now}"
-        pod.has = frozenset(unit for unit, _ in found)
+        pod.has = pod.last = frozenset(unit for unit, _ in found)
         for other in self.pods:
             if other is not pod and not (is_shared(pod.table) and is_shared(other.table)):
                 assert not pod.has & other.has, f"{pod.has & other.has} is in two containers"
 
     def _a_name_has_changed(self, pod: Workload) -> bool:
         """Whether the name of one of the pod's units has changed hands since the daemon went down."""
-        units = {unit for unit, _ in pod.units}
+        units = {unit for unit, _ in pod.units} | pod.last
         return any(
             self._at(number) != unit
             for number, unit in self.names_when_it_went_down.items()
@@ -636,9 +638,9 @@ class NodeMachine(RuleBasedStateMachine):
                 assert heard == {health} or (wait and health == "Healthy"), (told, listed)
 
     def _allocated(self) -> set[str]:
-        """The ids that pods hold, of all resources that the kubelet knows."""
-        kubelet = self.node.kubelet
-        return {id_ for name in kubelet.capacity for id_ in kubelet.allocated(name)}
+        """The ids that pods hold, also those of resources that are no longer in the rules."""
+        names = {full(table) for tables in RULES.values() for table in tables}
+        return {id_ for name in names for id_ in self.node.kubelet.allocated(name)}
 
     def _check_lists(self) -> None:
         """Check that only ids without a holder were dropped, and only after their grace; links stay."""

@@ -124,7 +124,7 @@ def _offer(offer: Offer) -> Iterator[Row]:
         if device.reason:
             yield Styled(f"    {device.reason}", Style.BAD)
         elif offer.why_waiting(device):
-            yield Styled(f"    no new pod gets it: {offer.why_waiting(device)}", Style.BAD)
+            yield Styled(f"    new pods have to wait: {offer.why_waiting(device)}", Style.BAD)
 
 
 def _summary(offer: Offer) -> str:

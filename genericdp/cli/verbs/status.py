@@ -226,6 +226,8 @@ def _device(device: Mapping[str, Any], report: Report) -> Iterator[Row]:
         first = ("", "", "")
     if device["reason"]:
         yield Styled(f"    {device['reason']}", Style.BAD)
+    elif device.get("waiting"):
+        yield Styled(f"    new pods have to wait: {device['waiting']}", Style.BAD)
 
 
 def _holders(device: Mapping[str, Any], report: Report) -> Sequence[str]:

@@ -5,6 +5,8 @@ The rules of this file:
 * Edited rules give a device another id, another resource or other replicas, while a pod keeps what it got. An
   exclusive device node is never given out again before that pod has gone.
 * A shared id does not wait for another shared one.
+* Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
+  to the next one.
 * Usually nothing waits, and finding this out costs one look at each holding.
 """
 
@@ -41,7 +43,7 @@ def with_waiting(
             holders.setdefault(spot, {})[id_] = holding
     held_devices = frozenset(holding.device for holding in held.values())
     return {
-        name: _with(offer, dict(_waiting(offer, held, holders, devices)), held_devices)
+        name: _with(offer, dict(_waiting(offer, holders, devices)), held_devices)
         for name, offer in offers.items()
     }
 
@@ -74,9 +76,7 @@ def _is_shared(offer: Offer) -> bool:
     return (offer.resource.replicas or 1) > 1
 
 
-def _waiting(
-    offer: Offer, held: Held, holders: _Holders, devices: Mapping[str, Remembered]
-) -> Iterator[tuple[str, str]]:
+def _waiting(offer: Offer, holders: _Holders, devices: Mapping[str, Remembered]) -> Iterator[tuple[str, str]]:
     """The ids of an offer that have to wait, each with the reason."""
     shared = _is_shared(offer)
     for device in offer.devices:
@@ -89,11 +89,10 @@ def _waiting(
             if not (shared and holding.shared)
         }
         if others:
-            first = min(others)
-            reason = _reason(offer, first, others[first])
             for id_ in ids_of(device.id, offer.resource.replicas):
-                if id_ not in held:
-                    yield id_, reason
+                names = sorted(others.keys() - {id_})
+                if names:
+                    yield id_, _reason(offer, names[0], others[names[0]])
 
 
 def _reason(offer: Offer, id_: str, holding: Holding) -> str:

@@ -31,6 +31,7 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
         after = {device.id: device for device in offer.devices}
         for id_, device in after.items():
             yield from _of_device(name, before.get(id_), device)
+        yield from _of_waiting(old.offers[name], offer)
         for id_ in before.keys() - after.keys():
             yield News("device forgotten", {"resource": name, "id": id_})
     for name in old.offers.keys() - new.offers.keys():
@@ -46,6 +47,21 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
     for id_ in new.unsure:
         if id_ not in old.unsure:
             yield News(UNSURE, {"id": id_}, True)
+
+
+def _of_waiting(old: Offer, new: Offer) -> Iterator[News]:
+    """What begins or ends to wait although its device is Healthy."""
+    if old.refused == new.refused:
+        return
+    before = {device.id: old.why_waiting(device) for device in old.devices if device.healthy}
+    for device in new.devices:
+        why = new.why_waiting(device) if device.healthy else ""
+        if why and not before.get(device.id):
+            fields = {"resource": new.resource.name, "id": device.id, "why": why}
+            yield News("new pods have to wait for a device", fields, True)
+        elif device.healthy and before.get(device.id) and not why:
+            fields = {"resource": new.resource.name, "id": device.id}
+            yield News("new pods may have a device again", fields)
 
 
 def _of_resource(offer: Offer) -> News:

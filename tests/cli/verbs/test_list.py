@@ -14,6 +14,7 @@ from genericdp.cli.verbs.list import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.offer import Device
+from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import Settings
@@ -102,6 +103,24 @@ Matched by several rules; the first in file order gets them:
     /dev/ttyUSB0, /dev/ttyUSB7
   example.com/lte-modem, not example.com/tty
     /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3
+"""
+    )
+
+
+def test_a_healthy_device_for_which_new_pods_have_to_wait_is_shown_with_the_reason() -> None:
+    rules = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
+    shared = a_machine(a_fuse(), rules=rules + "replicas = 3\n")
+    held = give({}, shared.inventory.offers["example.com/fuse"], ["fuse_fuse.1"], 0.0)
+    machine = a_machine(a_fuse(), rules=rules, memory=replace(shared.memory, held=held))
+    assert (
+        listed(machine)
+        == """\
+  DEVICE     HEALTH   NODE       LINK
+example.com/fuse: 1 device
+  fuse_fuse  Healthy  /dev/fuse
+    new pods have to wait: a pod may still hold it as fuse_fuse.1
+
+Stable links: /dev/genericdp/DEVICE.
 """
     )
 

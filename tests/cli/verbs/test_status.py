@@ -75,6 +75,7 @@ WELL: dict[str, Any] = {
                     "id": "ftdi_A50285BI",
                     "health": "Healthy",
                     "reason": "",
+                    "waiting": "",
                     "since": "2026-11-21T11:58:00Z",
                     "numaNode": None,
                     "nodes": [
@@ -159,6 +160,16 @@ def shown(report: Mapping[str, Any], width: int = 80) -> str:
     stream = io.StringIO()
     verb.show(report, Output(stream, width=width))
     return stream.getvalue()
+
+
+def test_a_healthy_device_for_which_new_pods_have_to_wait_is_shown_with_the_reason() -> None:
+    (resource,) = WELL["resources"]
+    device = {**resource["devices"][0], "waiting": "a pod may still hold it as ftdi_A50285BI.1"}
+    text = shown({**WELL, "resources": [{**resource, "devices": [device]}]})
+    assert (
+        "  ftdi_A50285BI  Healthy  2 min  /dev/ttyUSB0  plant/reader-0/main\n"
+        "    new pods have to wait: a pod may still hold it as ftdi_A50285BI.1\n"
+    ) in text
 
 
 def test_when_all_is_well_the_report_says_so_and_shows_the_holders() -> None:

@@ -175,13 +175,14 @@ def test_it_waits_wherever_its_unit_was_when_it_comes_back() -> None:
     assert node.look(rule("serial"), STICK) == {"serial_A5": waiting}
 
 
-def test_an_id_that_a_pod_holds_does_not_wait_for_another_pod() -> None:
-    """Both got it while it was shared."""
+def test_an_id_does_not_wait_for_the_pod_that_holds_it() -> None:
     node = Node()
-    node.look(rule("ftdi", "replicas = 3"), STICK)
+    node.look(rule("ftdi", "replicas = 1"), STICK)
     node.allocate("ftdi_A5.0")
-    node.allocate("ftdi_A5.1")
-    assert node.look(rule("ftdi", "replicas = 1"), STICK)["ftdi_A5.0"] == "Healthy"
+    assert node.look(rule("ftdi", "replicas = 2"), STICK) == {
+        "ftdi_A5.0": "Healthy",
+        "ftdi_A5.1": "a pod may still hold it as ftdi_A5.0",
+    }
 
 
 #: A modem as one device, and then with its control port as a device of its own.
@@ -256,3 +257,17 @@ def test_an_id_that_the_rules_no_longer_include_is_not_given_out_beside_the_new_
     assert str(caught.value) == (
         "device 'ftdi_A5.1' of example.com/ftdi is not available: 'replicas' no longer includes this id"
     )
+
+
+def test_an_id_waits_although_a_pod_holds_it_when_another_pod_has_the_device_as_well() -> None:
+    """The pod may have gone unnoticed, and then the kubelet would give its id to a third one."""
+    node = Node()
+    node.look(rule("ftdi", "replicas = 2"), STICK)
+    node.allocate("ftdi_A5.0")
+    node.look(rule("serial", "replicas = 2"), STICK)
+    node.allocate("serial_A5.0")
+    told = node.look(rule("ftdi", "replicas = 1"), STICK)
+    assert told["ftdi_A5.0"] == "a pod may still hold it as serial_A5.0 of example.com/serial"
+    with pytest.raises(RefusedError):
+        node.allocate("ftdi_A5.0")
+    assert node.inventory.links()["ftdi_A5"] == "/dev/ttyUSB3", "the pod that has it keeps it"

@@ -98,3 +98,20 @@ def test_overlaps_refusals_and_doubts_are_reported_once() -> None:
         ),
     ]
     assert news_of(doubtful, doubtful) == []
+
+
+def test_a_healthy_device_for_which_new_pods_have_to_wait_is_news_twice() -> None:
+    about = {"resource": NAME, "id": "a"}
+    stick = a_stick()
+    free = an_inventory(stick)
+    offer = replace(free.offers[NAME], refused={"a": "a pod may still hold it as a.1"})
+    waits = Inventory({NAME: offer})
+    assert news_of(free, waits) == [
+        News("new pods have to wait for a device", {**about, "why": "a pod may still hold it as a.1"}, True)
+    ]
+    assert news_of(waits, waits) == []
+    assert news_of(waits, free) == [News("new pods may have a device again", about)]
+    # One that is Unhealthy says why anyway.
+    unhealthy = Inventory({NAME: replace(offer, devices=(gone(stick, "a pod may still hold it as a.1"),))})
+    assert [line.message for line in news_of(free, unhealthy)] == ["device is unhealthy"]
+    assert [line.message for line in news_of(unhealthy, free)] == ["device is back"]

@@ -140,7 +140,7 @@ def _renewed(resource: str, device: Device, known: Remembered | None, held: Coll
         device = replace(device, links=(*device.links, *more[: max(0, LINK_LIMIT - len(device.links))]))
     earlier = _earlier(device, known) if device.id in held else ()
     # What did not change stays the same object, which makes comparing cheap.
-    if known.device == device and known.absent_since is None and known.earlier == earlier and known.listed:
+    if known.device == device and known.absent_since is None and known.earlier == earlier:
         return known
     return Remembered(resource, device, earlier=earlier)
 

@@ -8,6 +8,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.inventory.place import Spot
 from genericdp.core.memory import remember as module
 from genericdp.core.memory.held import Answer, Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
@@ -130,7 +131,7 @@ def test_a_device_is_forgotten_when_its_grace_has_passed_and_nobody_holds_it(
 
 def test_an_answer_that_is_not_complete_forgets_nothing() -> None:
     _, memory = after((PLUGGED, 0.0, None), (UNPLUGGED, 5.0, None))
-    _, later = remember(UNPLUGGED, memory, 1000.0, Answer(NOBODY, 1000.0, complete=False))
+    _, later = remember(UNPLUGGED, memory, 1000.0, Answer(frozenset(), 1000.0, complete=False))
     assert later == memory
 
 
@@ -264,6 +265,17 @@ def test_a_device_that_invents_names_for_its_nodes_does_not_fill_the_memory() ->
     assert len(device.links) == module.LINK_LIMIT
     assert device.links[:4] == ("x_1@499", "x_1@fixed", "x_1@498", "x_1@497")
     assert memory.devices["x_1"].device.links == device.links
+
+
+def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory() -> None:
+    resource = Resource("example.com/x", Match())
+    spots = [Spot("1", "", f"{n}") for n in range(module.LINK_LIMIT + 5)]
+    memory = Memory(held={"x_1": Holding(resource.name, "x_1", shared=False)})
+    for spot in spots:
+        offer = Offer(resource, (Device("x_1", port="1", spots=(spot,)),))
+        _, memory = remember(Inventory({resource.name: offer}), memory, 0.0)
+    latest_first = tuple(reversed(spots[:-1]))
+    assert memory.devices["x_1"].earlier == latest_first[: module.LINK_LIMIT]
 
 
 def test_the_links_that_a_device_has_now_are_always_kept() -> None:

@@ -29,7 +29,7 @@ class Asked:
         self.followed = True
         self.restarts_meanwhile = False
         self.answers: list[Answer] = []
-        self.pauses: list[float | None] = []
+        self.now = 1.0
         monkeypatch.setattr("genericdp.forgetting.podresources.ask", self._ask)
         monkeypatch.setattr("genericdp.forgetting.podresources.identity_of", self.take_socket)
 
@@ -45,7 +45,7 @@ class Asked:
         it = Forgetting(
             self.kubelet,
             "/pod-resources",
-            now=lambda: 1.0,
+            now=lambda: self.now,
             due=lambda: self.due,
             waits=lambda: self.waits,
             is_followed=lambda: self.followed,
@@ -62,6 +62,7 @@ class Asked:
     async def _ask(self, socket_path: str) -> Holdings | None:
         assert socket_path == "/pod-resources"
         self.times += 1
+        self.now += 5.0
         if self.restarts_meanwhile:
             self.restarts_meanwhile = False
             self.starts()
@@ -74,6 +75,7 @@ class Asked:
 
 
 async def test_a_kubelet_is_asked_once_when_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer counts from when the question was asked: what was given meanwhile may not be in it."""
     asked = Asked(monkeypatch)
     await asked.run_until(lambda: asked.answers)
     assert asked.answers == [Answer(ANSWER, asked=1.0, complete=True)]
@@ -132,6 +134,15 @@ async def test_it_is_asked_again_when_something_depends_on_it(
 
     await asked.run_until(lambda: asked.answers, happen)
     assert asked.times > 1
+
+
+async def test_it_is_not_asked_again_before_the_grace_period_has_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.due = 1000.0
+    await asked.run_until(lambda: asked.answers)
+    assert asked.times == 1
 
 
 async def test_without_a_kubelet_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a pod holds is given to nobody else, whatever is edited, restarted or killed."""
+"""What a pod holds is given to no other pod, whatever is edited, restarted or killed."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ async def test_a_device_under_a_new_name_waits_until_its_pod_has_gone(
 
 @pytest.mark.parametrize("memory", ["as it was saved", "lost"])
 async def test_a_daemon_that_was_killed_still_knows_who_has_what(short_dir: Path, memory: str) -> None:
-    """Allocate saved it; and if nothing is left of the memory, the kubelet says it."""
+    """Allocate saved it. If the memory is lost, the kubelet still knows."""
     async with a_scene(short_dir, STICK) as scene:
         await scene.until_allocatable(1)
         await scene.admit()

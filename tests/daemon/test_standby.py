@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.rules.settings import Settings
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
 from genericdp.simulator import Generation
@@ -65,11 +66,30 @@ async def test_one_that_stands_by_can_be_stopped_and_leaves_everything_alone(sho
         await scene.until_allocatable(2)
 
 
+def elsewhere(root: Path) -> Settings:
+    """The settings of a genericdp that shares nothing with another one but the kubelet."""
+    return settings_below(
+        root, link_dir=f"{root}/other", state_dir=f"{root}/other-state", run_dir=f"{root}/other-run"
+    )
+
+
+async def test_one_with_other_links_and_the_same_memory_stands_by(short_dir: Path) -> None:
+    """Otherwise, it would serve with what it had read before the first one changed it."""
+    other = settings_below(short_dir, link_dir=f"{short_dir}/other", run_dir=f"{short_dir}/other-run")
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        async with Service(other, scene.rules, scene.udev) as second:
+            await until(lambda: second.daemon.standing_by)
+            await scene.admit()
+            await scene.service.stop()
+            await until(lambda: "ftdi_A50285BI" in second.daemon.memory.held)
+
+
 async def test_one_with_other_links_waits_for_the_kubelet_and_has_it_when_the_first_ends(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(kubelet_socket, "AGAIN_S", 0.01)
-    other = settings_below(short_dir, link_dir=f"{short_dir}/other", run_dir=f"{short_dir}/other-run")
+    other = elsewhere(short_dir)
 
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
@@ -93,7 +113,7 @@ async def test_one_whose_kubelet_comes_later_meets_another_there(
 ) -> None:
     """Both were started at boot, before there was a directory to lock."""
     monkeypatch.setattr(kubelet_socket, "AGAIN_S", 0.01)
-    other = settings_below(short_dir, link_dir=f"{short_dir}/other", run_dir=f"{short_dir}/other-run")
+    other = elsewhere(short_dir)
 
     async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
         async with Service(other, scene.rules, scene.udev) as second:

@@ -1,4 +1,4 @@
-"""`make fuzz`: attacks the program with what hypothesis invents, for as long as it is told.
+"""`make fuzz`: attacks the program with inputs from hypothesis for a given time.
 
 python -m tests.fuzz [--minutes 5] [--seed N] [TARGET …]
 

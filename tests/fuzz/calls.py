@@ -1,4 +1,4 @@
-"""Attacks by calls: whatever somebody who reaches the socket of a plugin may ask."""
+"""Attacks by calls: anything that a client of a plugin's socket can send."""
 
 import asyncio
 import tempfile

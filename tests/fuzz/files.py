@@ -98,7 +98,7 @@ def settings(written: str) -> None:
 
 
 def saved_memory(attack: tuple[bytes, tuple[Resource, ...], tuple[Unit, ...], bool]) -> None:
-    """Saved memories that were changed, and what the kubelet hears then."""
+    """Saved memories that were changed, and the lists for the kubelet that follow."""
     data, rules, units, knows = attack
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "memory.json"
@@ -203,7 +203,7 @@ def _check(form: str, arguments: Sequence[str]) -> tuple[int, str]:
 
 
 def assert_calm(shown: str) -> None:
-    """A terminal shows it as it is, and it can be written as UTF-8."""
+    """A terminal shows it unchanged, and it can be written as UTF-8."""
     shown.encode()
     wrong = [char for char in shown if char not in "\n\t" and not char.isprintable()]
     assert not wrong, f"it prints {wrong[:5]!r}"

@@ -1,4 +1,4 @@
-"""Attacks by kubelets: whatever may listen on kubelet.sock before a sound one does."""
+"""Attacks by kubelets: broken ones that listen on kubelet.sock before a working one."""
 
 import asyncio
 import os
@@ -177,7 +177,7 @@ BROKEN_KUBELETS: Mapping[str, Broken] = {
 
 
 def broken_kubelets(attack: tuple[Generation, Sequence[tuple[str, str]]]) -> None:
-    """Kubelets that hang, refuse or break off, one after the other, and then a sound one."""
+    """Kubelets that hang, refuse or break off, one after the other, and then a working one."""
     generation, broken = attack
     directory = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
     try:

@@ -1,4 +1,4 @@
-"""Attacks by connections: garbage and floods on every socket of the daemon, which goes on serving."""
+"""Attacks by connections: garbage and floods on every socket of the daemon, which keeps serving."""
 
 import asyncio
 import json
@@ -139,7 +139,7 @@ async def _attacked(root: Path, attack: Sequence[Attack]) -> None:
 
 
 async def _client(path: Path, attack: Attack, over: asyncio.Event) -> None:
-    """One connection. That the daemon ends it is its right."""
+    """One connection. The daemon may end it."""
     with suppress(OSError):
         reader, writer = await asyncio.open_unix_connection(str(path))
         try:

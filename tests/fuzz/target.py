@@ -140,7 +140,7 @@ def _within_limits(target: Target, tried: Any) -> None:
 
 
 def _forget_peak() -> int:
-    """Let the peak of the memory be what it is now (proc(5), clear_refs); returns that, in KiB."""
+    """Reset the peak of the memory (proc(5), clear_refs). Returns what is in use now, in KiB."""
     with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
         file.write("5")
     return _kibibytes("VmRSS")

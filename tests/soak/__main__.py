@@ -23,7 +23,7 @@ LOG = CHECKOUT / ".cache/soak.log"
 
 
 async def main(minutes: int, seed: int) -> int:
-    """Soak for so long; returns the exit status."""
+    """Soak for this long. Returns the exit status."""
     logging.disable()
     print(f"SEED={seed} MINUTES={minutes}, the log of the daemon is {LOG.relative_to(CHECKOUT)}\n\n{COLUMNS}")
     try:

@@ -1,4 +1,4 @@
-"""A short soak: whatever happens to a node, at rest it is as it was. Nothing is timed."""
+"""A short soak: whatever happens to a node, at rest it is as it was. No times are measured."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said about a node that is not as it was at rest."""
+"""What is reported about a node that is not as it was at rest."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a daemon tells of itself when it is asked, and that being asked is not in its way."""
+"""What the daemon reports about itself, and that reporting does not keep it from its work."""
 
 import asyncio
 import os
@@ -113,7 +113,7 @@ def logged(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize("reloads", [True, False], ids=["at a reload", "by itself"])
-async def test_one_that_cannot_be_asked_serves_all_the_same_and_listens_as_soon_as_it_can(
+async def test_a_daemon_without_a_control_socket_serves_and_listens_as_soon_as_it_can(
     short_dir: Path, caplog: pytest.LogCaptureFixture, reloads: bool
 ) -> None:
     caplog.set_level("INFO")
@@ -167,7 +167,7 @@ async def test_a_port_for_metrics_that_another_program_has_is_listened_on_once_i
     assert logged(caplog, "listen") == [why, "listening on the address for metrics now"]
 
 
-async def test_a_memory_that_cannot_be_saved_is_told_until_it_is(
+async def test_a_memory_that_cannot_be_saved_is_reported_until_it_is(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -192,7 +192,7 @@ async def test_a_memory_that_cannot_be_saved_is_told_until_it_is(
     assert logged(caplog, "memory") == [why, "the memory is saved again"]
 
 
-async def test_devices_that_cannot_be_read_are_told_and_looked_at_again(
+async def test_devices_that_cannot_be_read_are_reported_and_read_again(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -223,7 +223,7 @@ async def test_devices_that_cannot_be_read_are_told_and_looked_at_again(
     ]
 
 
-async def test_rule_files_that_cannot_be_read_for_lack_of_something_are_read_again(short_dir: Path) -> None:
+async def test_rule_files_that_cannot_be_read_during_a_shortage_are_read_again(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
         time, reloads = LoopTime(), scene.daemon.recorder.history.reloads.by_kind
         before = reloads[("success",)]
@@ -238,7 +238,7 @@ async def test_rule_files_that_cannot_be_read_for_lack_of_something_are_read_aga
         assert reloads[("success",)] == before + 2
 
 
-async def test_sighup_makes_it_look_at_every_device(short_dir: Path) -> None:
+async def test_sighup_makes_the_daemon_read_every_device_again(short_dir: Path) -> None:
     async with a_scene(short_dir, a_usb_serial(0), kubelet_runs=False) as scene:
         steps = scene.service.steps
         scene.daemon.reload()

@@ -84,8 +84,8 @@ def test_an_id_that_was_given_before_a_restart_is_held_until_the_first_complete_
 
 
 @pytest.mark.parametrize("complete", [False, True])
-def test_what_podresources_lists_is_held_whoever_gave_it(complete: bool) -> None:
-    """The memory was lost, say."""
+def test_what_podresources_lists_is_held_even_if_this_daemon_never_gave_it(complete: bool) -> None:
+    """The memory may be lost."""
     assert learned({}, "x_B", complete=complete) == {"x_B": Holding(NAME, "x_B", shared=False, listed=True)}
     assert learned({}, "x_gone", complete=complete) == {
         "x_gone": Holding(NAME, "x_gone", shared=False, listed=True)

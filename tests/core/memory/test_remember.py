@@ -8,12 +8,13 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.inventory.place import Spot
 from genericdp.core.memory import remember as module
 from genericdp.core.memory.held import Answer, Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
-from genericdp.core.memory.renewal import LINK_LIMIT
+from genericdp.core.memory.renewal import HELD_LINK_LIMIT, LINK_LIMIT
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
@@ -265,6 +266,24 @@ def test_a_device_that_invents_names_for_its_nodes_does_not_fill_the_memory() ->
     assert len(device.links) == LINK_LIMIT
     assert device.links[:4] == ("x_1@499", "x_1@fixed", "x_1@498", "x_1@497")
     assert memory.devices["x_1"].device.links == device.links
+
+
+def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory() -> None:
+    """Nodes that are gone are nobody's."""
+    resource = Resource("example.com/x", Match())
+    memory = Memory(held={"x_1": Holding(resource.name, "x_1", shared=False)})
+    for n in range(100):
+        offer = Offer(resource, (Device("x_1", port="1", spots=(Spot("1", "", f"{n}"),)),))
+        _, memory = remember(Inventory({resource.name: offer}), memory, 0.0)
+    assert memory.devices["x_1"].earlier == ()
+
+
+def test_a_held_device_keeps_more_links_than_another_one() -> None:
+    held = {"x_1": Holding("example.com/x", "x_1", shared=False)}
+    memory = Memory(held=held)
+    for n in range(HELD_LINK_LIMIT + 5):
+        _, memory = remember(renaming(f"x_1@{n}"), memory, float(n))
+    assert len(memory.devices["x_1"].device.links) == HELD_LINK_LIMIT
 
 
 def test_the_links_that_a_device_has_now_are_always_kept() -> None:

@@ -1,4 +1,4 @@
-"""Which devices are listed when there are more than the kubelet accepts: never at the cost of older ones."""
+"""Which devices are listed when there are more than the kubelet accepts: old ones come before new ones."""
 
 from collections.abc import Iterable
 from dataclasses import replace

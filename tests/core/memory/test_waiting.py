@@ -175,6 +175,16 @@ def test_it_waits_wherever_its_unit_was_when_it_comes_back() -> None:
     assert node.look(rule("serial"), STICK) == {"serial_A5": waiting}
 
 
+def test_an_id_does_not_wait_for_the_pod_that_holds_it() -> None:
+    node = Node()
+    node.look(rule("ftdi", "replicas = 1"), STICK)
+    node.allocate("ftdi_A5.0")
+    assert node.look(rule("ftdi", "replicas = 2"), STICK) == {
+        "ftdi_A5.0": "Healthy",
+        "ftdi_A5.1": "a pod may still hold it as ftdi_A5.0",
+    }
+
+
 #: A modem as one device, and then with its control port as a device of its own.
 _TABLE = '[[resource.node]]\nmatch = {{ SUBSYSTEM = "{}" }}\noptional = true\n'
 _TERMINALS = rule("lte", 'group_by = "usb_device"', match='{ usb = { vendor = "2c7c" } }') + _TABLE.format(

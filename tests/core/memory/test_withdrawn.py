@@ -32,7 +32,7 @@ def after(*steps: tuple[Inventory, float, frozenset[str] | None]) -> tuple[Inven
 
 
 def health(inventory: Inventory) -> dict[str, str]:
-    """What the kubelet hears."""
+    """What is listed for the kubelet."""
     return {id_: device.reason or device.health for id_, device in inventory.offers[NAME].ids.items()}
 
 

@@ -169,7 +169,7 @@ async def test_what_is_no_directory_may_become_one(tmp_path: Path, kind: str) ->
 
 @pytest.mark.parametrize("target", [".", "..", "absolute"])
 async def test_a_symlink_to_an_ancestor_is_watched_like_any_directory(tmp_path: Path, target: str) -> None:
-    """inotify has one watch for a directory, whatever paths lead to it."""
+    """The kernel has one watch for a directory, whatever paths lead to it."""
     (tmp_path / "etc").mkdir()
     directory = tmp_path / "etc" / "rules.d"
     directory.symlink_to(directory.parent if target == "absolute" else target)
@@ -184,16 +184,21 @@ async def test_a_symlink_to_an_ancestor_is_watched_like_any_directory(tmp_path: 
         await ear.hears("b")
 
 
+@contextmanager
+def bind_mounted(source: Path, target: Path) -> Iterator[None]:
+    subprocess.run(["mount", "--bind", source, target], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", target], check=True)
+
+
 async def test_a_bind_mount_of_the_parent_is_watched_like_any_directory(tmp_path: Path) -> None:
     directory = tmp_path / "rules.d"
     directory.mkdir()
-    subprocess.run(["mount", "--bind", tmp_path, directory], check=True)
-    try:
-        with Ear(directory) as ear:
-            (directory / "a").touch()
-            assert await ear.heard() == [frozenset({"a"})]
-    finally:
-        subprocess.run(["umount", directory], check=True)
+    with bind_mounted(tmp_path, directory), Ear(directory) as ear:
+        (directory / "a").touch()
+        assert await ear.heard() == [frozenset({"a"})]
 
 
 async def test_a_path_that_keeps_changing_is_polled(

@@ -7,12 +7,16 @@ The rules of this file:
 * The directory itself is locked (flock(2)), so nothing is left in it. The kernel releases the lock when the
   process ends, however it ends, and it works between containers that share the directory.
 * A directory that was created again is another one, and is locked again.
-* Where nothing can be locked, everybody is alone.
+* Where nothing can be locked, everybody is alone. A shortage says nothing about others.
 """
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
+
+#: Errors that are over when others close files or give back memory.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class DirectoryLock:
@@ -30,11 +34,16 @@ class DirectoryLock:
         return False
 
     def taken(self) -> bool:
-        """Take the lock if it is free. Returns whether nobody else holds it."""
+        """Take the lock if it is free. Returns whether nobody else holds it.
+
+        Raises OSError if there are too few descriptors to tell.
+        """
         self.release()
         try:
             directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
+        except OSError as error:
+            if error.errno in _SHORTAGES:
+                raise
             return True
         try:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

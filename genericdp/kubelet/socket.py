@@ -188,13 +188,16 @@ class KubeletSocket:
         pause = _FIRST_PAUSE_S
         try:
             while found.is_in_place():
-                if not accepts(self.path):
-                    await self._pause(pause)
+                try:
+                    listens = accepts(self.path)
+                    if listens and self._is_ours():
+                        return found
+                except OSError:  # too few descriptors: no event says when there are enough
+                    await self._pause(_LONGEST_PAUSE_S)
+                    continue
+                await self._pause(AGAIN_S if listens else pause)
+                if not listens:
                     pause = min(_LONGEST_PAUSE_S, pause * 1.5)
-                elif not self._is_ours():
-                    await self._pause(AGAIN_S)
-                else:
-                    return found
         except BaseException:
             found.close()
             raise
@@ -226,8 +229,9 @@ class KubeletSocket:
     def _name(self, others: Iterable[str]) -> None:
         """Report the programs that still listen on sockets with names of genericdp."""
         for path in (os.path.join(self.directory, name) for name in others):
-            if accepts(path):
-                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
+            with contextlib.suppress(OSError):
+                if accepts(path):
+                    _log.warning("another program listens on a socket with a name of genericdp", socket=path)
 
     async def _pause(self, seconds: float) -> None:
         """Wait for an event, but not longer than this."""

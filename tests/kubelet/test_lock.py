@@ -1,9 +1,12 @@
 """The lock on the kubelet's directory."""
 
+import resource
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from genericdp.kubelet.lock import DirectoryLock
 
@@ -50,3 +53,15 @@ def test_a_directory_that_is_created_again_is_another_one(tmp_path: Path) -> Non
     assert second.taken()
     assert not first.taken()
     second.release()
+
+
+def test_without_a_descriptor_nobody_knows_whose_it_is(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lock = DirectoryLock(str(tmp_path))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            lock.taken()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not lock.is_held()

@@ -1,8 +1,10 @@
 """kubelet.sock: which kubelet listens there, and what counts as another one."""
 
 import asyncio
+import contextlib
 import errno
 import os
+import resource
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.kubelet.lock import DirectoryLock
 from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
@@ -126,3 +129,38 @@ async def test_without_a_descriptor_for_it_the_kubelet_is_looked_for_again(
             assert kubelet.incarnation is None
             time.advance(3.0)
             await kubelet.wait_until_there()
+
+
+@contextmanager
+def free_descriptors(count: int) -> Iterator[None]:
+    """No more than this many can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fillers = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                fillers.append(os.dup(0))
+        for _ in range(count):
+            os.close(fillers.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for filler in fillers:
+            os.close(filler)
+
+
+@pytest.mark.parametrize("free", range(4))
+async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwards(
+    short_dir: Path, free: int
+) -> None:
+    time = LoopTime()
+    async with followed(short_dir, []) as kubelet:
+        await asyncio.sleep(0)
+        with listening(short_dir):
+            with free_descriptors(free):
+                await events_of(short_dir)
+            time.advance(3.0)
+            async with asyncio.timeout(5.0):
+                await kubelet.wait_until_there()
+            assert DirectoryLock(str(short_dir)).taken() is False

@@ -12,6 +12,8 @@ The rules of this file:
 * A kubelet that another genericdp serves counts as down until that one ends (`lock`).
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
+* gRPC frees all that it has with its last object, starts anew with the next one, and aborts the process if it
+  lacks descriptors then. So an idle channel stays open, whether there is a kubelet or not.
 """
 
 import asyncio
@@ -110,6 +112,7 @@ class KubeletSocket:
     async def follow(self) -> None:
         """Keep `incarnation` up to date, until cancelled."""
         watch = DirectoryWatch(self.directory, self._hear)
+        idle = grpc.aio.insecure_channel(f"unix:{self.path}")
         try:
             while True:
                 self._event.clear()
@@ -126,6 +129,7 @@ class KubeletSocket:
                 self._naming.cancel()
             self._lock.release()
             await self._close_channel()
+            await idle.close()
 
     def is_there(self) -> bool:
         """Whether kubelet.sock exists, even if nobody listens."""

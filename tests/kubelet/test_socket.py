@@ -6,6 +6,8 @@ import errno
 import os
 import resource
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -164,3 +166,34 @@ async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwa
             async with asyncio.timeout(5.0):
                 await kubelet.wait_until_there()
             assert DirectoryLock(str(short_dir)).taken() is False
+
+
+WITHOUT_DESCRIPTORS = """
+import asyncio, os, resource, sys
+import grpc.aio
+from genericdp.kubelet.socket import KubeletSocket
+
+async def main(directory, free):
+    following = asyncio.ensure_future(KubeletSocket(directory).follow())
+    await asyncio.sleep(0)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + free, hard))
+    server = grpc.aio.server()
+    try:
+        server.add_insecure_port(f"unix:{directory}/gdp.sock")
+        await server.start()
+    except RuntimeError:
+        print("refused")
+    await server.stop(None)
+    following.cancel()
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("free", [0, 2, 4, 6])
+def test_without_descriptors_grpc_refuses_and_does_not_abort(short_dir: Path, free: int) -> None:
+    program = [sys.executable, "-c", WITHOUT_DESCRIPTORS, str(short_dir), str(free)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in {"", "refused\n"}

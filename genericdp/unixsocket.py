@@ -4,7 +4,10 @@ import socket
 
 
 def accepts(path: str) -> bool:
-    """Whether somebody listens on the socket; tried by connecting and closing at once."""
+    """Whether somebody listens on the socket; tried by connecting and closing at once.
+
+    Raises OSError if it cannot be tried, for want of descriptors or memory.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
         try:

@@ -4,10 +4,11 @@ The rules of this file:
 
 * Inotify watches the directory and its nearest existing ancestor. No thread, no polling: the file
   descriptor is part of the event loop.
+* Paths that lead to one directory (a symlink or a bind mount) share one watch, so a watch has a set of paths.
 * An event is a hint. The callback gets names, or none if anything may have happened (the directory
   appeared or disappeared, the queue overflowed); it looks for itself.
 * A directory that cannot be watched (inotify instances are scarce on a busy node) is polled every few
-  seconds, and a warning is logged: a watch never ends the daemon.
+  seconds, and a warning is logged: a watch never ends the daemon, and never keeps it busy.
 """
 
 import asyncio
@@ -45,6 +46,9 @@ _IN_ANCESTOR = (
     | flags.ONLYDIR
 )
 
+#: How often to start again at once when an ancestor appears meanwhile. Each level of a path may appear once.
+_TRIES = 100
+
 #: Errors that mean that the directory does not exist (yet). Any other error prevents watching.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
@@ -74,7 +78,7 @@ class DirectoryWatch:
         self._on_event = on_event
         self._again_s = again_s
         self._loop = asyncio.get_running_loop()
-        self._watches: dict[int, str] = {}
+        self._watches: dict[int, set[str]] = {}
         self._inotify: INotify | None = None
         self._again: asyncio.TimerHandle | None = None
         self._watch()
@@ -116,14 +120,13 @@ class DirectoryWatch:
         names: set[str] = set()
         anything = False
         for event in self._inotify.read(timeout=0) if self._inotify is not None else ():
-            path = self._watches.get(event.wd)
-            if path == self.directory and event.name:
-                names.add(event.name)
-            elif path == self.directory or event.mask & flags.Q_OVERFLOW:
-                anything = True
-            elif path is not None:
-                # In an ancestor, only the next name on the path to the directory matters.
-                anything |= not event.name or event.name == _next_below(path, self.directory)
+            anything |= bool(event.mask & flags.Q_OVERFLOW)
+            for path in self._watches.get(event.wd, ()):
+                if path == self.directory and event.name:
+                    names.add(event.name)
+                else:
+                    # In an ancestor, only the next name on the path to the directory matters.
+                    anything |= not event.name or event.name == _next_below(path, self.directory)
         if anything:
             self._watch()
             self._on_event(frozenset())
@@ -136,8 +139,7 @@ class DirectoryWatch:
         The ancestor shows when the directory is replaced while somebody still holds the old one open, which
         delays the old one's IN_DELETE_SELF.
         """
-        found = False
-        while not found:
+        for _ in range(_TRIES):
             for watch in self._watches:
                 with suppress(OSError):  # the kernel has dropped the watch of a deleted directory
                     inotify.rm_watch(watch)
@@ -147,15 +149,19 @@ class DirectoryWatch:
             ancestor = next(above, "")
             # No event shows what was created before this watch: climb down again.
             below = os.path.join(ancestor, _next_below(ancestor, self.directory))
-            found = below in self._watches.values() or not os.path.isdir(below)
+            if any(below in paths for paths in self._watches.values()) or not os.path.isdir(below):
+                return
+        raise GenericdpError(f"cannot watch the directory '{self.directory}': its path keeps changing")
 
     def _add(self, inotify: INotify, path: str, mask: int) -> bool:
         try:
-            self._watches[inotify.add_watch(path, mask)] = path
+            # MASK_ADD: another path to the same directory must not lose its events.
+            watch = inotify.add_watch(path, mask | flags.MASK_ADD)
         except OSError as error:
             if error.errno in _ABSENT:
                 return False
             raise _cannot_watch(path, error) from error
+        self._watches.setdefault(watch, set()).add(path)
         return True
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,6 +165,50 @@ async def test_what_is_no_directory_may_become_one(tmp_path: Path, kind: str) ->
         await ear.hears()
         (directory / "below" / "a").touch()
         await ear.hears("a")
+
+
+@pytest.mark.parametrize("target", [".", "..", "absolute"])
+async def test_a_symlink_to_an_ancestor_is_watched_like_any_directory(tmp_path: Path, target: str) -> None:
+    """The kernel has one watch for a directory, whatever paths lead to it."""
+    (tmp_path / "etc").mkdir()
+    directory = tmp_path / "etc" / "rules.d"
+    directory.symlink_to(directory.parent if target == "absolute" else target)
+    with Ear(directory) as ear:
+        (directory / "a").write_text("x")
+        assert await ear.heard() == [frozenset({"a"})]
+        directory.unlink()
+        await ear.hears()
+        directory.mkdir()
+        await ear.hears()
+        (directory / "b").touch()
+        await ear.hears("b")
+
+
+@contextmanager
+def bind_mounted(source: Path, target: Path) -> Iterator[None]:
+    subprocess.run(["mount", "--bind", source, target], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", target], check=True)
+
+
+async def test_a_bind_mount_of_the_parent_is_watched_like_any_directory(tmp_path: Path) -> None:
+    directory = tmp_path / "rules.d"
+    directory.mkdir()
+    with bind_mounted(tmp_path, directory), Ear(directory) as ear:
+        (directory / "a").touch()
+        assert await ear.heard() == [frozenset({"a"})]
+
+
+async def test_a_path_that_keeps_changing_is_polled(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os.path, "isdir", lambda _: True)  # it appears as soon as it was looked for
+    with Ear(tmp_path / "rules.d", again_s=0.01) as ear:
+        await ear.hears()
+    reasons = {str(vars(record)["fields"]["why"]) for record in caplog.records}
+    assert reasons == {f"cannot watch the directory '{tmp_path}/rules.d': its path keeps changing"}
 
 
 async def test_the_root_directory_can_be_watched() -> None:

@@ -9,11 +9,16 @@ The rules of this file:
   process ends, however it ends, and it works between containers that share the directory.
 * A directory that was created again is another one, and is locked again.
 * Where locks do not work, each genericdp acts as if it were alone.
+* A shortage of descriptors says nothing about others.
 """
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
+
+#: Errors that are over when others close files or give back memory.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class DirectoryLock:
@@ -31,11 +36,16 @@ class DirectoryLock:
         return False
 
     def taken(self) -> bool:
-        """Take the lock if it is free. Returns whether no other process holds it."""
+        """Take the lock if it is free. Returns whether no other process holds it.
+
+        Raises OSError if there are too few descriptors to tell.
+        """
         self.release()
         try:
             directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
+        except OSError as error:
+            if error.errno in _SHORTAGES:
+                raise
             return True
         try:
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -5,15 +5,47 @@ The rules of this file:
 * No call of the kubelet tells a plugin that a device is free again; this is the only evidence.
 * No answer is not evidence: a missing socket, an old kubelet or the kubelet's rate limit (100 calls a second,
   for all clients on the node together) give None, never "nobody".
+* The kubelet passes on what other plugins say and does not check that it is UTF-8. So only what is needed is
+  read, and names are read as bytes: one bad name does not hide the others.
 """
 
 import os
+from collections.abc import Sequence
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.kubelet.api import podresources as api
+from genericdp.kubelet.api.messages import Message, field, message
+
+
+@message("holdings")
+class _Devices(Message):
+    resource_name: bytes = field(1)
+    device_ids: Sequence[bytes] = field(2)
+
+
+@message("holdings")
+class _Container(Message):
+    name: bytes = field(1)
+    devices: Sequence[_Devices] = field(2)
+
+
+@message("holdings")
+class _Pod(Message):
+    name: bytes = field(1)
+    namespace: bytes = field(2)
+    containers: Sequence[_Container] = field(3)
+
+
+@message("holdings")
+class _Pods(Message):
+    """The part of a ListPodResourcesResponse that tells the holdings."""
+
+    pod_resources: Sequence[_Pod] = field(1)
+
 
 _TIMEOUT_S = 5.0
 
@@ -43,16 +75,29 @@ async def ask(socket_path: str) -> Holdings | None:
             ("grpc.max_receive_message_length", _LONGEST_ANSWER),
         ),
     ) as channel:
-        lister = api.PodResourcesListerStub(channel)
+        call: grpc.aio.UnaryUnaryMultiCallable[api.ListPodResourcesRequest, bytes] = channel.unary_unary(
+            api.LIST.path,
+            request_serializer=api.ListPodResourcesRequest.SerializeToString,
+        )
         try:
-            answer = await lister.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S)
+            answer = await call(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S)
         except grpc.aio.AioRpcError:
             return None
+    try:
+        pods = _Pods.FromString(answer)
+    except DecodeError:
+        return None
     holdings: dict[tuple[str, str], set[Holder]] = {}
-    for pod in answer.pod_resources:
+    for pod in pods.pod_resources:
         for container in pod.containers:
-            holder = Holder(pod.namespace, pod.name, container.name)
+            holder = Holder(_text(pod.namespace), _text(pod.name), _text(container.name))
             for devices in container.devices:
+                resource = _text(devices.resource_name)
                 for id_ in devices.device_ids:
-                    holdings.setdefault((devices.resource_name, id_), set()).add(holder)
+                    holdings.setdefault((resource, _text(id_)), set()).add(holder)
     return {key: tuple(sorted(holders)) for key, holders in holdings.items()}
+
+
+def _text(name: bytes) -> str:
+    """What is not UTF-8 becomes readable, and no id of a device of ours."""
+    return name.decode(errors="backslashreplace")

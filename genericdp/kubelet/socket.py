@@ -12,6 +12,8 @@ The rules of this file:
 * A kubelet that another genericdp serves counts as down until that one ends (`lock`).
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
+* gRPC frees all that it has with its last object, starts anew with the next one, and aborts the process if it
+  lacks descriptors then. So an idle channel stays open, whether there is a kubelet or not.
 """
 
 import asyncio
@@ -110,6 +112,7 @@ class KubeletSocket:
     async def follow(self) -> None:
         """Keep `incarnation` up to date, until cancelled."""
         watch = DirectoryWatch(self.directory, self._hear)
+        idle = grpc.aio.insecure_channel(f"unix:{self.path}")
         try:
             while True:
                 self._event.clear()
@@ -126,6 +129,7 @@ class KubeletSocket:
                 self._report.cancel()
             self._lock.release()
             await self._close_channel()
+            await idle.close()
 
     def is_there(self) -> bool:
         """Whether kubelet.sock exists, even if nobody listens."""
@@ -188,13 +192,16 @@ class KubeletSocket:
         pause = _FIRST_PAUSE_S
         try:
             while found.is_in_place():
-                if not accepts(self.path):
-                    await self._pause(pause)
+                try:
+                    listens = accepts(self.path)
+                    if listens and self._is_ours():
+                        return found
+                except OSError:  # too few descriptors: no event says when there are enough
+                    await self._pause(_LONGEST_PAUSE_S)
+                    continue
+                await self._pause(AGAIN_S if listens else pause)
+                if not listens:
                     pause = min(_LONGEST_PAUSE_S, pause * 1.5)
-                elif not self._is_ours():
-                    await self._pause(AGAIN_S)
-                else:
-                    return found
         except BaseException:
             found.close()
             raise
@@ -257,8 +264,9 @@ class KubeletSocket:
 def _report_strangers(sockets: Iterable[str]) -> None:
     """Log the programs that still listen on sockets with names of genericdp."""
     for path in sockets:
-        if accepts(path):
-            _log.warning("another program listens on a socket with a name of genericdp", socket=path)
+        with contextlib.suppress(OSError):
+            if accepts(path):
+                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
 
 
 def _identity(file: os.stat_result) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -67,3 +68,15 @@ def test_where_locks_do_not_work_it_is_taken_as_if_it_were_free(
     assert lock.taken()
     assert lock.is_held()
     lock.release()
+
+
+def test_without_a_descriptor_nobody_knows_whose_it_is(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lock = DirectoryLock(str(tmp_path))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            lock.taken()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not lock.is_held()

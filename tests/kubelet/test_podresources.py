@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+import grpc
 import grpc.aio
 import pytest
 
@@ -82,6 +83,41 @@ async def test_one_that_accepts_and_never_answers_is_not_waited_for(
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(short_dir / "kubelet.sock"))
         silent.listen()
+        assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
+
+
+def saying(answer: bytes) -> grpc.GenericRpcHandler:
+    """A PodResources service that says these bytes."""
+
+    async def say(request: bytes, context: object) -> bytes:
+        del request, context
+        return answer
+
+    methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        "List": grpc.unary_unary_rpc_method_handler(say)
+    }
+    return grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods)
+
+
+async def test_names_that_are_not_utf_8_hide_no_others(short_dir: Path) -> None:
+    """The kubelet passes on what other plugins say: gogo/protobuf does not check it."""
+    devices = [
+        api.ContainerDevices(resource_name="other.io/thing", device_ids=["a??"]),
+        api.ContainerDevices(resource_name=FTDI, device_ids=["ftdi_A50285BI"]),
+    ]
+    container = api.ContainerResources(name="main", devices=devices)
+    pod = api.PodResources(name="app", namespace="lab", containers=[container])
+    answer = api.ListPodResourcesResponse(pod_resources=[pod]).SerializeToString()
+    async with a_grpc_server(short_dir / "kubelet.sock", saying(answer.replace(b"a??", b"a\xff\xfe"))):
+        holder = Holder("lab", "app", "main")
+        assert await podresources.ask(str(short_dir / "kubelet.sock")) == {
+            ("other.io/thing", "a\\xff\\xfe"): (holder,),
+            (FTDI, "ftdi_A50285BI"): (holder,),
+        }
+
+
+async def test_an_answer_that_cannot_be_decoded_says_nothing(short_dir: Path) -> None:
+    async with a_grpc_server(short_dir / "kubelet.sock", saying(b"\xff")):
         assert await podresources.ask(str(short_dir / "kubelet.sock")) is None
 
 

@@ -1,15 +1,20 @@
 """kubelet.sock: which kubelet listens there, and what counts as another one."""
 
 import asyncio
+import contextlib
 import errno
 import os
+import resource
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from genericdp.kubelet.lock import DirectoryLock
 from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
@@ -126,3 +131,69 @@ async def test_without_a_descriptor_for_it_the_kubelet_is_looked_for_again(
             assert kubelet.incarnation is None
             time.advance(3.0)
             await kubelet.wait_until_there()
+
+
+@contextmanager
+def free_descriptors(count: int) -> Iterator[None]:
+    """No more than this many can be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fillers = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                fillers.append(os.dup(0))
+        for _ in range(count):
+            os.close(fillers.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for filler in fillers:
+            os.close(filler)
+
+
+@pytest.mark.parametrize("free", range(4))
+async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwards(
+    short_dir: Path, free: int
+) -> None:
+    time = LoopTime()
+    async with followed(short_dir, []) as kubelet:
+        await asyncio.sleep(0)
+        with listening(short_dir):
+            with free_descriptors(free):
+                await events_of(short_dir)
+            time.advance(3.0)
+            async with asyncio.timeout(5.0):
+                await kubelet.wait_until_there()
+            assert DirectoryLock(str(short_dir)).taken() is False
+
+
+WITHOUT_DESCRIPTORS = """
+import asyncio, os, resource, sys
+import grpc.aio
+from genericdp.kubelet.socket import KubeletSocket
+
+async def main(directory, free):
+    following = asyncio.ensure_future(KubeletSocket(directory).follow())
+    await asyncio.sleep(0)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + free, hard))
+    server = grpc.aio.server()
+    try:
+        server.add_insecure_port(f"unix:{directory}/gdp.sock")
+        await server.start()
+    except RuntimeError:
+        print("refused")
+    await server.stop(None)
+    following.cancel()
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("free", [0, 2, 4, 6])
+def test_without_descriptors_grpc_refuses_and_does_not_abort(short_dir: Path, free: int) -> None:
+    program = [sys.executable, "-c", WITHOUT_DESCRIPTORS, str(short_dir), str(free)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout in {"", "refused\n"}

@@ -37,6 +37,7 @@ UInt64 = Annotated[int, _Field.TYPE_UINT64]
 _SCALARS: dict[Any, Any] = {
     bool: _Field.TYPE_BOOL,
     str: _Field.TYPE_STRING,
+    bytes: _Field.TYPE_BYTES,
     Int32: _Field.TYPE_INT32,
     Int64: _Field.TYPE_INT64,
     UInt64: _Field.TYPE_UINT64,

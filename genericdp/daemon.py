@@ -286,4 +286,5 @@ class Daemon:
 
     def _see_progress(self, progress: Progress) -> None:
         self.recorder.see_progress(progress)
+        self._forgetting.look_again()
         self._notify.status(self.status_line())

@@ -5,8 +5,9 @@ The rules of this file:
 * Of several directories the later one wins: a file replaces the whole file of that name in earlier
   directories; an empty file, or a symlink to /dev/null, disables it. Files are read in the order of
   their names, whatever their directory (like those of udev and sysctl.d).
-* A file with a mistake is not used. Its previous version stays in effect, and the problem is reported
-  until the file is right again.
+* A file with a mistake, or one that cannot be read, is not used. What was in effect under its name stays in
+  effect, be it its previous version or the file that it replaces, and the problem is reported until the file
+  is right again.
 """
 
 import hashlib
@@ -35,9 +36,9 @@ class RuleFile:
     """One rule file that counts.
 
     text        what is on disk
-    resources   those in effect: of this text, or of the previous version when this one has a mistake
+    resources   those in effect: of this text, or what was in effect before when this one has a mistake
     problems    those of this text
-    outdated    the resources are of the previous version
+    outdated    the resources are those that were in effect before
     digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
                 mark); "" when no version is in effect
     unread      a shortage prevented reading it, and it should be read again
@@ -81,7 +82,10 @@ def _names_in(place: str) -> list[str] | None:
 
 
 def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile | None:
-    """Read one rule file; None for one that is empty. Never raises: mistakes are problems of the file."""
+    """Read one rule file; None for one that is empty. Never raises: mistakes are problems of the file.
+
+    previous is what was in effect under its name: this file, or one that it replaces.
+    """
     try:
         text = read_text(path)
     except ConfigError as error:
@@ -89,7 +93,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
         return _keep(RuleFile(path, "", (), error.problems, unread=unread), previous)
     if text is None:
         return None
-    if previous is not None and text == previous.text:
+    if previous is not None and (path, text) == (previous.path, previous.text):
         return previous
     resources, problems = parse_rules(path, text, domain)
     fresh = RuleFile(path, text, resources, problems, digest=_digest(text))
@@ -99,7 +103,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
 
 
 def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
-    """The version that was in effect, with the problems of the new text."""
+    """What was in effect, with the problems of the new text."""
     resources = previous.resources if previous is not None else ()
     digest = previous.digest if previous is not None else ""
     return replace(fresh, resources=resources, outdated=bool(resources), digest=digest)
@@ -126,18 +130,18 @@ class RuleFiles:
         self.reload()
 
     def reload(self) -> None:
-        """Read what changed. Good files apply; a file with a mistake keeps its previous version.
+        """Read what changed. Good files apply; of one with a mistake, what was in effect stays.
 
         While a directory cannot be read, every file keeps its version.
         """
-        before = {file.path: file for file in self.files}
+        before = {os.path.basename(file.path): file for file in self.files}
         try:
             paths = find(self.places)
         except ConfigError as error:
             self.problems = error.problems
             self.unread = isinstance(error, ShortageError)
             return
-        found = (read(path, self.domain, before.get(path)) for path in paths)
+        found = (read(path, self.domain, before.get(os.path.basename(path))) for path in paths)
         self.files = tuple(file for file in found if file is not None)
         self.unread = any(file.unread for file in self.files)
         self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])

@@ -178,8 +178,7 @@ class Registration:
     async def _first_stream(self) -> None:
         """Return once the kubelet has opened its stream; it may have ended again by then."""
         try:
-            async with asyncio.timeout(self._pauses.stream):
-                await self.plugin.streams.find_kubelet()
+            await self.plugin.streams.find_kubelet(self._pauses.stream)
         except TimeoutError:
             raise TimeoutError("the kubelet accepted the registration but did not open a stream") from None
 

@@ -113,6 +113,62 @@ def test_a_bad_file_keeps_its_version_that_was_in_force(directories: tuple[Path,
     assert messages(files) == []
 
 
+@pytest.mark.parametrize("readable", [True, False], ids=["with a mistake", "unreadable"])
+def test_a_bad_file_keeps_the_version_of_the_file_that_it_replaces(
+    directories: tuple[Path, Path], readable: bool
+) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("theirs"))
+    files = load(usr, etc)
+    (theirs,) = files.files
+    override = etc / "10-a.toml"
+    if readable:
+        write(override, "[[resource")
+    else:
+        override.symlink_to("nowhere")
+    for _ in range(2):
+        files.reload()
+        (file,) = files.files
+        assert (file.path, file.digest, file.outdated) == (str(override), theirs.digest, True)
+        assert names(files) == ["theirs"]
+        assert [problem.location.file for problem in files.problems] == [str(override)]
+    override.unlink()
+    files.reload()
+    assert (names(files), messages(files)) == (["theirs"], [])
+    assert files.files == (theirs,)
+
+
+def test_a_bad_file_keeps_its_version_also_if_it_replaced_another(directories: tuple[Path, Path]) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("theirs"))
+    override = write(etc / "10-a.toml", a_rule("ours"))
+    files = load(usr, etc)
+    write(override, "[[resource")
+    files.reload()
+    assert names(files) == ["ours"]
+
+
+def test_a_mistake_is_reported_where_it_is_when_a_file_replaces_one_with_the_same_text(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", "x = 1\n")
+    files = load(usr, etc)
+    write(etc / "10-a.toml", "x = 1\n")
+    files.reload()
+    assert [problem.location.file for problem in files.problems] == [f"{etc}/10-a.toml"]
+
+
+def test_a_bad_file_does_not_bring_back_what_an_empty_one_disabled(directories: tuple[Path, Path]) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("theirs"))
+    override = write(etc / "10-a.toml", "")
+    files = load(usr, etc)
+    write(override, "[[resource")
+    files.reload()
+    assert names(files) == []
+
+
 def test_a_bad_file_at_the_start_leaves_the_good_ones(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     write(usr / "10-a.toml", "x = 1\n")

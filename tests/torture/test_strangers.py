@@ -15,14 +15,15 @@ from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import Scene, a_scene, both_generations
 from tests.scenes.service import SHORT_PAUSES
+from tests.scenes.waiting import until
 
 #: For tests that hold the kubelet before it opens its stream.
 PATIENT = replace(SHORT_PAUSES, stream=20.0)
 
 
 @asynccontextmanager
-async def a_stranger(scene: Scene) -> AsyncIterator[None]:
-    """Another program connects to the plugin's socket and follows its list; it has the first list."""
+async def a_stranger_that_asks(scene: Scene) -> AsyncIterator[api.DevicePluginStub]:
+    """Another program connects to the plugin's socket and asks for the options; it has the answer."""
     (name,) = sweep(str(scene.kubelet.directory))
     async with grpc.aio.insecure_channel(
         f"unix:{scene.kubelet.directory}/{name}",
@@ -30,6 +31,13 @@ async def a_stranger(scene: Scene) -> AsyncIterator[None]:
     ) as channel:
         stub = api.DevicePluginStub(channel)
         await stub.GetDevicePluginOptions(api.Empty())
+        yield stub
+
+
+@asynccontextmanager
+async def a_stranger(scene: Scene) -> AsyncIterator[None]:
+    """Another program that asks for the options, then follows the list; it has the first list."""
+    async with a_stranger_that_asks(scene) as stub:
         stream = stub.ListAndWatch(api.Empty())
         try:
             first = await stream.__aiter__().__anext__()
@@ -113,3 +121,25 @@ async def test_a_stranger_that_follows_first_does_not_end_the_wait_for_the_kubel
                 gate.open()
                 await scene.until_allocatable(1)
                 assert len(scene.kubelet.registrations) == 1
+
+
+@both_generations
+async def test_a_stranger_that_only_asks_for_the_options_causes_no_registration(
+    short_dir: Path, generation: Generation
+) -> None:
+    """It asks between the kubelet's question and the answer to Register."""
+    pauses = replace(SHORT_PAUSES, stream=1.0)
+    async with a_scene(
+        short_dir, a_usb_serial(0), generation=generation, pauses=pauses, daemon_runs=False
+    ) as scene:
+        with scene.kubelet.faults.hold(Point.ANSWER) as gate:
+            await scene.service.start()
+            await gate.reached()
+            async with a_stranger_that_asks(scene):
+                gate.open()
+                await until(lambda: scene.daemon.plugins.registered == 1)
+        assert len(scene.kubelet.registrations) == 1
+        await until_seen(scene, 0)
+        scene.kubelet.faults.end_streams(FTDI)
+        await scene.kubelet.wait_until(lambda: len(scene.kubelet.registrations) == 2)
+        await scene.until_allocatable(1)

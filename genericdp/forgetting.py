@@ -77,10 +77,16 @@ class Forgetting:
             if wait is None or wait > 0:
                 await self._until_changed(wait)
             else:
-                is_first = self._is_new()
+                needed = self._is_needed()
                 await self._ask()
-                if not is_first or self._is_new():
+                left = self._wait_s()
+                if needed or (left is not None and left <= 0):
                     await self._pause()
+
+    def _is_needed(self) -> bool:
+        """Whether a device depends on the answer, rather than that a kubelet has started."""
+        due = self._due()
+        return self._waits() or (due is not None and due <= self._now())
 
     def _wait_s(self) -> float | None:
         """How long there is nothing to ask, in seconds; None: until something changes."""

@@ -8,6 +8,7 @@ The rules of this file:
   numbers inside a container. The daemon itself is only asked for its status.
 """
 
+import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
@@ -175,7 +176,14 @@ class TestNode:
             if device["waiting"]
         }
         words = "a pod may still hold it as "
-        return {id_: reason.removeprefix(words).partition(" ")[0] for id_, reason in reasons.items()}
+        waiting = {id_: reason.removeprefix(words).partition(" ")[0] for id_, reason in reasons.items()}
+        for each in document["notOffered"]:
+            found = re.fullmatch(
+                r"its id, (.*), is that of another unit, which a pod may still hold", each["reason"]
+            )
+            if found:
+                waiting[found.group(1)] = found.group(1)
+        return waiting
 
     async def wait_until(self, what: str, condition: Callable[[], object], of: Kubelet | Service) -> None:
         """Return once `condition()` is true, checked after each step of the daemon or change of the kubelet.

@@ -25,7 +25,8 @@ def read(text: str) -> None:
 @pytest.mark.parametrize("what", LARGE)
 def test_the_time_to_read_a_file_grows_in_proportion_to_it(what: str) -> None:
     text = LARGE[what]
-    assert growth(lambda size: read(text(size)), 4_000) < IN_PROPORTION
+    # Even the small text has more globs than `re` keeps compiled.
+    assert growth(lambda size: read(text(size)), 8_000) < IN_PROPORTION
 
 
 @pytest.mark.parametrize("what", [*LARGE, *TOO_DEEP])

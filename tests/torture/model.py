@@ -18,7 +18,7 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -578,7 +578,7 @@ class NodeMachine(RuleBasedStateMachine):
         return (
             len(pointed) == len(set(pointed)) == len(taken) - len(waiting)
             and taken.issuperset(pointed)
-            and set(self.node.waiting().values()) <= self.given
+            and devices_of(self.node.waiting().values()) <= devices_of(self.given)
         )
 
     def _kubelet_is_right(self) -> bool:
@@ -618,7 +618,8 @@ class NodeMachine(RuleBasedStateMachine):
             kept = {id_.partition(".")[0] for id_, health in listed.items() if health != "Healthy"}
             there = {id_.partition(".")[0] for id_, health in listed.items() if health == "Healthy"}
             waiting = self.node.waiting()
-            if kept - held - there - waiting.keys() or set(waiting.values()) - self._allocated():
+            in_vain = devices_of(waiting.values()) - devices_of(self._allocated())
+            if in_vain or kept - held - there - waiting.keys():
                 return False
         return True
 
@@ -717,6 +718,11 @@ class NodeMachine(RuleBasedStateMachine):
 def full(table: Table) -> str:
     """The full name of a table's resource."""
     return f"example.com/{table.name}"
+
+
+def devices_of(ids: Iterable[str]) -> set[str]:
+    """The devices behind these ids, without the numbers of replicas."""
+    return {id_.partition(".")[0] for id_ in ids}
 
 
 def is_shared(table: Table) -> bool:

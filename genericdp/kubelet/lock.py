@@ -1,7 +1,7 @@
 """The lock on the kubelet's directory: one genericdp serves a kubelet, however many run.
 
-It distinguishes another genericdp from other programs: they may listen on a socket with a name of ours, but
-do not hold the lock.
+It distinguishes another genericdp from other programs: those may listen on a socket that is named like one
+of genericdp, but they do not hold the lock.
 
 The rules of this file:
 

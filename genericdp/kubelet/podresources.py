@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* No call of the kubelet tells a plugin that a device is free again; this is the only evidence.
+* No call of the kubelet tells a plugin that a device is free again; the evidence is here and, for init
+  containers, in the kubelet's `checkpoint`.
 * No answer is not evidence: a missing socket, an old kubelet or the kubelet's rate limit (100 calls a second,
   for all clients on the node together) give None, never "nobody".
 * The kubelet passes on what other plugins say and does not check that it is UTF-8. So only what is needed is
@@ -99,5 +100,5 @@ async def ask(socket_path: str) -> Holdings | None:
 
 
 def _text(name: bytes) -> str:
-    """What is not UTF-8 becomes readable, and no id of a device of ours."""
+    """The name with an escape for each byte that is not UTF-8; genericdp has no id with a backslash."""
     return name.decode(errors="backslashreplace")

@@ -50,7 +50,7 @@ AGAIN_S = 0.5
 #: How long a killed genericdp may still seem to listen after the kernel has released its lock, in seconds.
 _ENDING_S = 1.0
 
-#: Errors that mean that there is no socket. With any other, there may be one.
+#: Errors that prove that the socket does not exist. After any other error, it may exist.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 _log = log.get(__name__)

@@ -11,8 +11,8 @@ changed, or udev has not finished with it.
 
 `replicas` offers one device under several ids, `fuse_fuse.0`, `fuse_fuse.1`. When a rule lowers the
 number, the ids that it no longer includes are **withdrawn**: like tombstones, they stay in the list as
-Unhealthy until no pod holds them. When a whole resource leaves the rules, its devices are no longer
-listed, but their links stay as **orphaned links**.
+Unhealthy until no pod holds them. When the rules no longer define a resource, its devices disappear
+from the list, but their links stay as **orphaned links**.
 
 A pod **holds** the ids that Allocate gave it, and those that PodResources lists, until a complete answer of
 PodResources no longer lists them. Edited rules may offer a device node under another id while a pod holds it

@@ -63,7 +63,7 @@ class Answer:
 
 def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
     """The holdings after Allocate gave these ids of a resource at `now`."""
-    # The kubelet gives only what is free: whoever held one of them before has gone.
+    # The kubelet allocates only free ids, so earlier holders of these have gone.
     return {**held, **{id_: _holding(offer, id_, given=now) for id_ in ids if id_ in offer.ids}}
 
 

@@ -13,7 +13,7 @@ class Remembered:
     device        as it was last seen, with every link that it ever had
     absent_since  seconds on the clock of `remember`, None while it is present
     earlier       where its nodes were that it has lost since a pod holds it
-    listed        False: there is no room for it; it is remembered only for its withdrawn ids
+    listed        False if the list has no room for it; it is remembered only for its withdrawn ids
     """
 
     resource: str

@@ -27,7 +27,7 @@ DOORS = {
     "pyudev": {"genericdp.udev"},
     "usb": {"genericdp.usb"},
     "inotify_simple": {"genericdp.watch"},
-    "grpc": {"genericdp.kubelet", "genericdp.simulator"},
+    "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.simulator"},
     "google": {"genericdp.kubelet"},
     "pytest": {"genericdp.simulator.pytest_plugin"},
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},

@@ -1,0 +1,176 @@
+"""Finds the container runtime; asks it for containers, and stops them.
+
+The rules of this file:
+
+* Whoever may use the runtime's socket is as good as root. So it is opened only while something depends on it.
+* No answer is an error, never "there are none".
+* Every answer is bounded in time and in size.
+"""
+
+import os
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+
+from genericdp.core.comeback.container import Inside, Running, inside, running
+from genericdp.cri import api
+from genericdp.errors import GenericdpError
+
+#: Where runtimes listen. A node may have Docker's containerd beside that of its Kubernetes distribution, so
+#: that one comes late.
+SOCKETS = (
+    "/run/k3s/containerd/containerd.sock",  # k3s, RKE2
+    "/run/k0s/containerd.sock",
+    "/var/snap/microk8s/common/run/containerd.sock",
+    "/run/crio/crio.sock",
+    "/run/containerd/containerd.sock",
+    "/run/cri-dockerd.sock",
+)
+
+#: What cri-dockerd calls its runtime. It does not tell what a container was created with.
+DOCKER = "docker"
+
+#: How long an answer may take, in seconds.
+_TIMEOUT_S = 10.0
+
+#: How long the kill after the grace period may take, in seconds; the kubelet allows as much.
+_KILL_S = 120.0
+
+#: A pod may ask for centuries.
+_LONGEST_GRACE_S = 86_400
+
+#: As in the kubelet's own client of this API.
+_LONGEST_ANSWER = 16 << 20
+
+_Answer = TypeVar("_Answer")
+
+
+class RuntimeUnavailableError(GenericdpError):
+    """There is no runtime, or it does not let us in, or it does not answer."""
+
+
+class ContainerRuntime:
+    """A runtime that answers; its calls raise RuntimeUnavailableError if it no longer does.
+
+    socket         where it listens
+    name, version  what it says it is: "containerd" and "1.7.24"
+    """
+
+    def __init__(self, socket: str, channel: grpc.aio.Channel) -> None:
+        self.socket = socket
+        self.name = ""
+        self.version = ""
+        self._calls = api.RuntimeStub(channel)
+
+    @property
+    def tells_devices(self) -> bool:
+        """Whether `inside` can have an answer."""
+        return self.name != DOCKER
+
+    async def meet(self) -> None:
+        """Ask for its name and version."""
+        answer = await self._ask(self._calls.Version(api.VersionRequest(), timeout=_TIMEOUT_S))
+        self.name, self.version = answer.runtime_name, answer.runtime_version
+
+    async def configuration(self) -> dict[str, str]:
+        """Its verbose status: JSON by key, such as containerd's "config"; {} if it tells nothing."""
+        answer = await self._ask(self._calls.Status(api.StatusRequest(verbose=True), timeout=_TIMEOUT_S))
+        return dict(answer.info)
+
+    async def running(self) -> tuple[Running, ...]:
+        """Every container of a pod that runs now."""
+        state = api.ContainerStateValue(state=api.ContainerState.CONTAINER_RUNNING)
+        request = api.ListContainersRequest(filter=api.ContainerFilter(state=state))
+        answer = await self._ask(self._calls.ListContainers(request, timeout=_TIMEOUT_S))
+        found = (
+            running(each.id, each.labels, each.annotations, each.created_at)
+            for each in answer.containers
+            if each.state == api.ContainerState.CONTAINER_RUNNING
+        )
+        return tuple(each for each in found if each is not None)
+
+    async def inside(self, container: str) -> Inside | None:
+        """The device nodes that a container was created with; None if the runtime does not tell."""
+        request = api.ContainerStatusRequest(container_id=container, verbose=True)
+        answer = await self._ask(self._calls.ContainerStatus(request, timeout=_TIMEOUT_S))
+        return inside(answer.info.get("info", ""))
+
+    async def stop(self, container: str, grace_s: int) -> None:
+        """End a container as the kubelet does: its stop signal, and SIGKILL after the grace period."""
+        request = api.StopContainerRequest(container_id=container, timeout=grace_s)
+        timeout_s = min(grace_s, _LONGEST_GRACE_S) + _KILL_S
+        await self._ask(self._calls.StopContainer(request, timeout=timeout_s))
+
+    async def _ask(self, call: Awaitable[_Answer]) -> _Answer:
+        try:
+            return await call
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                hint = "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
+            else:
+                hint = "see whether it runs: systemctl status containerd crio"
+            raise RuntimeUnavailableError(
+                f"the container runtime does not answer on '{self.socket}': {error.details()}", hint=hint
+            ) from error
+
+
+@asynccontextmanager
+async def connected(setting: str = "") -> AsyncIterator[ContainerRuntime]:
+    """The runtime on this socket, or the first that answers on one of SOCKETS if it is "".
+
+    Raises RuntimeUnavailableError.
+    """
+    failures: list[RuntimeUnavailableError] = []
+    for socket in present((setting,) if setting else SOCKETS):
+        async with _channel(socket) as channel:
+            runtime = ContainerRuntime(socket, channel)
+            try:
+                await runtime.meet()
+            except RuntimeUnavailableError as error:
+                failures.append(error)
+                continue
+            yield runtime
+            return
+    raise (
+        failures[0]
+        if failures
+        else RuntimeUnavailableError(
+            f"no container runtime listens on '{setting}'" if setting else "no container runtime was found",
+            hint="set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint",
+        )
+    )
+
+
+def present(sockets: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that exist. Raises RuntimeUnavailableError if all that may exist are out of reach."""
+    found: list[str] = []
+    hidden: list[str] = []
+    for socket in sockets:
+        try:
+            os.stat(socket)
+        except PermissionError:
+            hidden.append(socket)
+        except OSError:
+            continue
+        else:
+            found.append(socket)
+    if hidden and not found:
+        raise RuntimeUnavailableError(
+            f"not permitted to use the container runtime's socket '{hidden[0]}'",
+            hint="install the drop-in runtime.conf of the systemd unit; its use is as good as root",
+        )
+    return tuple(found)
+
+
+def _channel(socket: str) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(
+        f"unix:{socket}",
+        options=(
+            ("grpc.default_authority", "localhost"),
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_receive_message_length", _LONGEST_ANSWER),
+        ),
+    )

@@ -28,6 +28,7 @@ from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.status_line import status_line
+from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
@@ -97,6 +98,13 @@ class Daemon:
             is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
             tell=self.step,
         )
+        self._comeback = Comeback(
+            settings,
+            now=now,
+            complete=self._forgetting.is_complete,
+            on_stop=self.recorder.see_stop,
+            on_tried=partial(self._see_tried, Retried.RUNTIME),
+        )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
@@ -158,7 +166,7 @@ class Daemon:
                 self._devices.resync()
                 self.step()
                 self._see_unread()
-                forgetting = group.create_task(self._forgetting.run(), name="forgetting")
+                tasks = [group.create_task(each.run()) for each in (self._forgetting, self._comeback)]
                 self._notify.ready(self.status_line())
                 self.recorder.see_ready(self.inventory)
                 if not self.plugins.kubelet.is_there():
@@ -171,7 +179,8 @@ class Daemon:
                     if reloading:
                         await self.answers.listen()
                 self._notify.stopping("stopping")
-                forgetting.cancel()
+                for task in tasks:
+                    task.cancel()
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
@@ -186,6 +195,7 @@ class Daemon:
             self.plugins.apply(inventory, changes)
             self._notify.status(self.status_line())
         self._forgetting.look_again()
+        self._comeback.see(inventory)
         self._on_step(inventory)
 
     def status_line(self) -> str:

@@ -4,10 +4,11 @@ Reading order:
 
     api         the messages and calls of the daemon
     runtime     finds the runtime's socket; asks for containers, stops them
+    comeback    stops the containers that no longer have their device
     sandboxes   the calls that only a kubelet makes: the sandboxes of pods
     creation    the same: the creation of containers
 
 A test compares the messages with `proto/runtime`. The simulator's runtimes use them, too.
 
-Does not belong here: which container to stop and when (`core.comeback`).
+Does not belong here: which container to stop, and when. `core.comeback` decides that.
 """

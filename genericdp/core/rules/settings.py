@@ -21,6 +21,7 @@ class Settings:
     domain                the domain of resource names without a domain
     kubelet_dir           the kubelet's device plugin directory (a constant of the kubelet)
     pod_resources_socket  the PodResources API; follows the kubelet's --root-dir
+    runtime_socket        the container runtime's CRI socket; "" to look where runtimes listen
     link_dir              the directory of the stable links, under the same path for the container runtime
     state_dir             what must survive a reboot
     run_dir               where `genericdp status` and `genericdp monitor` find the daemon
@@ -32,6 +33,7 @@ class Settings:
     domain: str = DEFAULT_DOMAIN
     kubelet_dir: str = "/var/lib/kubelet/device-plugins"
     pod_resources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
+    runtime_socket: str = ""
     link_dir: str = "/dev/genericdp"
     state_dir: str = "/var/lib/genericdp"
     run_dir: str = "/run/genericdp"

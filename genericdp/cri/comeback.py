@@ -192,8 +192,8 @@ class Comeback:
         if runtime.tells_devices or not wanted:
             return None
         return GenericdpError(
-            f"the container runtime on '{runtime.socket}', {runtime.name}, does not say which devices a container"
-            " has: on_replug has no effect",
+            f"the container runtime on '{runtime.socket}', {runtime.name}, does not say which devices a"
+            " container has: on_replug has no effect",
             hint="with cri-dockerd, only on_unplug works",
         )
 

@@ -37,6 +37,7 @@ def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
         envs=envs,
         annotations=dict(config.annotations),
         cdi_devices=config.cdi_devices,
+        spec_devices=tuple(devices),
     )
 
 

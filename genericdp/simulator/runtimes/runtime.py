@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from genericdp.simulator.runtimes.oci import OciDevice
+
 
 class Personality(Enum):
     """The runtime that the kubelet calls."""
@@ -119,13 +121,17 @@ class CreatedMount:
 
 @dataclass(frozen=True, slots=True)
 class CreatedContainer:
-    """A container as its process finds it."""
+    """A container as its process finds it.
+
+    spec_devices  the devices of its OCI spec
+    """
 
     nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[CreatedMount, ...] = ()
     envs: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     cdi_devices: tuple[str, ...] = ()
+    spec_devices: tuple[OciDevice, ...] = ()
 
     def node(self, container_path: str) -> DeviceNode | None:
         """The device node at a path, or None."""

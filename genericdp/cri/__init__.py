@@ -3,7 +3,8 @@
 Reading order:
 
     api         the messages and calls of the daemon
-    runtime     finds the runtime's socket; asks for containers, stops them
+    sockets     where runtimes listen
+    runtime     asks for containers, stops them
     comeback    stops the containers that no longer have their device
     sandboxes   the calls that only a kubelet makes: the sandboxes of pods
     creation    the same: the creation of containers

@@ -1,13 +1,12 @@
-"""Finds the container runtime; asks it for containers, and stops them.
+"""Asks the container runtime for containers, and stops them.
 
 The rules of this file:
 
-* Whoever may use the runtime's socket is as good as root. So it is opened only while something depends on it.
+* The runtime's socket is open only while something depends on an answer.
 * No answer is an error, never "there are none".
 * Every answer is bounded in time and in size.
 """
 
-import os
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -17,18 +16,7 @@ import grpc.aio
 
 from genericdp.core.comeback.container import Inside, Running, inside, running
 from genericdp.cri import api
-from genericdp.errors import GenericdpError
-
-#: Where runtimes listen. A node may have Docker's containerd beside that of its Kubernetes distribution, so
-#: that one comes late.
-SOCKETS = (
-    "/run/k3s/containerd/containerd.sock",  # k3s, RKE2
-    "/run/k0s/containerd.sock",
-    "/var/snap/microk8s/common/run/containerd.sock",
-    "/run/crio/crio.sock",
-    "/run/containerd/containerd.sock",
-    "/run/cri-dockerd.sock",
-)
+from genericdp.cri.sockets import RuntimeUnavailableError, candidates
 
 #: What cri-dockerd calls its runtime. It does not tell what a container was created with.
 DOCKER = "docker"
@@ -46,10 +34,6 @@ _LONGEST_GRACE_S = 86_400
 _LONGEST_ANSWER = 16 << 20
 
 _Answer = TypeVar("_Answer")
-
-
-class RuntimeUnavailableError(GenericdpError):
-    """There is no runtime, or it does not let us in, or it does not answer."""
 
 
 class ContainerRuntime:
@@ -119,12 +103,12 @@ class ContainerRuntime:
 
 @asynccontextmanager
 async def connected(setting: str = "") -> AsyncIterator[ContainerRuntime]:
-    """The runtime on this socket, or the first that answers on one of SOCKETS if it is "".
+    """The runtime of the setting `runtime_socket`, or the first that answers if it is "".
 
     Raises RuntimeUnavailableError.
     """
     failures: list[RuntimeUnavailableError] = []
-    for socket in present((setting,) if setting else SOCKETS):
+    for socket in candidates(setting):
         async with _channel(socket) as channel:
             runtime = ContainerRuntime(socket, channel)
             try:
@@ -134,35 +118,7 @@ async def connected(setting: str = "") -> AsyncIterator[ContainerRuntime]:
                 continue
             yield runtime
             return
-    raise (
-        failures[0]
-        if failures
-        else RuntimeUnavailableError(
-            f"no container runtime listens on '{setting}'" if setting else "no container runtime was found",
-            hint="set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint",
-        )
-    )
-
-
-def present(sockets: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that exist. Raises RuntimeUnavailableError if all that may exist are out of reach."""
-    found: list[str] = []
-    hidden: list[str] = []
-    for socket in sockets:
-        try:
-            os.stat(socket)
-        except PermissionError:
-            hidden.append(socket)
-        except OSError:
-            continue
-        else:
-            found.append(socket)
-    if hidden and not found:
-        raise RuntimeUnavailableError(
-            f"not permitted to use the container runtime's socket '{hidden[0]}'",
-            hint="install the drop-in runtime.conf of the systemd unit; its use is as good as root",
-        )
-    return tuple(found)
+    raise failures[0]
 
 
 def _channel(socket: str) -> grpc.aio.Channel:

@@ -1,4 +1,4 @@
-"""Running containers follow their device: the whole daemon, a kubelet, a container runtime over its socket."""
+"""Running containers follow their device: the whole daemon, with a kubelet and a container runtime."""
 
 from pathlib import Path
 from typing import Any
@@ -239,13 +239,14 @@ async def test_without_a_kubelet_nothing_is_stopped_until_it_is_back(
         assert len(stops(scene)) == 1
 
 
-async def test_a_stop_is_among_the_events_and_is_counted(short_dir: Path) -> None:
+async def test_a_stop_is_among_the_events_and_is_counted(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with a_scene(short_dir, STICK, rules=RESTART) as scene:
         await scene.until_allocatable(1)
         events: list[Any] = []
         following = scene.daemon.recorder.events
-        tell = following.tell
-        following.tell = lambda event: (events.append(event), tell(event))[1]  # type: ignore[method-assign]
+        monkeypatch.setattr(following, "tell", events.append)
         pod = await scene.admit()
         await replug(scene)
         await until_running(scene, pod, restarts=1)

@@ -7,16 +7,18 @@ The rules of this file:
 * Every answer is bounded in time and in size.
 """
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from genericdp.core.comeback.container import Inside, Running, inside, running
 from genericdp.cri import api
 from genericdp.cri.sockets import RuntimeUnavailableError, candidates
+from genericdp.kubelet.api.messages import Message, Method
 
 #: What cri-dockerd calls its runtime. It does not tell what a container was created with.
 DOCKER = "docker"
@@ -33,7 +35,8 @@ _LONGEST_GRACE_S = 86_400
 #: As in the kubelet's own client of this API.
 _LONGEST_ANSWER = 16 << 20
 
-_Answer = TypeVar("_Answer")
+_Request = TypeVar("_Request", bound=Message)
+_Answer = TypeVar("_Answer", bound=Message)
 
 
 class ContainerRuntime:
@@ -47,7 +50,7 @@ class ContainerRuntime:
         self.socket = socket
         self.name = ""
         self.version = ""
-        self._calls = api.RuntimeStub(channel)
+        self._channel = channel
 
     @property
     def tells_devices(self) -> bool:
@@ -56,19 +59,19 @@ class ContainerRuntime:
 
     async def meet(self) -> None:
         """Ask for its name and version."""
-        answer = await self._ask(self._calls.Version(api.VersionRequest(), timeout=_TIMEOUT_S))
+        answer = await self._ask(api.VERSION, api.VersionRequest())
         self.name, self.version = answer.runtime_name, answer.runtime_version
 
     async def configuration(self) -> dict[str, str]:
         """Its verbose status: JSON by key, such as containerd's "config"; {} if it tells nothing."""
-        answer = await self._ask(self._calls.Status(api.StatusRequest(verbose=True), timeout=_TIMEOUT_S))
+        answer = await self._ask(api.STATUS, api.StatusRequest(verbose=True))
         return dict(answer.info)
 
     async def running(self) -> tuple[Running, ...]:
         """Every container of a pod that runs now."""
         state = api.ContainerStateValue(state=api.ContainerState.CONTAINER_RUNNING)
         request = api.ListContainersRequest(filter=api.ContainerFilter(state=state))
-        answer = await self._ask(self._calls.ListContainers(request, timeout=_TIMEOUT_S))
+        answer = await self._ask(api.LIST_CONTAINERS, request)
         found = (
             running(each.id, each.labels, each.annotations, each.created_at)
             for each in answer.containers
@@ -79,26 +82,34 @@ class ContainerRuntime:
     async def inside(self, container: str) -> Inside | None:
         """The device nodes that a container was created with; None if the runtime does not tell."""
         request = api.ContainerStatusRequest(container_id=container, verbose=True)
-        answer = await self._ask(self._calls.ContainerStatus(request, timeout=_TIMEOUT_S))
+        answer = await self._ask(api.CONTAINER_STATUS, request)
         return inside(answer.info.get("info", ""))
 
     async def stop(self, container: str, grace_s: int) -> None:
         """End a container as the kubelet does: its stop signal, and SIGKILL after the grace period."""
         request = api.StopContainerRequest(container_id=container, timeout=grace_s)
         timeout_s = min(grace_s, _LONGEST_GRACE_S) + _KILL_S
-        await self._ask(self._calls.StopContainer(request, timeout=timeout_s))
+        await self._ask(api.STOP_CONTAINER, request, timeout_s)
 
-    async def _ask(self, call: Awaitable[_Answer]) -> _Answer:
+    async def _ask(
+        self, method: Method[_Request, _Answer], request: _Request, timeout_s: float | None = None
+    ) -> _Answer:
+        call: grpc.aio.UnaryUnaryMultiCallable[_Request, bytes] = self._channel.unary_unary(
+            method.path, request_serializer=method.request.SerializeToString
+        )
+        hint = "see whether it runs: systemctl status containerd crio"
         try:
-            return await call
+            answer = await call(request, timeout=_TIMEOUT_S if timeout_s is None else timeout_s)
+            return method.response.FromString(answer)
         except grpc.aio.AioRpcError as error:
+            why = error.details()
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 hint = "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
-            else:
-                hint = "see whether it runs: systemctl status containerd crio"
-            raise RuntimeUnavailableError(
-                f"the container runtime does not answer on '{self.socket}': {error.details()}", hint=hint
-            ) from error
+        except DecodeError as error:
+            why = str(error)
+        raise RuntimeUnavailableError(
+            f"the container runtime does not answer on '{self.socket}': {why}", hint=hint
+        )
 
 
 @asynccontextmanager

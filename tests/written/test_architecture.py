@@ -28,7 +28,7 @@ DOORS = {
     "usb": {"genericdp.usb"},
     "inotify_simple": {"genericdp.watch"},
     "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.simulator"},
-    "google": {"genericdp.kubelet"},
+    "google": {"genericdp.cri", "genericdp.kubelet"},
     "pytest": {"genericdp.simulator.pytest_plugin"},
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }

@@ -23,6 +23,9 @@ _GRACE = "io.kubernetes.pod.terminationGracePeriod"
 #: The grace period of a pod that does not say another, in seconds (`DefaultTerminationGracePeriodSeconds`).
 DEFAULT_GRACE_S = 30
 
+#: The types of device nodes in the OCI runtime specification; "u" is a character device, too.
+_KINDS = {"c": "c", "u": "c", "b": "b"}
+
 #: Device number by path in the container.
 Inside = Mapping[str, DeviceNumber]
 
@@ -68,14 +71,13 @@ def inside(info: str) -> Inside | None:
     try:
         spec = json.loads(info)["runtimeSpec"]
         devices = (spec.get("linux") or {}).get("devices") or ()
-        return dict(map(_device, devices))
+        return dict(_device(entry) for entry in devices if entry["type"] in _KINDS)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 def _device(entry: Any) -> tuple[str, DeviceNumber]:
-    path, kind = entry["path"], entry["type"]
-    if not isinstance(path, str) or not isinstance(kind, str):
+    path, major, minor = entry["path"], entry["major"], entry["minor"]
+    if not (isinstance(path, str) and isinstance(major, int) and isinstance(minor, int)):
         raise TypeError
-    # The OCI runtime specification: "u" is a character device, too.
-    return path, DeviceNumber("c" if kind == "u" else kind, int(entry["major"]), int(entry["minor"]))
+    return path, DeviceNumber(_KINDS[entry["type"]], major, minor)

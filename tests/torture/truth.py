@@ -29,6 +29,7 @@ class Table:
     """The part of a [[resource]] table that the model knows.
 
     takes     the only serial number that it takes; None: every unit
+    follows   whether running containers follow their device
     """
 
     name: str
@@ -36,6 +37,7 @@ class Table:
     identity: str = "serial"
     replicas: int | None = None
     prestart: bool = False
+    follows: bool = False
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -47,6 +49,7 @@ class Table:
             f'identity = "{self.identity}"',
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
+            *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
         ]
         return "\n".join(lines) + "\n"
 
@@ -56,7 +59,9 @@ BASE = Table("ftdi")
 #: Contents of the rule file, by name. The first table that takes a unit gets it.
 RULES: dict[str, tuple[Table, ...]] = {
     "base": (BASE,),
+    "following": (Table("ftdi", follows=True),),
     "shared": (Table("ftdi", replicas=2),),
+    "shared and following": (Table("ftdi", replicas=2, follows=True),),
     "less shared": (Table("ftdi", replicas=1),),
     "renamed": (Table("serial"),),
     "renamed and shared": (Table("serial", replicas=2),),

@@ -99,11 +99,7 @@ class Daemon:
             tell=self.step,
         )
         self._comeback = Comeback(
-            settings,
-            now=now,
-            complete=self._forgetting.is_complete,
-            on_stop=self.recorder.see_stop,
-            on_tried=partial(self._see_tried, Retried.RUNTIME),
+            settings, self._forgetting.is_complete, self.recorder.see_stop, self._see_tried, now=now
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)

@@ -28,6 +28,7 @@ from genericdp.core.comeback.plugs import (
 )
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
+from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Held, Holder, by_device
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import checkpoint, podresources
@@ -56,20 +57,20 @@ class Stop:
 class Comeback:
     """Follows the devices of the resources that want it. Call `see` after each step, and run `run` meanwhile.
 
-    now        the clock of the debounce times, in seconds
     complete   whether PodResources, if it answers now, names every holder
     on_stop    called before each stop, and again if it failed
     on_tried   called whenever the runtime was asked, with the error or None
+    now        the clock of the debounce times, in seconds
     """
 
     def __init__(
         self,
         settings: Settings,
-        *,
-        now: Callable[[], float],
         complete: Callable[[], bool],
         on_stop: Callable[[Stop], None],
-        on_tried: Callable[[GenericdpError | None], None],
+        on_tried: Callable[[Retried, GenericdpError | None], None],
+        *,
+        now: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._now = now
@@ -90,7 +91,7 @@ class Comeback:
             # Whether the runtime can be asked should be known before it has to be.
             self._look_at = float("inf") if wanted else self._now()
             if wanted:
-                self._on_tried(None)
+                self._on_tried(Retried.RUNTIME, None)
         self._changed.set()
 
     async def run(self) -> None:
@@ -123,7 +124,7 @@ class Comeback:
     def _tried(self, error: GenericdpError | None) -> None:
         self._look_at = float("inf") if error is None else self._now() + STOP_AGAIN_S
         if self._plugs.offers:
-            self._on_tried(error)
+            self._on_tried(Retried.RUNTIME, error)
 
     async def _judge(self, due: Sequence[Case], stops: asyncio.TaskGroup) -> None:
         complete = self._complete()

@@ -63,7 +63,7 @@ def that_works(what: Retried) -> str:
 
 _STOPS = {
     "unplug": "the device is unplugged",
-    "replug": "it does not have the device as it is now",
+    "replug": "the device has other nodes now",
 }
 
 

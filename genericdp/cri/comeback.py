@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from genericdp import log
 from genericdp.core.comeback.container import Running
 from genericdp.core.comeback.judge import holders_in, judge
 from genericdp.core.comeback.plugs import (
@@ -35,6 +36,8 @@ from genericdp.kubelet import checkpoint, podresources
 
 if TYPE_CHECKING:
     from genericdp.cri.runtime import ContainerRuntime
+
+_log = log.get(__name__)
 
 #: How long to wait before a runtime that could not stop a container is asked for it again, in seconds.
 STOP_AGAIN_S = 60.0
@@ -117,6 +120,12 @@ class Comeback:
         self._look_at = float("inf")
         try:
             async with connected(self._settings.runtime_socket) as runtime:
+                _log.info(
+                    "container runtime found",
+                    name=runtime.name,
+                    version=runtime.version,
+                    socket=runtime.socket,
+                )
                 self._tried(self._why_not(runtime))
         except GenericdpError as error:
             self._tried(error)

@@ -63,12 +63,12 @@ RULES: dict[str, tuple[Table, ...]] = {
     "shared": (Table("ftdi", replicas=2),),
     "shared and following": (Table("ftdi", replicas=2, follows=True),),
     "less shared": (Table("ftdi", replicas=1),),
-    "renamed": (Table("serial"),),
+    "renamed": (Table("serial", follows=True),),
     "renamed and shared": (Table("serial", replicas=2),),
-    "by port": (Table("ftdi", identity="port"),),
-    "guarded": (Table("ftdi", prestart=True),),
+    "by port": (Table("ftdi", identity="port", follows=True),),
+    "guarded": (Table("ftdi", prestart=True, follows=True),),
     "one more": (BASE, Table("none", takes="NOBODY")),
-    "B apart": (Table("special", takes="OTHER"), BASE),
+    "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),
 }
 

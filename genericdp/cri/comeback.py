@@ -23,6 +23,7 @@ from genericdp.core.comeback.plugs import (
     Plugs,
     cases,
     follow,
+    is_current,
     judged,
     next_case,
     not_stopped,
@@ -82,6 +83,7 @@ class Comeback:
         self._on_tried = on_tried
         self._inventory = Inventory()
         self._plugs = Plugs()
+        self._stopping: set[str] = set()
         self._look_at = float("inf")
         self._changed = asyncio.Event()
 
@@ -170,6 +172,8 @@ class Comeback:
                     inside = {}
                     if not case.unplugged:
                         inside = {each.id: await runtime.inside(each.id) for each in candidates}
+                    if not is_current(self._plugs, case):
+                        continue
                     judgement = judge(case, candidates, inside, saved, self._settings.link_dir)
                     self._judged(
                         case,
@@ -177,7 +181,10 @@ class Comeback:
                         sure=complete and (judgement.sure or not runtime.tells_devices),
                     )
                     for container in judgement.stops:
-                        stops.create_task(self._stop(case, container, runtime.socket))
+                        # It may hold another device that was judged as well.
+                        if container.id not in self._stopping:
+                            self._stopping.add(container.id)
+                            stops.create_task(self._stop(case, container, runtime.socket))
         except GenericdpError as error:
             self._tried(error)
             self._put_off(due)
@@ -195,6 +202,8 @@ class Comeback:
             self._on_stop(Stop(*case.key, container.holder, cause, str(error)))
             self._plugs = not_stopped(self._plugs, case, container, self._now() + STOP_AGAIN_S)
             self._changed.set()
+        finally:
+            self._stopping.discard(container.id)
 
     def _why_not(self, runtime: "ContainerRuntime") -> GenericdpError | None:
         """Why this runtime cannot say what the rules depend on."""

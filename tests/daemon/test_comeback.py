@@ -134,6 +134,18 @@ async def test_of_several_containers_of_a_pod_only_the_holder_is_stopped(short_d
         assert pod.container("beside").restarts == 0
 
 
+async def test_a_container_that_holds_two_devices_is_stopped_once_for_both(short_dir: Path) -> None:
+    async with a_scene(short_dir, STICK, OTHER, rules=STOP) as scene:
+        await scene.until_allocatable(2)
+        main = Container("main", limits={FTDI: 2}, ends_after_s=1.0)
+        pod = await scene.kubelet.admit(Pod("app", [main]))
+        scene.unplug(STICK, OTHER)
+        await until_judged(scene, "ftdi_A", "ftdi_B")
+        await scene.kubelet.wait_until(lambda: pod.container("main").reason == "CreateContainerError")
+        assert stops(scene) == [("app", "main", 30)]
+        assert scene.daemon.recorder.history.stops.by_kind == {(FTDI, "unplug"): 1}
+
+
 async def test_a_swap_while_the_daemon_was_away_is_seen_when_it_starts(short_dir: Path) -> None:
     async with a_scene(short_dir, STICK, rules=RESTART) as scene:
         await scene.until_allocatable(1)

@@ -34,6 +34,7 @@ class Plug:
     """A stay or an absence of a device.
 
     numbers    its device numbers; None while it is unplugged
+    began      when it began, in seconds
     since      since when it lasts without an interruption, in seconds
     lasts      whether it is not interrupted
     judged     whether its containers were judged
@@ -42,6 +43,7 @@ class Plug:
     """
 
     numbers: Numbers | None
+    began: float
     since: float
     lasts: bool = True
     judged: bool = False
@@ -102,7 +104,7 @@ def _after(known: Plug | None, device: Device, now: float) -> Plug | None:
     else:
         return None if known is None else replace(known, lasts=False)
     if known is None or known.numbers != numbers:
-        return Plug(numbers, now)
+        return Plug(numbers, now, now)
     return known if known.lasts else replace(known, lasts=True, since=now)
 
 
@@ -131,26 +133,36 @@ def _matters(resource: Resource, plug: Plug) -> bool:
     return resource.restarts
 
 
+def is_current(plugs: Plugs, case: Case) -> bool:
+    """Whether the plug of a case still lasts."""
+    now = plugs.by_device.get(case.key)
+    return now is not None and now.lasts and _is_same(now, case.plug)
+
+
 def judged(plugs: Plugs, case: Case, stops: tuple[Running, ...], *, again_at: float | None = None) -> Plugs:
     """After these containers were stopped for a case. It is judged to the end, or judged again at a time."""
-    stopped = case.plug.stopped | {(each.pod, each.holder.container) for each in stops}
-    if again_at is None:
-        return _changed(plugs, case, replace(case.plug, judged=True, stopped=stopped))
-    return _changed(plugs, case, replace(case.plug, not_before=again_at, stopped=stopped))
+    plug = plugs.by_device.get(case.key)
+    if plug is None or not _is_same(plug, case.plug):
+        return plugs
+    # A stop may have failed meanwhile: then there is more to do.
+    to_the_end = again_at is None and plug.stopped == case.plug.stopped
+    stopped = plug.stopped | {(each.pod, each.holder.container) for each in stops}
+    not_before = plug.not_before if again_at is None else again_at
+    return _with(plugs, case, replace(plug, judged=to_the_end, not_before=not_before, stopped=stopped))
 
 
 def not_stopped(plugs: Plugs, case: Case, container: Running, again_at: float) -> Plugs:
-    """After the runtime could not stop a container: it may be tried again."""
+    """After the runtime could not stop a container: it is tried again at a time."""
     plug = plugs.by_device.get(case.key)
-    if plug is None:
+    if plug is None or not _is_same(plug, case.plug):
         return plugs
     stopped = plug.stopped - {(container.pod, container.holder.container)}
-    return _changed(plugs, case, replace(plug, judged=False, not_before=again_at, stopped=stopped))
+    return _with(plugs, case, replace(plug, judged=False, not_before=again_at, stopped=stopped))
 
 
-def _changed(plugs: Plugs, case: Case, plug: Plug) -> Plugs:
-    """With another plug for the device, unless that has begun a new one meanwhile."""
-    now = plugs.by_device.get(case.key)
-    if now is None or now.numbers != case.plug.numbers or now.since != case.plug.since:
-        return plugs
-    return replace(plugs, by_device={**plugs.by_device, case.key: replace(plug, lasts=now.lasts)})
+def _is_same(now: Plug, then: Plug) -> bool:
+    return now.numbers == then.numbers and now.began == then.began
+
+
+def _with(plugs: Plugs, case: Case, plug: Plug) -> Plugs:
+    return replace(plugs, by_device={**plugs.by_device, case.key: plug})

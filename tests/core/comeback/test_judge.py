@@ -23,7 +23,9 @@ def plugged(rules: str, *devices: object) -> Case:
     """The case of the one device of these rules, which is there."""
     (offer,) = inventory_of(rules, *devices).offers.values()  # type: ignore[arg-type]
     (device,) = offer.devices
-    return Case(offer, device, Plug({node.link: node.number for node in device.nodes if node.number}, 0.0))
+    return Case(
+        offer, device, Plug({node.link: node.number for node in device.nodes if node.number}, 0.0, 0.0)
+    )
 
 
 STICK = plugged(FTDI_RULE, a_usb_serial(3, serial="A"))
@@ -86,7 +88,7 @@ def test_a_node_that_is_optional_is_not_missed_if_nobody_knows_what_was_saved() 
 
 
 def test_every_holder_of_an_unplugged_device_is_stopped_whatever_is_in_it() -> None:
-    case = replace(STICK, plug=Plug(None, 0.0))
+    case = replace(STICK, plug=Plug(None, 0.0, 0.0))
     assert judge(case, [MAIN], {}, {}, LINKS) == Judgement((MAIN,))
 
 

@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from genericdp.core.comeback.plugs import ASK_AGAIN_S
+from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,
@@ -93,6 +94,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.names_when_it_went_down: dict[int, str] = {}
         self.refused = self.socket_gone = self.time_passed = False
         self.stops_seen = 0
+        self.seconds = 0.0
         self._loop = asyncio.new_event_loop()
         self._root = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
         self._root.chmod(0o755)
@@ -236,6 +238,12 @@ class NodeMachine(RuleBasedStateMachine):
     def let_time_pass(self) -> None:
         """Every grace period ends."""
         self.do("time passes", self._let_time_pass())
+
+    @precondition(lambda self: any(table.follows for table in self.truth.tables))
+    @rule()
+    def let_containers_follow(self) -> None:
+        """Some seconds pass, in which containers that lack their device are stopped and started again."""
+        self.do("containers follow", self._let_containers_follow())
 
     # Events of the kubelet.
 
@@ -395,6 +403,11 @@ class NodeMachine(RuleBasedStateMachine):
                 await self._settle()
             await self._until_containers_follow()
 
+    async def _let_containers_follow(self) -> None:
+        await self._settle()
+        if self.node.up and self._reachable:
+            await self._until_containers_follow()
+
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
         kubelet = self.node.kubelet
         if kubelet.running:
@@ -547,6 +560,8 @@ class NodeMachine(RuleBasedStateMachine):
         """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""
         for _ in range(50):
             self.node.clock.advance(ASK_AGAIN_S)
+            self.seconds += ASK_AGAIN_S
+            self.time_passed = self.time_passed or self.seconds > UNPLUG_GRACE_S - 100.0
             await self.node.caught_up()
             with suppress(TimeoutError):
                 await self.node.kubelet.wait_until(self._containers_follow, timeout_s=0.1)

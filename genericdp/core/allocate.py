@@ -60,7 +60,10 @@ class RefusalReason(StrEnum):
 
 
 class RefusedError(LookupError):
-    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait; or its plugin is being stopped."""
+    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait.
+
+    Or its plugin is being stopped.
+    """
 
     def __init__(self, message: str, reason: RefusalReason) -> None:
         super().__init__(message)

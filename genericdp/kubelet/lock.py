@@ -9,7 +9,7 @@ The rules of this file:
   process ends, however it ends, and it works between containers that share the directory.
 * A directory that was created again is another one, and is locked again.
 * Where locks do not work, each genericdp acts as if it were alone. A file system without them, such as NFS
-  without its lock service, answers ENOLCK. Linux answers ENOMEM for want of memory, although flock(2) says ENOLCK.
+  without its lock service, answers ENOLCK. For want of memory, Linux answers ENOMEM, whatever flock(2) says.
 * A shortage of descriptors or memory says nothing about others.
 """
 

@@ -212,7 +212,7 @@ class KubeletSocket:
     def _is_ours(self) -> bool:
         """Whether no other genericdp serves the kubelet. Removes the sockets of those that were killed.
 
-        Raises OSError if there are too few descriptors, or too little memory, to tell; it is all done again then.
+        Raises OSError if it has too few descriptors, or too little memory, to tell. Nothing is decided then.
         """
         if self._lock.is_held():
             return True

@@ -274,7 +274,7 @@ class Daemon:
         self.recorder.see_allocated(allocated)
         if allocated.error:
             return
-        # A plugin that answers is in the inventory. If it were not, the call would fail, and so would the pod.
+        # A plugin that answers is in the inventory. If it were not, the call would fail and give nothing.
         offer = self.inventory.offers[allocated.resource]
         self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):

@@ -40,7 +40,7 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
     New ties and new holdings may not wait: after a power cut, nothing else tells which of two twins came
-    first, and nothing tells at once who holds what. A holding of the same id is new if it says something else.
+    first, and nothing tells at once who holds what. A holding is new if it says something else of its id.
     """
     if after == before:
         return None

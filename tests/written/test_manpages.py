@@ -149,7 +149,7 @@ def test_what_a_page_says_in_words_names_nothing_that_is_not_there(path: Path) -
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     typed = re.findall(r"`([^`]+)`", prose)
     assert typed
-    assert flags_in([prose]) - options - {"--root-dir"} == set()  # the kubelet's
+    assert flags_in([prose]) - options - OF_THE_KUBELET == set()
     assert {word.split()[1] for word in typed if word.startswith("genericdp ")} <= {*VERBS}
     assert {word for word in typed if re.fullmatch("[a-z_]{2,}", word)} <= keys | {*VERBS} | OTHER_WORDS
     for name, section in re.findall(r"\b([a-z_.-]+)\((\d)\)", text):

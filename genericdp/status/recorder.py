@@ -8,10 +8,11 @@ The rules of this file:
   value itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from genericdp import log
 from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status import events
@@ -27,6 +28,9 @@ from genericdp.udev import SeenUevents
 
 #: How many uevents wait for the end of a step, for those who follow events.
 UEVENT_LIMIT = 10_000
+
+#: How many ids of an allocation a log line names.
+NAMED_LIMIT = 10
 
 _log = log.get(__name__)
 
@@ -142,9 +146,9 @@ class Recorder:
         """The kubelet got devices for a container, or a refusal."""
         resource, ids, error = allocated.resource, allocated.ids, allocated.error
         if error:
-            _log.warning("allocation refused", resource=resource, ids=",".join(ids), why=error)
+            _log.warning("allocation refused", resource=resource, ids=_named(ids), why=error)
         else:
-            _log.info("allocated", resource=resource, ids=",".join(ids))
+            _log.info("allocated", resource=resource, ids=_named(ids))
         self.history.allocated(resource, allocated.refused, allocated.took_s)
         self.events.tell(events.of_allocation(resource, ids, error))
 
@@ -152,3 +156,9 @@ class Recorder:
         uevents, self._uevents = self._uevents, []
         for uevent in uevents:
             self.events.tell(events.of_uevent(uevent, before, after))
+
+
+def _named(ids: Sequence[str]) -> str:
+    """The first few ids, and how many more there are."""
+    named = [for_quote(id_) for id_ in ids[:NAMED_LIMIT]]
+    return ",".join([*named, f"{len(ids) - NAMED_LIMIT} more"] if len(ids) > NAMED_LIMIT else named)

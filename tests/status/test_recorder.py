@@ -8,6 +8,7 @@ from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
 from genericdp.core.status.history import Since
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.registration import Phase, Progress
 from genericdp.status import recorder
 from genericdp.status.recorder import Recorder
@@ -101,3 +102,17 @@ async def test_a_refused_allocation_is_counted_under_its_true_reason(short_dir: 
             (FTDI, RefusalReason.UNPLUGGED.value): 1,
             (FTDI, RefusalReason.UNKNOWN.value): 1,
         }
+
+
+def test_a_log_line_names_some_ids_of_an_allocation_and_counts_the_rest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    it = Recorder(lambda: 5.0)
+    it.see_allocated(Allocated(FTDI, ("x" * 200, "ftdi\x1b")))
+    it.see_allocated(Allocated(FTDI, tuple(f"ftdi_{n}" for n in range(20_000))))
+
+    assert [vars(record)["fields"]["ids"] for record in caplog.records] == [
+        f"{'x' * 64}...,ftdi_",
+        "ftdi_0,ftdi_1,ftdi_2,ftdi_3,ftdi_4,ftdi_5,ftdi_6,ftdi_7,ftdi_8,ftdi_9,19990 more",
+    ]

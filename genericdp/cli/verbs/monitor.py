@@ -162,7 +162,7 @@ def _kubelet(event: Event) -> tuple[str, Styled]:
 
 
 def _allocation(event: Event) -> tuple[str, Styled]:
-    more = [f"{event['moreIds']} more"] if event["moreIds"] else []
+    more = [f"{event['moreIds']} more"] if event.get("moreIds") else []
     text = f"{event['resource']} {', '.join([*event['ids'], *more])}"
     if event["error"]:
         return "allocate", Styled(f"{text}: {event['error']}", Style.BAD)

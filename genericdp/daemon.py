@@ -125,6 +125,7 @@ class Daemon:
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
         that waits for it continues and ends the other one.
         """
+        self.recorder.see_problems(self.rules.problems)
         feeding = asyncio.create_task(self.watchdog.run(), name="watchdog")
         try:
             with contextlib.ExitStack() as stack:

@@ -19,7 +19,7 @@ from genericdp.core.status import events
 from genericdp.core.status.history import History, Retried
 from genericdp.core.status.news import news
 from genericdp.core.status.wording import that_works, what_to_do, why_rescan, why_silent
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, Problem
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.registration import Phase, Progress
@@ -31,6 +31,9 @@ UEVENT_LIMIT = 10_000
 
 #: How many ids of an allocation a log line names.
 NAMED_LIMIT = 10
+
+#: How many problems of the rule files are logged at a time.
+PROBLEM_LIMIT = 20
 
 _log = log.get(__name__)
 
@@ -49,11 +52,21 @@ class Recorder:
         self._now = now
         self._seen = SeenUevents()
         self._uevents: list[Uevent] = []
+        self._problems: frozenset[Problem] = frozenset()
+
+    def see_problems(self, problems: Sequence[Problem]) -> None:
+        """The rule files have these problems. Those that they had before are not logged again."""
+        new = [problem for problem in problems if problem not in self._problems]
+        self._problems = frozenset(problems)
+        for problem in new[:PROBLEM_LIMIT]:
+            _log.error(problem.summary, hint=problem.hint)
+        if len(new) > PROBLEM_LIMIT:
+            more = len(new) - PROBLEM_LIMIT
+            _log.error("the rule files have more mistakes", more=more, hint="genericdp check")
 
     def see_rules(self, rules: Rules) -> None:
         """The rule files were read."""
-        for problem in rules.problems:
-            _log.error(problem.summary, hint=problem.hint)
+        self.see_problems(rules.problems)
         digests = {file.path: file.digest for file in rules.files}
         mistakes = any(problem.severity == "error" for problem in rules.problems)
         self.history.read_rules(digests, mistakes, self._now())

@@ -44,6 +44,7 @@ _IN_ANCESTOR = (
     | flags.DELETE
     | flags.MOVED_FROM
     | flags.MOVED_TO
+    | flags.ATTRIB
     | flags.DELETE_SELF
     | flags.MOVE_SELF
     | flags.ONLYDIR

@@ -244,6 +244,14 @@ async def test_any_ancestor_may_be_moved_away_and_replaced(tmp_path: Path) -> No
         await ear.hears("x")
 
 
+async def test_a_change_of_the_permissions_on_the_way_is_heard(tmp_path: Path) -> None:
+    """Rule files below a directory that others can write are refused."""
+    (tmp_path / "a" / "b" / "rules.d").mkdir(parents=True)
+    with Ear(tmp_path / "a" / "b" / "rules.d") as ear:
+        (tmp_path / "a").chmod(0o777)
+        assert await ear.heard() == [ANYTHING]
+
+
 async def test_an_ancestor_that_may_not_be_read_is_passed_over(short_dir: Path) -> None:
     short_dir.chmod(0o711)
     (short_dir / "rules.d").mkdir()

@@ -9,6 +9,7 @@ The rules of this file:
 * A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
+* A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
 """
 # ruff: noqa: N802  (the proto's spelling)
 
@@ -89,6 +90,7 @@ class Plugin:
         self._on_list = on_list
         self._usb_reset = usb_reset
         self._list = list_of(offer)
+        self._stopping = False
         self._changed = asyncio.Event()
         self._used: dict[str, int] = {}
         self._uses = 0
@@ -102,6 +104,10 @@ class Plugin:
             self._wake_up()
         known = offer.ids
         self._used = {id_: use for id_, use in self._used.items() if id_ in known}
+
+    def stop(self) -> None:
+        """Give nothing any more. Its server ends a moment later, and may have calls that have not begun."""
+        self._stopping = True
 
     def options(self) -> api.DevicePluginOptions:
         """Which optional calls the kubelet makes. It heeds only the answer to GetDevicePluginOptions."""
@@ -178,7 +184,7 @@ class Plugin:
             ids = tuple(asked.devices_ids)
             began = time.perf_counter()
             try:
-                answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
+                answers.append(answer_of(self._allocate(ids)))
             except RefusedError as error:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
@@ -187,6 +193,16 @@ class Plugin:
         # An empty answer would leak the devices in the kubelet ("no containers return in allocation
         # response").
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
+
+    def _allocate(self, ids: tuple[str, ...]) -> Allocation:
+        """Raises RefusedError."""
+        if self._stopping:
+            name = self.offer.resource.name
+            raise RefusedError(
+                f"{name} is no longer offered, or is being registered again; create the pod again",
+                RefusalReason.STOPPED,
+            )
+        return allocate(self.offer, ids, self._link_dir)
 
     async def PreStartContainer(
         self,

@@ -106,6 +106,7 @@ class Daemon:
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
         self._pending = Pending()
+        self._watching_rules = contextlib.ExitStack()
         self._reload = False
         self._stopping = False
         self._awake = asyncio.Event()
@@ -128,6 +129,7 @@ class Daemon:
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
         that waits for it continues and ends the other one.
         """
+        self.recorder.see_problems(self.rules.problems)
         feeding = asyncio.create_task(self.watchdog.run(), name="watchdog")
         try:
             with contextlib.ExitStack() as stack:
@@ -153,7 +155,8 @@ class Daemon:
             stack.callback(self._reading_rules.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
-            stack.callback(self.rules.watch(self._reload_rules))
+            stack.callback(self._watching_rules.close)
+            self._watch_rules()
             stack.enter_context(self._links.watching())
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
@@ -246,8 +249,14 @@ class Daemon:
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 
+    def _watch_rules(self) -> None:
+        """Watch the rule files from now on, also if something was mounted over their directory."""
+        self._watching_rules.close()
+        self._watching_rules.callback(self.rules.watch(self._reload_rules))
+
     def _take_rules(self) -> bool:
         self._notify.reloading()
+        self._watch_rules()
         changed = self._read_rules()
         _log.info("rules reloaded", resources=len(self.rules.resources), changed=changed)
         self._notify.ready(self.status_line())

@@ -18,6 +18,9 @@ from genericdp.core.reading.table import Key
 from genericdp.core.rules.template import FIELDS
 
 PAGES = sorted((ROOT / "generated" / "man").iterdir())
+#: Options that pages name and that are not those of genericdp.
+OF_THE_KUBELET = {"--root-dir", "--container-runtime-endpoint"}
+
 PROGRAM, RULES, SETTINGS = "genericdp.1", "genericdp-rules.5", "genericdp.toml.5"
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "genericdp").rglob("*.py")]
 

@@ -69,7 +69,7 @@ class Daemon:
         self.inventory = Inventory()
         self.memory = Memory()
         self.standing_by = ""
-        self.recorder = Recorder(now)
+        self.recorder = recorder = Recorder(now)
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
@@ -99,7 +99,7 @@ class Daemon:
             tell=self.step,
         )
         self._comeback = Comeback(
-            settings, self._forgetting.is_complete, self.recorder.see_stop, self._see_tried, now=now
+            settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
         )
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)
@@ -158,14 +158,14 @@ class Daemon:
             stack.callback(self._watching_rules.close)
             self._watch_rules()
             stack.enter_context(self._links.watching())
-            async with self.plugins.running(), asyncio.TaskGroup() as group:
+            async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
                 # days since.
                 self._read_rules()
                 self._devices.resync()
                 self.step()
                 self._see_unread()
-                tasks = [group.create_task(each.run()) for each in (self._forgetting, self._comeback)]
+                forgetting = group.create_task(self._forgetting.run(), name="forgetting")
                 self._notify.ready(self.status_line())
                 self.recorder.see_ready(self.inventory)
                 if not self.plugins.kubelet.is_there():
@@ -178,8 +178,7 @@ class Daemon:
                     if reloading:
                         await self.answers.listen()
                 self._notify.stopping("stopping")
-                for task in tasks:
-                    task.cancel()
+                forgetting.cancel()
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
@@ -199,11 +198,9 @@ class Daemon:
 
     def status_line(self) -> str:
         """One line for `systemctl status`."""
-        there = self.plugins.kubelet.incarnation is not None
-        registered = self.plugins.registered if there else None
+        registered = self.plugins.registered if self.plugins.kubelet.incarnation is not None else None
         failing, rival = self.recorder.history.failing.values(), self.plugins.kubelet.rival
-        problems = len(self.rules.problems)
-        return status_line(self.inventory, registered, problems, failing, rival=rival)
+        return status_line(self.inventory, registered, len(self.rules.problems), failing, rival=rival)
 
     def _keep(self, memory: Memory) -> None:
         seconds = save_within_s(self.memory, memory)
@@ -244,8 +241,7 @@ class Daemon:
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        # libusb blocks.
-        await asyncio.to_thread(self._usb_reset, busnum, devnum)
+        await asyncio.to_thread(self._usb_reset, busnum, devnum)  # libusb blocks
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 

@@ -11,12 +11,12 @@ The rules of this file:
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from genericdp import log, usb
-from genericdp.core.hint import Hint, RescanCause, Resync
+from genericdp.core.hint import Hint, RescanCause, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
@@ -86,7 +86,7 @@ class Daemon:
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
-        self._links = LinkUpkeep(settings.link_dir, self.step)
+        self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
             self.plugins.kubelet,
@@ -223,6 +223,12 @@ class Daemon:
         else:
             self.recorder.see_no_step(self.inventory)
         self._see_unread()
+
+    def _read_again(self, links: Collection[str]) -> None:
+        """Read the devices of these links again, and look."""
+        for sys_path in self.inventory.behind(links):
+            self._devices.apply(Uevent("change", sys_path, "", "udev"))
+        self.step()
 
     def _see_unread(self) -> None:
         """Read again later what could not be read."""

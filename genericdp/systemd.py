@@ -44,6 +44,10 @@ class Notify:
         """Started, or finished reloading."""
         self._send("READY=1", *_status(status), patience_s=_PATIENCE_S)
 
+    def extend(self, seconds: float) -> None:
+        """The start goes on: the service manager should wait at least so much longer for READY."""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}", patience_s=_PATIENCE_S)
+
     def reloading(self) -> None:
         """Reloading; `ready` must follow. Type=notify-reload requires CLOCK_MONOTONIC."""
         now = f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}"

@@ -49,7 +49,7 @@ class StateFile:
         GenericdpError if it cannot be read, or if others can write it.
         """
         try:
-            data = _read(self.path)
+            data = read_whole(self.path)
             memory = saved.load(data)
         except (FileNotFoundError, NotADirectoryError):
             return Memory()
@@ -88,34 +88,42 @@ class StateFile:
         self._saved = data
 
     def _write(self, data: bytes) -> None:
-        directory, name = os.path.split(self.path)
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        at = open_trusted(directory)
+        write_whole(self.path, data, keep_as=f"{self.path}.broken" if self._broken else "")
+        self._broken = False
+
+
+def write_whole(path: str, data: bytes, *, keep_as: str = "") -> None:
+    """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
+
+    keep_as  the path to which the old file is moved
+    """
+    directory, name = os.path.split(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    at = open_trusted(directory)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{name}.new", dir_fd=at)
         try:
-            with suppress(FileNotFoundError):
+            with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            # Half a file would take the space that the next try needs.
+            with suppress(OSError):
                 os.unlink(f"{name}.new", dir_fd=at)
-            try:
-                with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            except OSError:
-                # Half a file would take the space that the next try needs.
-                with suppress(OSError):
-                    os.unlink(f"{name}.new", dir_fd=at)
-                raise
-            if self._broken:
-                with suppress(FileNotFoundError):
-                    os.replace(name, f"{name}.broken", src_dir_fd=at, dst_dir_fd=at)
-                self._broken = False
-            os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
-            # fsync(2): the fsync of the file says nothing about its entry in the directory.
-            os.fsync(at)
-        finally:
-            os.close(at)
+            raise
+        if keep_as:
+            with suppress(FileNotFoundError):
+                os.replace(name, os.path.basename(keep_as), src_dir_fd=at, dst_dir_fd=at)
+        os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
+        # fsync(2): the fsync of the file says nothing about its entry in the directory.
+        os.fsync(at)
+    finally:
+        os.close(at)
 
 
-def _read(path: str) -> bytes:
+def read_whole(path: str) -> bytes:
     """The content of a regular file. Raises UntrustedError, OSError."""
     descriptor = open_trusted(path)
     try:

@@ -91,7 +91,7 @@ def udevd() -> Udevd:
 def udevd_with_our_rule(links: Path, more: str = "") -> Iterator[Udevd]:
     """A udevd with the package's rule, for a link directory, and with more rules after it."""
     rule = OUR_RULE.read_text(encoding="utf-8")
-    for there, here in (("/usr/lib/genericdp/node-removed", NODE_REMOVED), ("/dev/genericdp", links)):
+    for there, here in (("/usr/libexec/genericdp/node-removed", NODE_REMOVED), ("/dev/genericdp", links)):
         assert there in rule
         rule = rule.replace(there, str(here))
     # udevd notices new rule files only every few seconds.

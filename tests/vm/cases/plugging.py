@@ -179,3 +179,27 @@ def a_resource_of_ports_keeps_its_ids_when_the_units_are_exchanged(node: Node) -
     pod = node.wait_for_restart("pod")
     node.write_to(pod, "/dev/ttyUSB0", "to whatever is in port 1")
     expect(node.usb.written_to("1"), "to whatever is in port 1")
+
+
+@case
+def no_container_gets_another_adapter_while_the_service_is_down(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    node.admit("pod", {SERIAL: 1})
+    stop, kill = "systemctl stop genericdp", "systemctl kill -s KILL genericdp; systemctl stop genericdp"
+    refused = {"waiting": 0}
+    for turn in range(50):
+        node.sh(kill if turn % 2 else stop)
+        node.usb.unplug("1")
+        node.usb.serial("2", "UNIT-B")
+        # udevd has processed the removal before it announces the adapter that got the name.
+        node.wait_for_node("/dev/ttyUSB0")
+        refused[node.restart_container("pod").state] += 1
+        node.usb.unplug("2")
+        node.usb.serial("1", "UNIT-A")
+        node.sh("systemctl start genericdp")
+        node.wait_until("the adapter is back", lambda view: view.of(SERIAL).get(A) == "Healthy")
+        node.wait_until("the container runs", lambda view: view.pods["pod"].state == "running")
+        expect(node.unit_of(node.view.pods["pod"], "/dev/ttyUSB0"), "UNIT-A")
+    expect(refused, {"waiting": 50})

@@ -1,6 +1,7 @@
 """The first start after a boot: READY waits for the devices that were there when the machine went down."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -116,6 +117,7 @@ def a_machine(short_dir: Path, manager: socket.socket, monkeypatch: pytest.Monke
 async def test_ready_waits_for_the_device_and_comes_with_it(
     a_machine: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     async with a_machine(STICK) as machine:
         await machine.reboot()
         machine.scene.unplug(STICK)

@@ -54,6 +54,10 @@ class Notify:
         """Started, or finished reloading."""
         self._change("READY=1", *_status(status))
 
+    def extend(self, seconds: float) -> None:
+        """The start goes on: the service manager should wait so much longer."""
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
+
     def reloading(self) -> None:
         """Reloading; `ready` must follow. Type=notify-reload requires CLOCK_MONOTONIC."""
         now = f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}"

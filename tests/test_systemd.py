@@ -26,14 +26,16 @@ def test_each_state_is_one_datagram(short_dir: Path) -> None:
     address = str(short_dir / "notify")
     with a_service_manager(address) as manager:
         notify = Notify(address, clock=lambda: 12.5)
+        notify.extend(20.0)
         notify.ready("3 resources, 7 devices")
         notify.reloading()
         notify.ready()
         notify.status("waiting for the kubelet")
         notify.watchdog()
         notify.stopping()
-        heard = [manager.recv(4096) for _ in range(6)]
+        heard = [manager.recv(4096) for _ in range(7)]
     assert heard == [
+        b"EXTEND_TIMEOUT_USEC=20000000",
         b"READY=1\nSTATUS=3 resources, 7 devices",
         b"RELOADING=1\nMONOTONIC_USEC=12500000",
         b"READY=1",

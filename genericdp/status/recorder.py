@@ -73,11 +73,6 @@ class Recorder:
         self.history.read_rules(digests, mistakes, self._now())
         self.events.tell(events.of_rules(len(digests), len(rules.problems)))
 
-    def see_ready(self, inventory: Inventory) -> None:
-        """The first inventory is complete."""
-        devices = sum(len(offer.devices) for offer in inventory.offers.values())
-        _log.info("ready", resources=len(inventory.offers), devices=devices)
-
     def see_hint(self, hint: Hint) -> None:
         """The monitor sent a hint."""
         match hint:

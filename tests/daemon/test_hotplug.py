@@ -16,9 +16,10 @@ from genericdp.simulator import Kubelet
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
+from tests.scenes.waiting import until
 from tests.test_watch import bind_mounted
 from tests.udev import gadgets
-from tests.udev.hotplug import Console, macvtap, udevd
+from tests.udev.hotplug import Console, macvtap, udevd, udevd_with_our_rule
 from tests.udev.testbed import Testbed
 
 CAMERA_RULE = """
@@ -123,6 +124,42 @@ async def test_a_real_tap_keeps_its_id_under_another_number(short_dir: Path) -> 
             (node, ids), (other_node, other_ids) = seen
             assert node != other_node
             assert ids == other_ids
+
+
+@pytest.mark.hotplug
+async def test_udevs_rule_and_the_daemon_do_not_get_in_each_others_way(
+    short_dir: Path, console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = short_dir / "links" / f"screen_vcs{console.number}"
+    with udevd_with_our_rule(short_dir / "links") as running:
+        async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
+            for _ in range(20):
+                with console.plugged():
+                    pass
+                with console.plugged() as node:
+                    await asyncio.to_thread(running.settle)
+                    await until(lambda: os.readlink(link) == node)
+                    await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
+                await until_allocatable(kubelet, 0, f"{DOMAIN}/screen")
+                assert os.readlink(link) == link.name
+    assert "the stable links were changed, restoring them" not in caplog.messages
+
+
+@pytest.mark.hotplug
+async def test_while_the_daemon_hangs_a_link_never_leads_to_the_next_device_of_a_name(
+    short_dir: Path, console: Console
+) -> None:
+    link = short_dir / "links" / f"screen_vcs{console.number}"
+    with udevd_with_our_rule(short_dir / "links") as running:
+        async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
+            with console.plugged():
+                await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
+            # The loop of the daemon stands still from here on.
+            with console.plugged() as node:
+                running.settle()
+                assert os.readlink(link) == link.name
+                await until(lambda: os.readlink(link) == node)
+                await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
 
 
 @pytest.mark.hotplug

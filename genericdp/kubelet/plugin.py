@@ -17,7 +17,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import grpc
 
@@ -27,7 +26,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.requests import excess
+from genericdp.kubelet.requests import refuse_excess, user_agent
 from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 
@@ -120,7 +119,7 @@ class Plugin:
         self, request: api.Empty, context: "grpc.aio.ServicerContext[api.Empty, api.DevicePluginOptions]"
     ) -> api.DevicePluginOptions:
         del request
-        self.streams.see_question(_user_agent(context))
+        self.streams.see_question(user_agent(context))
         return self.options()
 
     async def ListAndWatch(
@@ -131,7 +130,7 @@ class Plugin:
         del request
         sent: api.ListAndWatchResponse | None = None
         listed: Offer | None = None
-        with self.streams.opened(_user_agent(context)) as stream:
+        with self.streams.opened(user_agent(context)) as stream:
             while True:
                 changed = self._changed
                 if self._list != sent:
@@ -150,13 +149,8 @@ class Plugin:
         request: api.PreferredAllocationRequest,
         context: "grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse]",
     ) -> api.PreferredAllocationResponse:
-        await _refuse(
-            context,
-            excess(
-                request.container_requests,
-                lambda asked: (asked.available_deviceIDs, asked.must_include_deviceIDs),
-            ),
-        )
+        names = ("available_deviceIDs", "must_include_deviceIDs")
+        await refuse_excess(context, request.container_requests, *names)
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
@@ -177,7 +171,7 @@ class Plugin:
         request: api.AllocateRequest,
         context: "grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse]",
     ) -> api.AllocateResponse:
-        await _refuse(context, excess(request.container_requests, lambda asked: (asked.devices_ids,)))
+        await refuse_excess(context, request.container_requests, "devices_ids")
         name = self.offer.resource.name
         answers: list[api.ContainerAllocateResponse] = []
         for asked in request.container_requests:
@@ -209,7 +203,7 @@ class Plugin:
         request: api.PreStartContainerRequest,
         context: "grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse]",
     ) -> api.PreStartContainerResponse:
-        await _refuse(context, excess((request,), lambda asked: (asked.devices_ids,)))
+        await refuse_excess(context, (request,), "devices_ids")
         prestart = self.offer.resource.prestart
         if prestart is not None:
             self.starting += 1
@@ -266,15 +260,3 @@ class Plugin:
     def _wake_up(self) -> None:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
-
-
-async def _refuse(context: "grpc.aio.ServicerContext[Any, Any]", why: str) -> None:
-    """End the call if there is a reason why it is not answered."""
-    if why:
-        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
-
-
-def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
-    """The user agent that a client sent; "" without one."""
-    named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
-    return str(next(named, ""))

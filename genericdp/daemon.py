@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from genericdp import log, usb
@@ -20,8 +19,8 @@ from genericdp.core.hint import Hint, RescanCause, Resync
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
-from genericdp.core.memory.held import Answer, give
-from genericdp.core.memory.memory import Memory, save_within_s
+from genericdp.core.memory.held import Answer
+from genericdp.core.memory.memory import Memory, after_allocate, save_within_s
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
@@ -29,6 +28,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.status_line import status_line
 from genericdp.errors import GenericdpError
+from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -69,6 +69,7 @@ class Daemon:
         self.memory = Memory()
         self.standing_by = ""
         self.recorder = Recorder(now)
+        self._cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
@@ -76,6 +77,7 @@ class Daemon:
             on_progress=self._see_progress,
             on_allocate=self._see_allocated,
             on_list=self.recorder.see_list,
+            by_cdi=self._cdi.answers,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
@@ -151,6 +153,7 @@ class Daemon:
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self.rules.watch(self._reload_rules))
             stack.enter_context(self._links.watching())
+            stack.enter_context(self._cdi.serving())
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
                 # days since.
@@ -178,6 +181,7 @@ class Daemon:
         now = self._now()
         inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, answer)
         inventory = without_links(inventory, self._links.apply(inventory.links()))
+        inventory = self._cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_step(self.inventory, inventory, changes)
         self.inventory = inventory
@@ -275,7 +279,8 @@ class Daemon:
         offer = self.inventory.offers.get(allocated.resource)
         if offer is None or allocated.error:
             return
-        self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
+        self._keep(after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now()))
+        self._cdi.apply(self.inventory, self.memory.answered)
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.
             self.step()

@@ -66,6 +66,7 @@ class Composer:
             values={"devname": device.devname, **self._of_nodes[claim.table].values((device,))},
             devlinks=_devlinks(claim.node_table, device),
             sys_path=device.sys_path,
+            gid=device.gid,
         )
 
 

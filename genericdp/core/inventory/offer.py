@@ -35,6 +35,7 @@ class Node:
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
     sys_path  the udev device, "" once that is gone
+    gid       the group of the node, None while it is missing
     """
 
     path: str
@@ -44,6 +45,7 @@ class Node:
     values: Mapping[str, str]
     devlinks: tuple[str, ...]
     sys_path: str
+    gid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

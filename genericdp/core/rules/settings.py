@@ -14,6 +14,14 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
+class AnswerBy(StrEnum):
+    """How Allocate names device nodes; `auto` is CDI where the container runtime reads it."""
+
+    DEVICES = "devices"
+    CDI = "cdi"
+    AUTO = "auto"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that can be set for the daemon; the defaults suit a node with a plain kubelet.
@@ -22,8 +30,10 @@ class Settings:
     kubelet_dir           the kubelet's device plugin directory (a constant of the kubelet)
     pod_resources_socket  the PodResources API; follows the kubelet's --root-dir
     link_dir              the directory of the stable links, under the same path for the container runtime
+    cdi_dir               the directory of the CDI spec files, one that the container runtime reads
     state_dir             what must survive a reboot
     run_dir               where `genericdp status` and `genericdp monitor` find the daemon
+    answer                how Allocate names device nodes, for resources that do not say it themselves
     metrics               where to serve metrics: "unix:/path", "127.0.0.1:9101"; "" for nowhere
     coalesce_s            the minimum time between two device lists of a resource, in seconds
     rescan_s              how often to examine all devices where no udev events arrive, in seconds
@@ -33,8 +43,10 @@ class Settings:
     kubelet_dir: str = "/var/lib/kubelet/device-plugins"
     pod_resources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     link_dir: str = "/dev/genericdp"
+    cdi_dir: str = "/run/cdi"
     state_dir: str = "/var/lib/genericdp"
     run_dir: str = "/run/genericdp"
+    answer: AnswerBy = AnswerBy.DEVICES
     metrics: str = ""
     coalesce_s: float = 0.1
     rescan_s: float = 10.0

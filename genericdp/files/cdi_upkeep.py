@@ -1,0 +1,99 @@
+"""Keeps the CDI spec files as they should be, for as long as genericdp serves.
+
+The rules of this file:
+
+* What cannot be written is tried again, and a file that somebody else changed is restored.
+* While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
+  container with them would not start.
+* The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from genericdp import log
+from genericdp.core.cdi import SpecTexts, by_cdi, file_name
+from genericdp.core.inventory.inventory import Inventory, without_links
+from genericdp.core.memory.answered import Answered
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import Settings
+from genericdp.errors import GenericdpError
+from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.retry import Retry
+from genericdp.watch import DirectoryWatch
+
+_log = log.get(__name__)
+
+
+class CdiUpkeep:
+    """The CDI spec files of one daemon.
+
+    again     called when they have to be written again; it must call `apply`
+    on_tried  called after each try, with the error or None
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        again: Callable[[], None],
+        on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
+    ) -> None:
+        self._settings = settings
+        self._specs = CdiSpecs(settings.cdi_dir)
+        self._texts = SpecTexts(settings.link_dir)
+        self._retry = Retry(again)
+        self._on_tried = on_tried
+        self._watch: DirectoryWatch | None = None
+
+    def answers(self, resource: Resource) -> bool:
+        """Whether Allocate answers for this resource by CDI."""
+        return by_cdi(resource, self._settings.answer, runtime_reads_cdi=False)
+
+    def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
+        """Write what changed. Returns the inventory without the devices that no container could get."""
+        offers = inventory.offers.values()
+        wanted = self._texts.of(offers, answered, self.answers)
+        if wanted and self._watch is None:
+            self._watch = DirectoryWatch(self._settings.cdi_dir, self._hear)
+        try:
+            self._specs.apply(wanted)
+        except GenericdpError as error:
+            self._retry.failed()
+            self._on_tried(error)
+            failed = {
+                link: str(error)
+                for offer in offers
+                if self.answers(offer.resource) and not self._stands(file_name(offer.resource.name), wanted)
+                for device in offer.devices
+                for link in device.links
+            }
+            return without_links(inventory, failed)
+        self._retry.succeeded()
+        self._on_tried(None)
+        return inventory
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Keep the files up within the block, and remove them at its end."""
+        try:
+            yield
+        finally:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            self._retry.succeeded()
+            try:
+                self._specs.apply({})
+            except GenericdpError as error:
+                _log.warning(str(error), hint=error.hint)
+
+    def _stands(self, name: str, wanted: Mapping[str, str]) -> bool:
+        """Whether the spec file of this name was written before the failure, and as it should be."""
+        return name in wanted and self._specs.says(name, wanted[name])
+
+    def _hear(self, names: frozenset[str]) -> None:
+        # Changes by this process and by other programs arrive here, too.
+        if not self._specs.intact(names):
+            _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
+            # In a second, so that a program that changes them again and again does not keep the daemon busy.
+            self._retry.failed()

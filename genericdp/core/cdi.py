@@ -24,14 +24,18 @@ from genericdp.core.allocate import Allocation, RefusedError, allocate
 from genericdp.core.inventory.identity import hash_of
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.memory.answered import Answered, CdiDevice
-from genericdp.core.rules.name import cdi_kind
+from genericdp.core.rules.name import cdi_kind, env_names
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
+from genericdp.core.rules.template import Template
 
 #: How the names of the spec files begin and end.
 FILE_PREFIX, FILE_SUFFIX = "genericdp_", ".json"
 
 _LONGEST_FILE_NAME = 200
+
+#: The fields of templates that never change for an id. A udev property may.
+_LASTING_FIELDS = frozenset({"id", "index", "link"})
 
 #: Whether Allocate answers for a resource by CDI.
 ByCdi = Callable[[Resource], bool]
@@ -53,15 +57,29 @@ def cdi_device(offer: Offer, ids: Iterable[str]) -> CdiDevice:
     return CdiDevice(offer.resource.name, tuple(offer.in_order(ids)))
 
 
-def by_names(allocation: Allocation, device: CdiDevice) -> Allocation:
+def by_names(allocation: Allocation, device: CdiDevice, resource: Resource) -> Allocation:
     """The same answer with CDI devices in place of everything that may change.
 
-    The envs stay, because the kubelet puts them into commands, `$(GENERICDP_…)`. In the container, those of
-    the CDI devices replace them.
+    What cannot change stays. The kubelet needs the envs for commands, `$(NAME)`, and CDI has no annotations.
     """
     each = (replace(device, ids=(id_,)) for id_ in device.ids)
     names = dict.fromkeys((*(one.name for one in each), device.name, *allocation.cdi_devices))
-    return replace(allocation, devices=(), mounts=(), cdi_devices=tuple(names))
+    lasting = lasting_envs(resource)
+    envs = {name: value for name, value in allocation.envs.items() if name in lasting}
+    return replace(allocation, devices=(), mounts=(), envs=envs, cdi_devices=tuple(names))
+
+
+def lasting_envs(resource: Resource) -> frozenset[str]:
+    """The envs of a resource that are the same for as long as a container has its devices."""
+    paths, ids = env_names(resource.name)
+    lasts = {ids: True, paths: all(_lasts(table.container_paths[0]) for table in resource.nodes)}
+    lasts.update((name, _lasts(template)) for name, template in resource.env)
+    return frozenset(name for name in lasts if lasts[name])
+
+
+def _lasts(template: Template) -> bool:
+    """Whether a template becomes the same text for as long as a container has the device."""
+    return all(isinstance(part, str) or part.name in _LASTING_FIELDS for part in template.parts)
 
 
 def file_name(resource: str) -> str:

@@ -182,7 +182,9 @@ class Plugin:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             named = cdi_device(self.offer, ids) if ids and self._by_cdi(self.offer.resource) else None
-            answers.append(answer_of(by_names(allocation, named) if named else allocation))
+            answers.append(
+                answer_of(by_names(allocation, named, self.offer.resource) if named else allocation)
+            )
             self._note_use(ids)
             took_s = time.perf_counter() - began
             self._on_allocate(Allocated(name, ids, cdi_device=named, took_s=took_s))

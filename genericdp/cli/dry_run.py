@@ -80,6 +80,7 @@ def _below(settings: Settings, root: str) -> Settings:
         kubelet_dir=f"{root}/{_KUBELET_DIR}",
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
+        cdi_dir=f"{root}/cdi",
         state_dir=f"{root}/state",
         run_dir=f"{root}/run",
         metrics="",

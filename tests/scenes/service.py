@@ -62,6 +62,7 @@ def settings_below(root: Path, **others: Any) -> Settings:
         kubelet_dir=f"{root}/device-plugins",
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
+        cdi_dir=f"{root}/cdi",
         state_dir=f"{root}/state",
         run_dir=f"{root}/run",
         coalesce_s=0.0,

@@ -193,11 +193,14 @@ def _node(node: Node) -> dict[str, str]:
 
 
 def _text(resource: str, entries: Mapping[str, _Entry]) -> str:
-    """The text of a spec file, a line for each device."""
+    """The text of a spec file.
+
+    It has a line for each device, and one before and after them. The udev rule of the package removes the lines
+    of a removed node, without a parser of JSON.
+    """
     kind = cdi_kind(resource)
     # Dots in a class need 0.6.0; hostPath needs 0.5.0, additionalGids 0.7.0.
     dotted = (0, 6) if "." in kind.partition("/")[2] else (0, 5)
     major, minor = max(dotted, *(entry.needs for entry in entries.values()))
-    devices = ",\n    ".join(entry.text for entry in entries.values())
-    head = f'"cdiVersion": "{major}.{minor}.0",\n  "kind": {json.dumps(kind)}'
-    return f'{{\n  {head},\n  "devices": [\n    {devices}\n  ]\n}}\n'
+    devices = ",\n".join(entry.text for entry in entries.values())
+    return f'{{"cdiVersion": "{major}.{minor}.0", "kind": "{kind}", "devices": [\n{devices}\n]}}\n'

@@ -41,7 +41,8 @@ class CdiUpkeep:
         self._settings = settings
         self._specs = CdiSpecs(settings.cdi_dir)
         self._texts = SpecTexts(settings.link_dir)
-        self._retry = Retry(again)
+        self._again = again
+        self._retry = Retry(self._restore)
         self._on_tried = on_tried
         self._watch: DirectoryWatch | None = None
 
@@ -92,8 +93,12 @@ class CdiUpkeep:
         return name in wanted and self._specs.says(name, wanted[name])
 
     def _hear(self, names: frozenset[str]) -> None:
-        # Changes by this process and by other programs arrive here, too.
+        # Changes by this process arrive here, too, and what the udev rule removes at an unplug. The next step
+        # corrects that. What it does not, a second later: a program may change them again and again.
         if not self._specs.intact(names):
-            _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
-            # In a second, so that a program that changes them again and again does not keep the daemon busy.
             self._retry.failed()
+
+    def _restore(self) -> None:
+        if not self._specs.intact():
+            _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
+        self._again()

@@ -65,19 +65,26 @@ def test_a_spec_file_without_any_key_in_the_rule() -> None:
     zero = '{"path": "/dev/ttyUSB0", "hostPath": "/dev/ttyUSB0", "type": "c", "permissions": "rw"}'
     one = zero.replace("ttyUSB0", "ttyUSB1")
     assert text_of(the_offer(FTDI, replace(A, gid=20), B)) == (
-        "{\n"
-        '  "cdiVersion": "0.7.0",\n'
-        '  "kind": "example.com/ftdi",\n'
-        '  "devices": [\n'
-        '    {"name": "ftdi_A", "containerEdits": {'
+        '{"cdiVersion": "0.7.0", "kind": "example.com/ftdi", "devices": [\n'
+        '{"name": "ftdi_A", "containerEdits": {'
         f'"env": ["{env}=/dev/ttyUSB0", "{env}_IDS=ftdi_A"], '
         f'"deviceNodes": [{zero}], "additionalGids": [20]}}}},\n'
-        '    {"name": "ftdi_B", "containerEdits": {'
+        '{"name": "ftdi_B", "containerEdits": {'
         f'"env": ["{env}=/dev/ttyUSB1", "{env}_IDS=ftdi_B"], '
         f'"deviceNodes": [{one}]}}}}\n'
-        "  ]\n"
-        "}\n"
+        "]}\n"
     )
+
+
+def test_the_udev_rule_finds_each_device_and_its_nodes_in_a_line_of_its_own() -> None:
+    """It removes the lines of a removed node while genericdp is down, by grep and sed."""
+    offer = the_offer(FTDI, A, B)
+    first, *lines, last = text_of(offer, answered(cdi_device(offer, offer.ids))).splitlines()
+    assert first.endswith('"devices": [')
+    assert last == "]}"
+    assert len(lines) == 3
+    assert all(line.startswith('{"name": ') and line.rstrip(",").endswith("}") for line in lines)
+    assert ['"hostPath": "/dev/ttyUSB1"' in line for line in lines] == [False, True, True]
 
 
 def test_an_answer_names_the_device_and_keeps_what_cannot_change() -> None:

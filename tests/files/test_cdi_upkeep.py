@@ -1,7 +1,10 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from genericdp.core.cdi import file_name
 from genericdp.core.device import UdevDevice
@@ -33,7 +36,7 @@ class Daemon:
 
     def __init__(self, directory: Path) -> None:
         self.tried: list[GenericdpError | None] = []
-        self.inventory = Inventory()
+        self.inventory = self.after = Inventory()
         self.steps = 0
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
         self.cdi = CdiUpkeep(settings, self._again, self.tried.append)
@@ -41,12 +44,12 @@ class Daemon:
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
         """Id -> why the device is Unhealthy, or ""."""
         self.inventory = inventory_of(RULES, *devices)
-        return self._again()
+        self._again()
+        return {device.id: device.reason for device in devices_of(self.after)}
 
-    def _again(self) -> Mapping[str, str]:
+    def _again(self) -> None:
         self.steps += 1
-        after = self.cdi.apply(self.inventory, {})
-        return {device.id: device.reason for device in devices_of(after)}
+        self.after = self.cdi.apply(self.inventory, {})
 
 
 async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_again(tmp_path: Path) -> None:
@@ -66,7 +69,9 @@ async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_
         assert '"ftdi_B"' in (tmp_path / FILE).read_text()
 
 
-async def test_what_others_change_is_restored_but_not_all_the_time(tmp_path: Path) -> None:
+async def test_what_others_change_is_restored_but_not_all_the_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     time, daemon = LoopTime(), Daemon(tmp_path)
     with daemon.cdi.serving():
         daemon.step(A)
@@ -78,6 +83,25 @@ async def test_what_others_change_is_restored_but_not_all_the_time(tmp_path: Pat
         time.advance(1.0)
         await until(lambda: daemon.steps == 2)
         assert '"ftdi_A"' in (tmp_path / FILE).read_text()
+        assert caplog.messages == ["the CDI spec files were changed, restoring them"]
+
+
+async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, daemon = LoopTime(), Daemon(tmp_path)
+    with daemon.cdi.serving():
+        daemon.step(A)
+        text = (tmp_path / FILE).read_text()
+        (tmp_path / FILE).unlink()
+        await until(lambda: daemon.cdi._retry._timer is not None)
+        # It came back at once, under the same name.
+        daemon.step(A)
+        assert (tmp_path / FILE).read_text() == text
+        time.advance(1.0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (daemon.steps, caplog.messages) == (2, [])
 
 
 async def test_the_files_go_when_genericdp_stops_serving(tmp_path: Path) -> None:

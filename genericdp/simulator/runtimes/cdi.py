@@ -6,6 +6,7 @@ The rules of this file:
   same env, container path or mount point, and what the request had there.
 * Host paths are read by lstat: unlike everything else, CDI does not follow links. With a type and a major
   number in the file, nothing is read.
+* Devices are also named by annotations `cdi.k8s.io/…`.
 * A node belongs to the process, and has the default mode of the low-level runtime, unless the file says it.
 """
 
@@ -24,6 +25,9 @@ from genericdp.simulator.runtimes.runtime import (
     Runtime,
 )
 
+#: How the keys of annotations begin that name CDI devices, comma-separated.
+ANNOTATION_PREFIX = "cdi.k8s.io/"
+
 _DEFAULT_MODE = 0o666
 
 
@@ -39,7 +43,9 @@ class Edits:
 
 def inject(runtime: Runtime, config: ContainerConfig) -> Edits:
     """The edits of the requested devices. CreateContainerError when CDI is off or a name is unknown."""
-    names = tuple(dict.fromkeys(config.cdi_devices))
+    names = requested(config)
+    if not names:
+        return Edits()
     match runtime.cdi:
         case CdiSupport.IGNORED:
             return Edits()
@@ -49,6 +55,17 @@ def inject(runtime: Runtime, config: ContainerConfig) -> Edits:
             )
     known = scan(runtime.cdi_dirs) if runtime.cdi_cache is None else runtime.cdi_cache.devices()
     return _edits(known, names, config)
+
+
+def requested(config: ContainerConfig) -> tuple[str, ...]:
+    """The CDI devices of a request: those of its own field, then those of its annotations."""
+    annotated = [
+        name
+        for key, value in config.annotations.items()
+        if key.startswith(ANNOTATION_PREFIX)
+        for name in value.split(",")
+    ]
+    return tuple(dict.fromkeys((*config.cdi_devices, *annotated)))
 
 
 def _edits(known: Known, names: Iterable[str], config: ContainerConfig) -> Edits:

@@ -24,7 +24,7 @@ def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
     resolve_devices = crio.devices if runtime.personality is Personality.CRIO else containerd.devices
     devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
     mounts = [_mount(mount) for mount in config.mounts]
-    edits = cdi.inject(runtime, config) if config.cdi_devices else cdi.Edits()
+    edits = cdi.inject(runtime, config)
     devices = [device for device in devices if device.path not in edits.devices]
     mounts = [mount for mount in mounts if mount.container_path not in edits.mounts]
     return CreatedContainer(

@@ -77,6 +77,17 @@ def test_a_cdi_device_brings_its_nodes_envs_mounts_and_groups(runtime: Runtime, 
 
 
 @BOTH
+def test_annotations_name_cdi_devices_too(runtime: Runtime, tmp_path: Path) -> None:
+    save(spec(), tmp_path)
+    annotations = {"cdi.k8s.io/x_y": f"{NAME},v.example/cls=two", "example.com/cdi": "no"}
+    assert error(runtime, tmp_path, names=(), annotations=annotations) == (
+        f"{FAILED}unresolvable CDI devices v.example/cls=two"
+    )
+    annotations["cdi.k8s.io/x_y"] = NAME
+    assert len(created(runtime, tmp_path, names=(), annotations=annotations).nodes) == 1
+
+
+@BOTH
 def test_a_node_belongs_to_the_process_and_everybody_may_open_it(runtime: Runtime, tmp_path: Path) -> None:
     save(spec(), tmp_path)
     (node,) = created(runtime, tmp_path, run_as_user=1000, run_as_group=2000).nodes

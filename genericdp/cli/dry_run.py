@@ -105,7 +105,9 @@ class DryRun:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
-        async with Kubelet(root, runtime=_RUNTIMES[runtime]) as kubelet:
+        # The CDI devices of the machine are those of its pods, too.
+        cdi_dirs = ("/etc/cdi", "/var/run/cdi", self._settings.cdi_dir)
+        async with Kubelet(root, runtime=replace(_RUNTIMES[runtime], cdi_dirs=cdi_dirs)) as kubelet:
             ready = asyncio.Event()
             daemon = Daemon(self._settings, rule_files, on_step=lambda _: ready.set())
             loop.add_signal_handler(signal.SIGHUP, daemon.reload)

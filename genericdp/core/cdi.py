@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 from genericdp.core.allocate import Allocation, RefusedError, allocate
+from genericdp.core.device import NOBODY
 from genericdp.core.inventory.identity import hash_of
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.memory.answered import Answered, CdiDevice
@@ -165,7 +166,7 @@ class SpecTexts:
 def edits_of(allocation: Allocation, devices: Collection[Device], link_dir: str) -> dict[str, object]:
     """The container edits of an answer by devices: what the container is to get, as CDI says it."""
     nodes = {f"{link_dir}/{node.link}": node for device in devices for node in device.nodes}
-    groups = sorted({node.gid for node in nodes.values() if node.gid})
+    groups = groups_of(nodes.values())
     edits: dict[str, object] = {
         "env": [f"{name}={value}" for name, value in allocation.envs.items()],
         "deviceNodes": [
@@ -188,6 +189,14 @@ def edits_of(allocation: Allocation, devices: Collection[Device], link_dir: str)
     return edits
 
 
+def groups_of(nodes: Iterable[Node]) -> tuple[int, ...]:
+    """The groups of these nodes, except root's, which would give access to more than devices.
+
+    In a user namespace, all groups that it does not have look like nobody's.
+    """
+    return tuple(sorted({node.gid for node in nodes if node.gid} - {NOBODY}))
+
+
 def _node(node: Node) -> dict[str, str]:
     return {"hostPath": node.path, **({} if node.number is None else {"type": node.number.kind})}
 
@@ -195,8 +204,8 @@ def _node(node: Node) -> dict[str, str]:
 def _text(resource: str, entries: Mapping[str, _Entry]) -> str:
     """The text of a spec file.
 
-    It has a line for each device, and one before and after them. The udev rule of the package removes the lines
-    of a removed node, without a parser of JSON.
+    It has a line for each device, and one before and after them. The udev rule of the package removes the
+    lines of a removed node, without a parser of JSON.
     """
     kind = cdi_kind(resource)
     # Dots in a class need 0.6.0; hostPath needs 0.5.0, additionalGids 0.7.0.

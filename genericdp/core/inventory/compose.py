@@ -9,7 +9,7 @@ The rules of this file:
 
 from collections.abc import Iterable, Sequence
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import NOBODY, UdevDevice
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
@@ -19,7 +19,7 @@ from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
-_NO_GROUP = "65534"
+_NO_GROUP = str(NOBODY)
 
 #: How many characters of a hash tell the units of one device apart; there are few.
 _MARK_LENGTH = 6

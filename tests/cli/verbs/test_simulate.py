@@ -220,6 +220,7 @@ def test_programs_get_the_node_and_its_pods(rules: Path) -> None:
                     },
                     "annotations": {},
                     "cdiDevices": [],
+                    "additionalGids": [],
                 },
             }
         ],

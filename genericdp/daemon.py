@@ -84,7 +84,7 @@ class Daemon:
         self._notify = notify or Notify()
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
-        self._builder = Builder(rules.resources, settings.domain)
+        self._builder = Builder(rules.resources, settings.domain, settings.answer)
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
@@ -261,7 +261,7 @@ class Daemon:
             self._reading_rules.succeeded()
         changed = self._builder.resources != self.rules.resources
         if changed:
-            self._builder = Builder(self.rules.resources, self.settings.domain)
+            self._builder = Builder(self.rules.resources, self.settings.domain, self.settings.answer)
             self._devices.want(attributes_of(self.rules.resources))
         return changed
 

@@ -23,7 +23,7 @@ from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
 from tests.scenes.inventories import inventory_of
 
 LINKS = "/dev/genericdp"
-FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+FTDI = '[[resource]]\nname = "ftdi"\nanswer = "cdi"\nmatch = { SUBSYSTEM = "tty" }\n'
 FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 3\n'
 USB = '[[resource]]\nname = "usb"\nmatch = { SUBSYSTEM = "usb", DEVTYPE = "usb_device" }\n'
 A, B = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
@@ -142,6 +142,7 @@ def test_all_nodes_of_a_device_come_with_their_paths_permissions_and_groups() ->
 [[resource]]
 name = "modem"
 match = { usb = { vendor = "2c7c" } }
+answer = "cdi"
 group_by = "usb_device"
 container_path = ["/dev/modem{index}-{devname}", "/dev/{devname}"]
 permissions = "r"

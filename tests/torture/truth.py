@@ -29,6 +29,7 @@ class Table:
     """The part of a [[resource]] table that the model knows.
 
     takes     the only serial number that it takes; None: every unit
+    answer    how containers get its units: as devices or by CDI
     """
 
     name: str
@@ -36,6 +37,7 @@ class Table:
     identity: str = "serial"
     replicas: int | None = None
     prestart: bool = False
+    answer: str = "devices"
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -46,6 +48,7 @@ class Table:
             f'match = {{ SUBSYSTEM = "tty", usb = {{ {usb} }} }}',
             f'identity = "{self.identity}"',
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
+            f'answer = "{self.answer}"',
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
         ]
         return "\n".join(lines) + "\n"
@@ -62,6 +65,8 @@ RULES: dict[str, tuple[Table, ...]] = {
     "renamed and shared": (Table("serial", replicas=2),),
     "by port": (Table("ftdi", identity="port"),),
     "guarded": (Table("ftdi", prestart=True),),
+    "by CDI": (Table("ftdi", answer="cdi"),),
+    "shared by CDI": (Table("ftdi", replicas=2, answer="cdi"),),
     "one more": (BASE, Table("none", takes="NOBODY")),
     "B apart": (Table("special", takes="OTHER"), BASE),
     "nothing": (),

@@ -16,6 +16,7 @@ from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
@@ -26,10 +27,15 @@ _MARK_LENGTH = 6
 
 
 class Composer:
-    """Makes the devices of one resource. It knows which properties the templates name."""
+    """Makes the devices of one resource. It knows which properties the templates name.
 
-    def __init__(self, resource: Resource) -> None:
+    answer  how the resource is answered if it does not say it
+    """
+
+    def __init__(self, resource: Resource, answer: AnswerBy) -> None:
         self._resource = resource
+        # A node's new group does not concern other resources.
+        self._needs_groups = (resource.answer or answer) is not AnswerBy.DEVICES
         self._of_device = _Properties(resource.device_templates)
         self._of_nodes = tuple(_Properties(table.container_paths) for table in resource.nodes)
 
@@ -66,7 +72,7 @@ class Composer:
             values={"devname": device.devname, **self._of_nodes[claim.table].values((device,))},
             devlinks=_devlinks(claim.node_table, device),
             sys_path=device.sys_path,
-            gid=device.gid,
+            gid=device.gid if self._needs_groups else None,
         )
 
 

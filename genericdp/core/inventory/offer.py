@@ -35,7 +35,7 @@ class Node:
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
     sys_path  the udev device, "" once that is gone
-    gid       the group of the node, None while it is missing
+    gid       the group of the node; None while it is missing, and unless the resource may be answered by CDI
     """
 
     path: str

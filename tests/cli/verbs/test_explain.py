@@ -431,7 +431,7 @@ def test_what_only_cdi_keeps_right_after_a_replug_is_said() -> None:
         "           /dev/bus/usb/001/004, USB_RESOURCE_EXAMPLE_COM_USB, NODE" in gets(usb, machine)
     )
     assert "caution" not in gets(usb, a_machine(usb, rules=rules + 'answer = "cdi"'))
-    assert "by CDI   example.com/usb=usb_A, if the container runtime reads CDI" in gets(
+    assert "by CDI  example.com/usb=usb_A, if the container runtime reads CDI" in gets(
         usb, a_machine(usb, rules=rules + 'answer = "auto"')
     )
 

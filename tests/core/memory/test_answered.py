@@ -1,5 +1,9 @@
 """Which CDI devices stay known, so that the names in saved answers keep their meaning."""
 
+import json
+
+import pytest
+
 from genericdp.core.memory import saved
 from genericdp.core.memory.answered import CdiDevice, answer, still_held
 from genericdp.core.memory.held import PODS_SETTLE_S, Holding
@@ -46,3 +50,20 @@ def test_names_survive_a_restart() -> None:
     memory = Memory(answered=named)
     assert saved.load(saved.dump(memory)) == memory
     assert saved.load(saved.dump(Memory()).replace(b'"answered": [], ', b"")) == Memory()
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"resource": "ftdi", "ids": ["a"]}, "'ftdi' is not the name of a resource"),
+        ({"resource": FTDI, "ids": []}, "a CDI device of no ids"),
+        ({"resource": FTDI, "ids": ["../a"]}, "'../a' is not an id"),
+        ({"resource": FTDI, "ids": "a"}, "'a' is not a list"),
+        ({"resource": FTDI, "ids": [1]}, "1 is not a string"),
+    ],
+)
+def test_what_this_program_cannot_have_saved_makes_the_memory_unreadable(entry: object, why: str) -> None:
+    text = saved.dump(Memory()).replace(b'"answered": []', b'"answered": [%s]' % json.dumps(entry).encode())
+    with pytest.raises(saved.UnreadableMemoryError) as caught:
+        saved.load(text)
+    assert why in str(caught.value)

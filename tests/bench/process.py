@@ -1,5 +1,6 @@
 """What a process costs, all its threads together: memory, switches, processor time (proc(5))."""
 
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -83,16 +84,32 @@ class Process:
             for words in lines
             if len(words) > 6
         }
-        found: Counter[str] = Counter()
-        for path in (self._directory / "fd").iterdir():
-            with suppress(FileNotFoundError):
-                what = str(path.readlink())
-                found[bound.get(what, what.partition("[")[0] if what.startswith("socket") else what)] += 1
-        return found
+        return Counter(
+            bound.get(what, what.partition("[")[0] if what.startswith("socket") else what)
+            for what in self._targets()
+        )
+
+    def connections(self) -> list[str]:
+        """The unix sockets that are open: the path to which each is bound, and that of its peer."""
+        answer = subprocess.run(["ss", "-xHna"], capture_output=True, text=True, check=True).stdout
+        rows = [words for line in answer.splitlines() if len(words := line.split()) == 8]
+        bound = {inode: path for _, _, _, _, path, inode, _, _ in rows}
+        return sorted(
+            f"{kind} {state} {path} {inode} -> {bound.get(peer, 'no peer here')} {peer}"
+            for kind, state, _, _, path, inode, _, peer in rows
+            if f"socket:[{inode}]" in self._targets()
+        )
 
     def threads(self) -> int:
         """How many there are."""
         return len(list((self._directory / "task").iterdir()))
+
+    def _targets(self) -> list[str]:
+        found = []
+        for path in (self._directory / "fd").iterdir():
+            with suppress(FileNotFoundError):
+                found.append(str(path.readlink()))
+        return found
 
     def _threads(self) -> Iterator[tuple[int, tuple[int, int]]]:
         """Each thread with its switches, because it waited and because others had their turn."""

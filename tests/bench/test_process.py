@@ -46,7 +46,11 @@ def test_a_descriptor_is_named_after_what_it_is(short_dir: Path) -> None:
         client.connect(str(path))
         with listening.accept()[0], (short_dir / "file").open("w"):
             more = process.descriptors() - before
+            connections = [line.split() for line in process.connections() if str(path) in line]
     assert more == {f"socket {path}": 2, "socket": 1, f"{short_dir}/file": 1}
+    to_client, to_listener = (" ".join([*words[:3], *words[4:-1]]) for words in connections[:2])
+    assert to_client == f"u_str ESTAB * -> {path}"
+    assert to_listener == f"u_str ESTAB {path} -> *"
 
 
 def test_what_is_written_is_private_and_anonymous_and_a_file_that_is_read_is_resident() -> None:

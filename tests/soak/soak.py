@@ -150,6 +150,13 @@ class Soak:
         except Exception as error:
             error.add_note(f"SEED={self._seed}, after {self.done.total()} operations, the last of them:")
             error.add_note("  " + ", ".join(self._last))
+            if self._node.process.runs:
+                error.add_note("unix sockets of the daemon:")
+                for connection in self._node.process.connections():
+                    error.add_note(f"  {connection}")
+            error.add_note("udev:")
+            for line in self._node.udev():
+                error.add_note(f"  {line}")
             error.add_note("the end of the log:")
             for line in self._node.log()[-LAST:]:
                 error.add_note(f"  {line}")

@@ -20,13 +20,15 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
 from genericdp.core.memory.held import Answer
-from genericdp.core.memory.memory import Memory, after_allocate, save_within_s
+from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.status_line import status_line
+from genericdp.cri.cdi import ReadsCdi
+from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
@@ -99,6 +101,10 @@ class Daemon:
             is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
             tell=self.step,
         )
+        self._comeback = Comeback(
+            settings, self._forgetting.is_complete, self.recorder.see_stop, self._see_tried, now=now
+        )
+        self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self._cdi.see_runtime)
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
@@ -159,9 +165,11 @@ class Daemon:
                 # days since.
                 self._read_rules()
                 self._devices.resync()
+                await self._reads_cdi.begin()
                 self.step()
                 self._see_unread()
-                forgetting = group.create_task(self._forgetting.run(), name="forgetting")
+                runs = (self._forgetting, self._comeback, self._reads_cdi)
+                tasks = [group.create_task(each.run()) for each in runs]
                 self._notify.ready(self.status_line())
                 self.recorder.see_ready(self.inventory)
                 if not self.plugins.kubelet.is_there():
@@ -174,7 +182,8 @@ class Daemon:
                     if reloading:
                         await self.answers.listen()
                 self._notify.stopping("stopping")
-                forgetting.cancel()
+                for task in tasks:
+                    task.cancel()
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
@@ -190,6 +199,7 @@ class Daemon:
             self.plugins.apply(inventory, changes)
             self._notify.status(self.status_line())
         self._forgetting.look_again()
+        self._comeback.see(inventory)
         self._on_step(inventory)
 
     def status_line(self) -> str:
@@ -201,10 +211,8 @@ class Daemon:
         return status_line(self.inventory, registered, problems, failing, rival=rival)
 
     def _keep(self, memory: Memory) -> None:
-        seconds = save_within_s(self.memory, memory)
+        self._saving.keep(self.memory, memory)
         self.memory = memory
-        if seconds is not None:
-            self._saving.save_within(seconds, memory)
 
     def _reload_rules(self) -> None:
         self._reload = True
@@ -232,10 +240,7 @@ class Daemon:
         """Read again later what could not be read."""
         unread = self._devices.unread
         self._see_tried(Retried.DEVICES, unread)
-        if unread is None:
-            self._reading.succeeded()
-        else:
-            self._reading.failed()
+        self._reading.tried(works=unread is None)
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
@@ -255,14 +260,12 @@ class Daemon:
         """Read the rule files again; True if the rules changed."""
         self.rules.reload()
         self.recorder.see_rules(self.rules)
-        if self.rules.unread:
-            self._reading_rules.failed()
-        else:
-            self._reading_rules.succeeded()
+        self._reading_rules.tried(works=not self.rules.unread)
         changed = self._builder.resources != self.rules.resources
         if changed:
             self._builder = Builder(self.rules.resources, self.settings.domain, self.settings.answer)
             self._devices.want(attributes_of(self.rules.resources))
+            self._reads_cdi.look_again()
         return changed
 
     def _stand_by(self, holder: str) -> None:
@@ -271,6 +274,7 @@ class Daemon:
 
     def _see_kubelet(self, there: bool) -> None:
         self.recorder.see_kubelet(self.plugins.kubelet.path, there=there)
+        self._reads_cdi.look_again()
         self._forgetting.look_again()
 
     def _see_allocated(self, allocated: Allocated) -> None:

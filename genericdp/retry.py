@@ -40,6 +40,13 @@ class Retry:
             self._timer.cancel()
             self._timer = None
 
+    def tried(self, *, works: bool) -> None:
+        """It worked, or it failed."""
+        if works:
+            self.succeeded()
+        else:
+            self.failed()
+
     def _try(self) -> None:
         self._timer = None
         self._again()

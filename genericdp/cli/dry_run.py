@@ -81,6 +81,7 @@ def _below(settings: Settings, root: str) -> Settings:
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
         cdi_dir=f"{root}/cdi",
+        runtime_socket=f"{root}/runtime.sock",
         state_dir=f"{root}/state",
         run_dir=f"{root}/run",
         metrics="",

@@ -17,6 +17,7 @@ The rules of this file:
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,6 +39,8 @@ _LONGEST_FILE_NAME = 200
 #: The fields of templates that never change for an id. A udev property may.
 _LASTING_FIELDS = frozenset({"id", "index", "link"})
 
+_VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})")
+
 #: Whether Allocate answers for a resource by CDI.
 ByCdi = Callable[[Resource], bool]
 
@@ -51,6 +54,50 @@ def by_cdi(resource: Resource, default: AnswerBy, *, runtime_reads_cdi: bool) ->
             return True
         case AnswerBy.AUTO:
             return runtime_reads_cdi
+
+
+def depends_on_runtime(resources: Iterable[Resource], default: AnswerBy) -> bool:
+    """Whether the answer for any of these resources depends on what the runtime reads."""
+    return any((resource.answer or default) is AnswerBy.AUTO for resource in resources)
+
+
+def why_not_cdi(name: str, version: str, configuration: Mapping[str, str], directory: str) -> str:
+    """Why a container runtime does not read CDI spec files in a directory; "" if it does.
+
+    name, version  what it calls itself over CRI
+    configuration  what it says in its verbose status; containerd has its settings in "config", as JSON
+    """
+    found = _VERSION.match(version)
+    release = (int(found[1]), int(found[2])) if found else (0, 0)
+    match name:
+        case "containerd":
+            settings = _settings_of(configuration.get("config", ""))
+            enabled = settings.get("enableCDI")
+            if release < (1, 7):
+                return "CDI needs 1.7 or newer"
+            if not (enabled if isinstance(enabled, bool) else release >= (2, 0)):
+                return "enable_cdi is not set in its configuration"
+            directories = settings.get("cdiSpecDirs")
+            if isinstance(directories, list) and _plain(directory) not in map(_plain, map(str, directories)):
+                return f"it does not read '{directory}', which is not in its cdi_spec_dirs"
+            return ""
+        case "cri-o":
+            return "" if release >= (1, 28) else "CDI needs 1.28 or newer"
+        case _:
+            return "it is not known to read CDI"
+
+
+def _settings_of(text: str) -> Mapping[str, object]:
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _plain(directory: str) -> str:
+    """A directory by its usual name: /var/run is a link to /run."""
+    return directory.rstrip("/").removeprefix("/var") if directory.startswith("/var/run/") else directory
 
 
 def cdi_device(offer: Offer, ids: Iterable[str]) -> CdiDevice:

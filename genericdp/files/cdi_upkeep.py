@@ -28,6 +28,7 @@ _log = log.get(__name__)
 class CdiUpkeep:
     """The CDI spec files of one daemon.
 
+    runtime_reads_cdi  what `answer = "auto"` depends on
     again     called when they have to be written again; it must call `apply`
     on_tried  called after each try, with the error or None
     """
@@ -38,6 +39,7 @@ class CdiUpkeep:
         again: Callable[[], None],
         on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
     ) -> None:
+        self.runtime_reads_cdi = False
         self._settings = settings
         self._specs = CdiSpecs(settings.cdi_dir)
         self._texts = SpecTexts(settings.link_dir)
@@ -48,7 +50,7 @@ class CdiUpkeep:
 
     def answers(self, resource: Resource) -> bool:
         """Whether Allocate answers for this resource by CDI."""
-        return by_cdi(resource, self._settings.answer, runtime_reads_cdi=False)
+        return by_cdi(resource, self._settings.answer, runtime_reads_cdi=self.runtime_reads_cdi)
 
     def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
         """Write what changed. Returns the inventory without the devices that no container could get."""
@@ -72,6 +74,12 @@ class CdiUpkeep:
         self._retry.succeeded()
         self._on_tried(None)
         return inventory
+
+    def see_runtime(self, reads_cdi: bool) -> None:
+        """Take into account whether the container runtime reads CDI."""
+        if reads_cdi != self.runtime_reads_cdi:
+            self.runtime_reads_cdi = reads_cdi
+            self._again()
 
     @contextmanager
     def serving(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.allocate import Allocation, allocate
-from genericdp.core.cdi import SpecTexts, by_cdi, by_names, cdi_device, file_name
+from genericdp.core.cdi import SpecTexts, by_cdi, by_names, cdi_device, file_name, why_not_cdi
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answered import Answered, CdiDevice
@@ -271,6 +271,31 @@ def test_the_key_of_a_resource_comes_before_the_setting() -> None:
     assert not of(AnswerBy.DEVICES, AnswerBy.CDI)
     assert of(None, AnswerBy.AUTO, reads=True)
     assert not of(AnswerBy.AUTO, AnswerBy.CDI, reads=False)
+
+
+CDI_ON, CDI_OFF = '{"enableCDI": true}', '{"enableCDI": false}'
+ELSEWHERE = '{"enableCDI": true, "cdiSpecDirs": ["/etc/cdi", "/opt/cdi"]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "config", "why_not"),
+    [
+        ("containerd", "v2.3.4", "", ""),
+        ("containerd", "2.0.0-rc.1", '{"enableCDI": null, "cdiSpecDirs": ["/etc/cdi", "/var/run/cdi"]}', ""),
+        ("containerd", "v2.0.11", CDI_OFF, "enable_cdi is not set in its configuration"),
+        ("containerd", "1.7.24~ds1-6", CDI_ON, ""),
+        ("containerd", "1.7.24~ds1-6", CDI_OFF, "enable_cdi is not set in its configuration"),
+        ("containerd", "v1.7.2", "not JSON", "enable_cdi is not set in its configuration"),
+        ("containerd", "1.6.20", CDI_ON, "CDI needs 1.7 or newer"),
+        ("containerd", "garbage", CDI_ON, "CDI needs 1.7 or newer"),
+        ("containerd", "v2.1.9", ELSEWHERE, "it does not read '/run/cdi', which is not in its cdi_spec_dirs"),
+        ("cri-o", "1.28.0", "", ""),
+        ("cri-o", "1.27.9", "", "CDI needs 1.28 or newer"),
+        ("docker", "29.0.0", "", "it is not known to read CDI"),
+    ],
+)
+def test_whether_a_runtime_reads_cdi(name: str, version: str, config: str, why_not: str) -> None:
+    assert why_not_cdi(name, version, {"config": config}, "/run/cdi") == why_not
 
 
 # What it costs

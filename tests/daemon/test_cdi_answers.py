@@ -14,6 +14,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status.history import Retried
 from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, ContainerStatus, Pod, Runtime
+from genericdp.simulator.runtimes.runtime import CdiSupport
 from tests.scenes.builders import a_fuse, a_usb_device, a_usb_serial
 from tests.scenes.rules import DOMAIN, FTDI
 from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in
@@ -222,3 +223,54 @@ async def test_when_genericdp_was_killed_a_node_that_is_gone_is_refused(
         scene.unplug(A)
         refused = await scene.kubelet.restart_container(pod, "main")
         assert refusal(refused).endswith("no such file or directory")
+
+
+# `answer = "auto"`
+
+
+async def cdi_devices_of(scene: Scene, name: str) -> tuple[str, ...]:
+    """The CDI devices that a new pod is answered with."""
+    created = (await scene.admit(name=name)).containers["main"].created
+    assert created is not None
+    return created.cdi_devices
+
+
+@pytest.mark.parametrize("runtime", [CONTAINERD, CRIO], ids=["containerd", "cri-o"])
+async def test_auto_is_cdi_if_the_runtime_reads_it(
+    runtime: Runtime, short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with a_cdi_scene(short_dir, A, runtime=runtime, answer=AnswerBy.AUTO) as scene:
+        await scene.until_allocatable(1)
+        assert await cdi_devices_of(scene, "one") == (f"{FTDI}=ftdi_A",)
+    assert caplog.messages.count('answer = "auto": containers get their devices by CDI') == 1
+
+
+@pytest.mark.parametrize("support", [CdiSupport.OFF, CdiSupport.IGNORED])
+async def test_auto_is_devices_if_the_runtime_does_not_read_cdi(
+    support: CdiSupport, short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    runtime = replace(CONTAINERD, cdi=support)
+    async with a_cdi_scene(short_dir, A, runtime=runtime, answer=AnswerBy.AUTO) as scene:
+        await scene.until_allocatable(1)
+        assert await cdi_devices_of(scene, "one") == ()
+    assert caplog.messages == ['answer = "auto": containers get device nodes, without CDI']
+
+
+async def test_auto_is_devices_until_the_runtime_answers(short_dir: Path) -> None:
+    async with a_cdi_scene(short_dir, A, B, answer=AnswerBy.AUTO, daemon_runs=False) as scene:
+        await scene.kubelet.container_runtime.stop()
+        await scene.service.start()
+        await scene.until_allocatable(2)
+        assert await cdi_devices_of(scene, "one") == ()
+        await scene.kubelet.container_runtime.start()
+        await until(lambda: len(named_in(scene)) == 2)
+        assert len(await cdi_devices_of(scene, "two")) == 1
+
+
+async def test_rules_that_begin_to_say_auto_are_answered_by_cdi_as_well(short_dir: Path) -> None:
+    async with a_cdi_scene(short_dir, A, answer=AnswerBy.DEVICES) as scene:
+        await scene.until_allocatable(1)
+        scene.edit_rules(RULE + 'answer = "auto"')
+        await until(lambda: named_in(scene) == ["ftdi_A"])
+        assert await cdi_devices_of(scene, "one") == (f"{FTDI}=ftdi_A",)

@@ -61,6 +61,7 @@ def settings_below(root: Path, **others: Any) -> Settings:
         domain=DOMAIN,
         kubelet_dir=f"{root}/device-plugins",
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
+        runtime_socket=f"{root}/runtime.sock",
         link_dir=f"{root}/links",
         cdi_dir=f"{root}/cdi",
         state_dir=f"{root}/state",

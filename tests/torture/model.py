@@ -11,6 +11,8 @@ The laws:
   unit that a pod may hold under another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
+* Only a container that holds a device which was plugged or unplugged since is stopped, and once for that. Of
+  a resource whose containers follow their device, none runs for long that has not what is there now.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -20,6 +22,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +30,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from genericdp.core.comeback.plugs import ASK_AGAIN_S
 from genericdp.core.rules.name import env_names
 from genericdp.simulator import (
     CONTAINERD,
@@ -40,7 +44,7 @@ from genericdp.simulator import (
     PodStatus,
     Runtime,
 )
-from tests.torture.node import TestNode, numbers_in
+from tests.torture.node import TestNode, ids_in, numbers_in
 from tests.torture.truth import BAD_RULES, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
 
 T = TypeVar("T")
@@ -60,6 +64,8 @@ class Workload:
     """A pod with one container.
 
     units  the (unit, port) pairs that it got first
+    moves  how often one of its units, or one like it, was plugged or unplugged since its admission
+    stopped  the same when its container was last stopped
     has    the units that its container was created with and that have been plugged in since
     last   the units that its last container was created with
     """
@@ -70,6 +76,8 @@ class Workload:
     checked: CreatedContainer | None = None
     has: frozenset[str] = frozenset()
     last: frozenset[str] = frozenset()
+    moves: int = 0
+    stopped: int = 0
 
 
 class NodeMachine(RuleBasedStateMachine):
@@ -86,6 +94,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.settled_places: dict[str, Place] = {}
         self.names_when_it_went_down: dict[int, str] = {}
         self.refused = self.socket_gone = self.time_passed = False
+        self.stops_seen = 0
         self._loop = asyncio.new_event_loop()
         self._root = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
         self._root.chmod(0o755)
@@ -275,6 +284,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, MANY_PODS - 1))
     def delete(self, which: int) -> None:
+        self._check_stops()
         if which < len(self.pods):
             DONE["pod deleted"] += 1
             self.node.kubelet.delete(self.pods.pop(which).status)
@@ -312,13 +322,25 @@ class NodeMachine(RuleBasedStateMachine):
         return Place(data.draw(st.sampled_from(ports)), data.draw(st.sampled_from(numbers)))
 
     def _plug(self, unit: str, place: Place) -> None:
+        self._move(unit, place)
         self.truth.plugged[unit] = place
         self.node.plug(unit, place)
 
     def _unplug(self, unit: str) -> None:
+        self._move(unit, self.truth.plugged[unit])
         self.node.unplug(self.truth.plugged.pop(unit))
         for pod in self.pods:
             pod.has -= {unit}
+
+    def _move(self, unit: str, place: Place) -> None:
+        """A unit is about to be plugged or unplugged."""
+        self._check_stops()
+        for pod in self.pods:
+            if any(
+                (unit, place.port) == known or place.port == known[1] or UNITS[unit] == UNITS[known[0]]
+                for known in pod.units
+            ):
+                pod.moves += 1
 
     async def _after(self, settle: bool, act: Callable[[], None]) -> None:
         act()
@@ -373,6 +395,7 @@ class NodeMachine(RuleBasedStateMachine):
                     "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                 )
                 await self._settle()
+            await self._until_containers_follow()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
         kubelet = self.node.kubelet
@@ -465,7 +488,8 @@ class NodeMachine(RuleBasedStateMachine):
     async def _admit(self, table: Table, count: int) -> None:
         kubelet = self.node.kubelet
         kubelet.tick()
-        spec = Pod(f"pod-{DONE['pod admitted']}", [Container("main", limits={full(table): count})])
+        containers = [Container("main", limits={full(table): count}), Container("beside")]
+        spec = Pod(f"pod-{DONE['pod admitted']}", containers)
         status = await kubelet.admit(spec)
         self.given |= self._allocated()
         if status.phase is Phase.FAILED:
@@ -490,6 +514,47 @@ class NodeMachine(RuleBasedStateMachine):
         self._check_container(pod)
 
     # The laws.
+
+    def _check_stops(self) -> None:
+        """Check what the container runtime was asked to stop since the last look."""
+        calls = self.node.kubelet.container_runtime.stops[self.stops_seen :]
+        self.stops_seen += len(calls)
+        for call in calls:
+            DONE["container stopped"] += 1
+            assert call.container == "main", "a container was stopped that holds no device"
+            for pod in self.pods:
+                if pod.status is call.pod:
+                    assert pod.moves > pod.stopped, f"{pod.status.name} was stopped twice for one plug"
+                    pod.stopped = pod.moves
+
+    def _containers_follow(self) -> bool:
+        """Whether the containers that run of a resource that follows have what its links point to now."""
+        following = [full(table) for table in self.truth.tables if table.follows]
+        links, waiting = self.node.links(), self.node.waiting()
+        for pod in self.pods:
+            status = pod.status.container("main")
+            if status.state is not ContainerState.RUNNING or not set(status.spec.limits) & {*following}:
+                continue
+            ids = ids_in(status.created, following)
+            devices = sorted({id_.partition(".")[0] for id_ in ids})
+            listed = self.node.listed(full(pod.table))
+            if set(devices) & waiting.keys() or not set(ids) <= listed.keys():
+                continue
+            if sorted(numbers_in(status.created)) != sorted(
+                number for number in (links.get(device) for device in devices) if number is not None
+            ):
+                return False
+        return True
+
+    async def _until_containers_follow(self) -> None:
+        """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""
+        for _ in range(50):
+            self.node.clock.advance(ASK_AGAIN_S)
+            await self.node.caught_up()
+            with suppress(TimeoutError):
+                await self.node.kubelet.wait_until(self._containers_follow, timeout_s=0.1)
+                break
+        assert self._containers_follow(), f"{self.node.links()}, {self.node.kubelet.describe()}"
 
     @property
     def _reachable(self) -> bool:
@@ -573,6 +638,7 @@ class NodeMachine(RuleBasedStateMachine):
             self._check_lists()
             self._check_told()
         self._check_ids()
+        self._check_stops()
         self.settled_places = dict(self.truth.plugged)
 
     async def _until_links_are_right(self) -> None:

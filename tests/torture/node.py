@@ -60,6 +60,7 @@ class TestNode:
             self.settings, self._read_rules(), self.udev, now=self.clock.now, pauses=SHORT_PAUSES
         )
         self.write_rules(rules)
+        await self.kubelet.container_runtime.start()
         await self.kubelet.start()
         await self.start_daemon()
 
@@ -68,6 +69,7 @@ class TestNode:
         await self.service.stop()
         if self.kubelet.running:
             await self.kubelet.stop()
+        await self.kubelet.container_runtime.stop()
         await self._stack.aclose()
         self.cdi.close()
         if self.kubelet.panics:

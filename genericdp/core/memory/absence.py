@@ -15,6 +15,9 @@ from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import Place, Spot, locate, sys_path_prefix
 
+#: The reason of a device of which nothing is plugged in.
+UNPLUGGED = "it is unplugged"
+
 
 class Absence:
     """Knows which device nodes of absent devices are plugged in all the same."""
@@ -34,7 +37,7 @@ class Absence:
         """Why the resource does not offer the device."""
         nodes = [self._nodes[spot] for spot in device.spots if spot in self._nodes]
         if not nodes:
-            return "it is unplugged"
+            return UNPLUGGED
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         paths = {node.device_node for node in nodes}

@@ -35,6 +35,8 @@ from genericdp.core.rules.resource import (
     IDENTITY,
     Mount,
     NodeTable,
+    OnReplug,
+    OnUnplug,
     Prefer,
     PreStart,
     Resource,
@@ -46,6 +48,8 @@ from genericdp.core.words import nearest
 MOST_REPLICAS = 10_000
 
 LONGEST_GRACE_S = 30 * 86400.0
+
+LONGEST_DEBOUNCE_S = 3600.0
 
 #: The kubelet waits 30 s for PreStartContainer (1.36, KubeletPreStartContainerRPCTimeoutInSecs).
 LONGEST_PRESTART_S = 25.0
@@ -193,6 +197,22 @@ RESOURCE_KEYS = (
             duration(0.0, LONGEST_GRACE_S),
             "how long an unplugged device stays listed as Unhealthy",
             field="unplug_grace_s",
+        ),
+        Key(
+            "on_unplug",
+            member_of(OnUnplug),
+            "what to do with the running containers of an unplugged device: keep or stop them",
+        ),
+        Key(
+            "on_replug",
+            member_of(OnReplug),
+            "what to do with running containers that lack the device as it is now: keep or restart them",
+        ),
+        Key(
+            "debounce",
+            duration(0.0, LONGEST_DEBOUNCE_S),
+            "how long the device must be plugged in, or unplugged, before containers are stopped",
+            field="debounce_s",
         ),
         Key("prestart", _PRESTART, "what to do before each start of a container"),
         Key("health", MATCH, "a match that every node of a Healthy device satisfies"),

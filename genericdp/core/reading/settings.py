@@ -55,7 +55,22 @@ def _own_directory(at: At) -> str:
     return path
 
 
+def _runtime_socket(at: At) -> str:
+    """A path as in the kubelet's --container-runtime-endpoint, with or without "unix://"; "" to find it."""
+    if at.value == "":
+        return ""
+    if isinstance(at.value, str) and at.value.startswith("unix://"):
+        at = At(at.source, at.path, at.value.removeprefix("unix://"))
+    path = absolute_path(at)
+    if len(path.encode()) > SOCKET_PATH_LIMIT:
+        raise Mistake(
+            at, f"the path of a unix socket has at most {SOCKET_PATH_LIMIT} bytes", "choose a shorter path"
+        )
+    return path
+
+
 _ADDRESS = Kind(_listening_address, {"type": "string", "pattern": f"^{_LISTENING_ADDRESS.pattern}$"})
+_RUNTIME_SOCKET = Kind(_runtime_socket, {"type": "string", "pattern": "^((unix://)?/.*)?$"})
 _DIRECTORY = Kind(_own_directory, ABSOLUTE_PATH.schema)
 
 SETTINGS_KEYS = keys_of(
@@ -63,6 +78,11 @@ SETTINGS_KEYS = keys_of(
     Key("domain", DOMAIN, "the domain of resource names without a domain"),
     Key("kubelet_dir", ABSOLUTE_PATH, "the kubelet's device plugin directory"),
     Key("pod_resources_socket", ABSOLUTE_PATH, "the kubelet's PodResources socket"),
+    Key(
+        "runtime_socket",
+        _RUNTIME_SOCKET,
+        'the CRI socket of the container runtime; "" to look where runtimes listen',
+    ),
     Key("link_dir", _DIRECTORY, "where the stable links are"),
     Key("cdi_dir", _DIRECTORY, "where the CDI spec files are, a directory that the container runtime reads"),
     Key("state_dir", ABSOLUTE_PATH, "where to keep what must survive a reboot"),

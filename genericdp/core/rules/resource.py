@@ -24,6 +24,20 @@ class Prefer(StrEnum):
     LEAST_RECENTLY_USED = "least-recently-used"
 
 
+class OnUnplug(StrEnum):
+    """What happens to the containers of a device that is unplugged."""
+
+    KEEP = "keep"
+    STOP = "stop"
+
+
+class OnReplug(StrEnum):
+    """What happens to the containers that still have the device nodes from before."""
+
+    KEEP = "keep"
+    RESTART = "restart"
+
+
 #: The default container path: the node under its own kernel name.
 KERNEL_NAME = parse("/dev/{devname}")
 
@@ -94,6 +108,7 @@ class Resource:
     answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
+    debounce_s     how long a device must be plugged in, or unplugged, before containers are stopped for it
     location       where the name of the resource is in its file; not part of the meaning
     """
 
@@ -111,6 +126,9 @@ class Resource:
     answer: AnswerBy | None = None
     prefer: Prefer = Prefer.FIRST
     unplug_grace_s: float = UNPLUG_GRACE_S
+    on_unplug: OnUnplug = OnUnplug.KEEP
+    on_replug: OnReplug = OnReplug.KEEP
+    debounce_s: float = 3.0
     prestart: PreStart | None = None
     health: Match | None = None
     kubevirt: bool = False
@@ -121,6 +139,16 @@ class Resource:
     def short_name(self) -> str:
         """The name without its domain."""
         return self.name.rpartition("/")[2]
+
+    @property
+    def follows(self) -> bool:
+        """Whether containers may be stopped because of a device."""
+        return self.on_unplug is OnUnplug.STOP or self.restarts
+
+    @property
+    def restarts(self) -> bool:
+        """Whether containers that lack the device as it is now are restarted."""
+        return self.on_replug is OnReplug.RESTART
 
     @property
     def matches(self) -> tuple[Match, ...]:

@@ -29,6 +29,7 @@ class Settings:
     domain                the domain of resource names without a domain
     kubelet_dir           the kubelet's device plugin directory (a constant of the kubelet)
     pod_resources_socket  the PodResources API; follows the kubelet's --root-dir
+    runtime_socket        the container runtime's CRI socket; "" to look where runtimes listen
     link_dir              the directory of the stable links, under the same path for the container runtime
     cdi_dir               the directory of the CDI spec files, one that the container runtime reads
     state_dir             what must survive a reboot
@@ -42,6 +43,7 @@ class Settings:
     domain: str = DEFAULT_DOMAIN
     kubelet_dir: str = "/var/lib/kubelet/device-plugins"
     pod_resources_socket: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
+    runtime_socket: str = ""
     link_dir: str = "/dev/genericdp"
     cdi_dir: str = "/run/cdi"
     state_dir: str = "/var/lib/genericdp"

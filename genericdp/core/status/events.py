@@ -13,6 +13,7 @@ from enum import StrEnum
 from genericdp.core.hint import Deafness, Resync, Uevent
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.status.holdings import Holder
 from genericdp.core.status.news import News
 from genericdp.core.status.wording import why_rescan, why_silent
 
@@ -32,6 +33,7 @@ class Kind(StrEnum):
     REGISTRATION = "registration"
     KUBELET = "kubelet"
     ALLOCATION = "allocation"
+    STOP = "stop"
     RULES = "rules"
     UDEV = "udev"
     RESYNC = "resync"
@@ -114,6 +116,23 @@ def of_kubelet(*, there: bool) -> Event:
 def of_allocation(resource: str, ids: Sequence[str], error: str) -> Event:
     """A container got these devices, or `error` says why not."""
     return {"event": Kind.ALLOCATION, "resource": resource, "ids": list(ids), "error": error}
+
+
+def of_stop(resource: str, device: str, holder: Holder, cause: str, error: str) -> Event:
+    """The container runtime was asked to stop a container, or `error` says why it did not.
+
+    cause  "unplug" or "replug"
+    """
+    return {
+        "event": Kind.STOP,
+        "resource": resource,
+        "device": device,
+        "namespace": holder.namespace,
+        "pod": holder.pod,
+        "container": holder.container,
+        "cause": cause,
+        "error": error,
+    }
 
 
 def of_rules(files: int, problems: int) -> Event:

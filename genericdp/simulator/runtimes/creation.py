@@ -25,15 +25,17 @@ def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
     devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
     mounts = [_mount(mount) for mount in config.mounts]
     edits = cdi.inject(runtime, config)
-    devices = [device for device in devices if device.path not in edits.devices]
+    kept = [device for device in devices if device.path not in edits.devices]
+    spec_devices = [*kept, *edits.devices.values()]
     mounts = [mount for mount in mounts if mount.container_path not in edits.mounts]
     return CreatedContainer(
-        nodes=runc.make_nodes(runtime, config, [*devices, *edits.devices.values()]),
+        nodes=runc.make_nodes(runtime, config, spec_devices),
         mounts=(*mounts, *map(_mount_of_cdi, edits.mounts.values())),
         envs={**config.envs, **edits.envs},
         annotations=dict(config.annotations),
         cdi_devices=config.cdi_devices,
         groups=tuple(edits.groups),
+        spec_devices=tuple(spec_devices),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
+from genericdp.simulator.runtimes.oci import OciDevice
 
 
 class Personality(Enum):
@@ -135,7 +136,11 @@ class CreatedMount:
 
 @dataclass(frozen=True, slots=True)
 class CreatedContainer:
-    """A container as its process finds it. `groups`: those that CDI adds to the process."""
+    """A container as its process finds it.
+
+    groups        those that CDI adds to the process
+    spec_devices  the devices of its OCI spec
+    """
 
     nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[CreatedMount, ...] = ()
@@ -143,6 +148,7 @@ class CreatedContainer:
     annotations: Mapping[str, str] = field(default_factory=dict)
     cdi_devices: tuple[str, ...] = ()
     groups: tuple[int, ...] = ()
+    spec_devices: tuple[OciDevice, ...] = ()
 
     def node(self, container_path: str) -> DeviceNode | None:
         """The device node at a path, or None."""

@@ -32,6 +32,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from genericdp.core.comeback.plugs import ASK_AGAIN_S
 from genericdp.core.rules.name import env_names
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,
@@ -124,6 +125,7 @@ class NodeMachine(RuleBasedStateMachine):
     @initialize(
         generation=st.sampled_from(list(Generation)),
         runtime=st.sampled_from([CONTAINERD, CRIO]),
+        answer=st.sampled_from(list(AnswerBy)),
         rules=st.sampled_from(sorted(RULES)),
         seed=st.integers(0, 99),
         units=st.permutations(sorted(UNITS)),
@@ -135,13 +137,14 @@ class NodeMachine(RuleBasedStateMachine):
         *,
         generation: Generation,
         runtime: Runtime,
+        answer: AnswerBy,
         rules: str,
         seed: int,
         units: list[str],
         ports: list[str],
         count: int,
     ) -> None:
-        self.node = TestNode(self._root, generation, runtime, seed)
+        self.node = TestNode(self._root, generation, runtime, seed, answer)
         self.truth.rules = rules
         DONE[f"node: {generation.name.lower()}, {'containerd' if runtime is CONTAINERD else 'cri-o'}"] += 1
         self.do("start", self._first(rules, dict(zip(units[:count], ports, strict=False))))

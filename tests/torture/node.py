@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from genericdp.core.hint import RescanCause, Resync
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.files.rulefiles import RuleFiles
@@ -37,9 +38,11 @@ class TestNode:
 
     __test__ = False
 
-    def __init__(self, root: Path, generation: Generation, runtime: Runtime, seed: int) -> None:
+    def __init__(
+        self, root: Path, generation: Generation, runtime: Runtime, seed: int, answer: AnswerBy
+    ) -> None:
         self.clock = ManualClock()
-        self.settings = settings_below(root)
+        self.settings = settings_below(root, answer=answer)
         self.cdi = CdiCache([self.settings.cdi_dir])
         mine = replace(runtime, cdi_cache=self.cdi)
         self.kubelet = Kubelet(root, generation=generation, runtime=mine, clock=self.clock, seed=seed)

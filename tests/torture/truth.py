@@ -30,7 +30,7 @@ class Table:
 
     takes     the only serial number that it takes; None: every unit
     follows   whether running containers follow their device
-    answer    how containers get its units: as devices or by CDI
+    answer    how containers get its units: as devices or by CDI; None: as the node's setting says
     """
 
     name: str
@@ -39,7 +39,7 @@ class Table:
     replicas: int | None = None
     prestart: bool = False
     follows: bool = False
-    answer: str = "devices"
+    answer: str | None = None
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -50,7 +50,7 @@ class Table:
             f'match = {{ SUBSYSTEM = "tty", usb = {{ {usb} }} }}',
             f'identity = "{self.identity}"',
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
-            f'answer = "{self.answer}"',
+            *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
             *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
         ]
@@ -71,7 +71,7 @@ RULES: dict[str, tuple[Table, ...]] = {
     "by port": (Table("ftdi", identity="port", follows=True),),
     "guarded": (Table("ftdi", prestart=True, follows=True),),
     "by CDI": (Table("ftdi", answer="cdi"),),
-    "shared by CDI": (Table("ftdi", replicas=2, answer="cdi", follows=True),),
+    "by devices": (Table("ftdi", answer="devices"),),
     "one more": (BASE, Table("none", takes="NOBODY")),
     "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),

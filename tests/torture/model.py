@@ -11,8 +11,8 @@ The laws:
   unit that a pod may hold under another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
-* Only a container that holds a device which was plugged or unplugged since is stopped, and once for that. Of
-  a resource whose containers follow their device, none runs for long that has not what is there now.
+* Only a container that holds a device is stopped, only after that device has moved, and once for that. Of a
+  resource whose containers follow their device, none runs for long that has not what is there now.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -32,6 +32,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from genericdp.core.comeback.plugs import ASK_AGAIN_S
 from genericdp.core.rules.name import env_names
+from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator import (
     CONTAINERD,
@@ -65,6 +66,7 @@ class Workload:
     """A pod with one container.
 
     units  the (unit, port) pairs that it got first
+    inside what its last container was created with: number -> unit
     moves  how often one of its units, or one like it, was plugged or unplugged since its admission
     stopped  the same when its container was last stopped
     has    the units that its container was created with and that have been plugged in since
@@ -77,6 +79,8 @@ class Workload:
     checked: CreatedContainer | None = None
     has: frozenset[str] = frozenset()
     last: frozenset[str] = frozenset()
+    created: CreatedContainer | None = None
+    inside: dict[int, str | None] = field(default_factory=dict)
     moves: int = 0
     stopped: int = 0
 
@@ -96,6 +100,8 @@ class NodeMachine(RuleBasedStateMachine):
         self.names_when_it_went_down: dict[int, str] = {}
         self.refused = self.socket_gone = self.time_passed = False
         self.stops_seen = 0
+        self.outdated: list[CreatedContainer] = []
+        self.seconds = 0.0
         self._loop = asyncio.new_event_loop()
         self._root = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
         self._root.chmod(0o755)
@@ -242,6 +248,12 @@ class NodeMachine(RuleBasedStateMachine):
         """Every grace period ends."""
         self.do("time passes", self._let_time_pass())
 
+    @precondition(lambda self: any(table.follows for table in self.truth.tables))
+    @rule()
+    def let_containers_follow(self) -> None:
+        """Some seconds pass, in which containers that lack their device are stopped and started again."""
+        self.do("containers follow", self._let_containers_follow())
+
     # Events of the kubelet.
 
     @rule(
@@ -338,6 +350,7 @@ class NodeMachine(RuleBasedStateMachine):
     def _move(self, unit: str, place: Place) -> None:
         """A unit is about to be plugged or unplugged."""
         self._check_stops()
+        self._look_into_containers()
         for pod in self.pods:
             if any(
                 (unit, place.port) == known or place.port == known[1] or UNITS[unit] == UNITS[known[0]]
@@ -398,6 +411,11 @@ class NodeMachine(RuleBasedStateMachine):
                     "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                 )
                 await self._settle()
+            await self._until_containers_follow()
+
+    async def _let_containers_follow(self) -> None:
+        await self._settle()
+        if self.node.up and self._reachable:
             await self._until_containers_follow()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
@@ -520,15 +538,33 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _check_stops(self) -> None:
         """Check what the container runtime was asked to stop since the last look."""
+        self._look_into_containers()
         calls = self.node.kubelet.container_runtime.stops[self.stops_seen :]
         self.stops_seen += len(calls)
         for call in calls:
             DONE["container stopped"] += 1
             assert call.container == "main", "a container was stopped that holds no device"
+            assert any(call.created is each for each in self.outdated), (
+                f"{call.pod.name} was stopped although it had its devices: {call.created.nodes}"
+            )
             for pod in self.pods:
                 if pod.status is call.pod:
                     assert pod.moves > pod.stopped, f"{pod.status.name} was stopped twice for one plug"
                     pod.stopped = pod.moves
+
+    def _look_into_containers(self) -> None:
+        """Note which containers do not have their devices any more. Called before and after each move."""
+        for pod in self.pods:
+            created = pod.status.container("main").created
+            if created is None:
+                continue
+            if created is not pod.created:
+                pod.created = created
+                pod.inside = {number: self._at(number) for number in numbers_in(created)}
+                if not self.node.up:
+                    self.outdated.append(created)  # nobody has kept the links right
+            if any(self._at(number) != unit or unit is None for number, unit in pod.inside.items()):
+                self.outdated.append(created)
 
     def _containers_follow(self) -> bool:
         """Whether the containers that run of a resource that follows have what its links point to now."""
@@ -553,6 +589,8 @@ class NodeMachine(RuleBasedStateMachine):
         """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""
         for _ in range(50):
             self.node.clock.advance(ASK_AGAIN_S)
+            self.seconds += ASK_AGAIN_S
+            self.time_passed = self.time_passed or self.seconds > UNPLUG_GRACE_S - 100.0
             await self.node.caught_up()
             with suppress(TimeoutError):
                 await self.node.kubelet.wait_until(self._containers_follow, timeout_s=0.1)

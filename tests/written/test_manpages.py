@@ -149,7 +149,8 @@ def test_what_a_page_says_in_words_names_nothing_that_is_not_there(path: Path) -
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     typed = re.findall(r"`([^`]+)`", prose)
     assert typed
-    assert flags_in([prose]) - options - {"--root-dir"} == set()  # the kubelet's
+    of_the_kubelet = {"--root-dir", "--container-runtime-endpoint"}
+    assert flags_in([prose]) - options - of_the_kubelet == set()
     assert {word.split()[1] for word in typed if word.startswith("genericdp ")} <= {*VERBS}
     assert {word for word in typed if re.fullmatch("[a-z_]{2,}", word)} <= keys | {*VERBS} | OTHER_WORDS
     for name, section in re.findall(r"\b([a-z_.-]+)\((\d)\)", text):

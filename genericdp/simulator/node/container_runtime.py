@@ -35,10 +35,11 @@ SIGTERM_EXIT, SIGKILL_EXIT = 143, 137
 
 @dataclass(frozen=True, slots=True)
 class StopCall:
-    """A call of StopContainer."""
+    """A call of StopContainer for a container that ran, and what that container was."""
 
     pod: PodStatus
     container: str
+    created: CreatedContainer
     id: str
     timeout_s: int
 
@@ -158,7 +159,10 @@ class ContainerRuntime:
         del context
         for pod, status in self._containers():
             if id_of(pod, status) == request.container_id and status.state is ContainerState.RUNNING:
-                self.stops.append(StopCall(pod, status.spec.name, request.container_id, request.timeout))
+                created = status.created or CreatedContainer()
+                self.stops.append(
+                    StopCall(pod, status.spec.name, created, request.container_id, request.timeout)
+                )
                 in_time = status.spec.ends_after_s <= request.timeout
                 seconds = status.spec.ends_after_s if in_time else float(request.timeout)
                 if seconds:

@@ -1,7 +1,7 @@
 """CDI answers: which names Allocate returns, and what the spec files say that they mean."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,9 @@ from genericdp.core.rules.name import cdi_kind, why_not_a_resource_name
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator.runtimes.cdi_spec import Spec, read
-from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
+from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_device, a_usb_serial
 from tests.scenes.inventories import inventory_of
+from tests.scenes.steps import growth
 
 LINKS = "/dev/genericdp"
 FTDI = '[[resource]]\nname = "ftdi"\nanswer = "cdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -311,3 +312,14 @@ def test_what_did_not_change_is_not_rendered_again() -> None:
     first, second = entries(A, B), entries(A, replace(B, gid=20))
     assert second["ftdi_A"] is first["ftdi_A"]
     assert second["ftdi_B"] is not first["ftdi_B"]
+
+
+def test_the_cost_of_a_file_is_in_proportion_to_its_devices() -> None:
+    rules = FTDI.replace("tty", "vc")
+
+    def prepared(count: int) -> Callable[[], object]:
+        offer = the_offer(rules, *(a_terminal(number) for number in range(count)))
+        offer.in_order(offer.ids)  # which it works out once
+        return lambda: SpecTexts(LINKS).of([offer], {}, lambda _: True)
+
+    assert growth(prepared, 300) < 2.2

@@ -129,8 +129,10 @@ class Offer:
     def in_order(self, ids: Iterable[str]) -> list[str]:
         """These ids, each once, in natural order, whether the resource has them or not."""
         wanted = set(ids)
-        unknown = wanted.difference(self.ids)
-        return sorted(wanted, key=natural) if unknown else [id_ for id_ in self._ordered_ids if id_ in wanted]
+        few = len(wanted) < len(self.ids) // 16
+        if few or wanted.difference(self.ids):
+            return sorted(wanted, key=natural)
+        return [id_ for id_ in self._ordered_ids if id_ in wanted]
 
 
 def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:

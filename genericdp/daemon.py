@@ -280,9 +280,10 @@ class Daemon:
     def _see_allocated(self, allocated: Allocated) -> None:
         """Remember who got what before the kubelet knows it."""
         self.recorder.see_allocated(allocated)
-        offer = self.inventory.offers.get(allocated.resource)
-        if offer is None or allocated.error:
+        if allocated.error:
             return
+        # A plugin that answers is in the inventory. If it were not, the call would fail and give nothing.
+        offer = self.inventory.offers[allocated.resource]
         self._keep(after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now()))
         self._cdi.apply(self.inventory, self.memory.answered)
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):

@@ -56,10 +56,14 @@ class RefusalReason(StrEnum):
     UNKNOWN = "unknown device"
     UNPLUGGED = "unplugged"
     HELD = "held"
+    STOPPED = "stopped"
 
 
 class RefusedError(LookupError):
-    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait."""
+    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait.
+
+    Or its plugin is being stopped.
+    """
 
     def __init__(self, message: str, reason: RefusalReason) -> None:
         super().__init__(message)

@@ -8,6 +8,7 @@ The rules of this file:
   kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
+* A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
 """
 # ruff: noqa: N802  (the proto's spelling)
 
@@ -27,7 +28,7 @@ from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.api.messages import appender
+from genericdp.kubelet.rendering import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 
 #: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
@@ -95,6 +96,7 @@ class Plugin:
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._list = list_of(offer)
+        self._stopping = False
         self._changed = asyncio.Event()
         self._used: dict[str, int] = {}
         self._uses = 0
@@ -108,6 +110,10 @@ class Plugin:
             self._wake_up()
         known = offer.ids
         self._used = {id_: use for id_, use in self._used.items() if id_ in known}
+
+    def stop(self) -> None:
+        """Give nothing any more. Its server ends a moment later, and may have calls that have not begun."""
+        self._stopping = True
 
     def options(self) -> api.DevicePluginOptions:
         """Which optional calls the kubelet makes. It heeds only the answer to GetDevicePluginOptions."""
@@ -177,7 +183,7 @@ class Plugin:
             ids = tuple(asked.devices_ids)
             began = time.perf_counter()
             try:
-                allocation = allocate(self.offer, ids, self._link_dir)
+                allocation = self._allocate(ids)
             except RefusedError as error:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
@@ -191,6 +197,16 @@ class Plugin:
         # An empty answer would leak the devices in the kubelet ("no containers return in allocation
         # response").
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
+
+    def _allocate(self, ids: tuple[str, ...]) -> Allocation:
+        """Raises RefusedError."""
+        if self._stopping:
+            name = self.offer.resource.name
+            raise RefusedError(
+                f"{name} is no longer offered, or is being registered again; create the pod again",
+                RefusalReason.STOPPED,
+            )
+        return allocate(self.offer, ids, self._link_dir)
 
     async def PreStartContainer(
         self,
@@ -259,37 +275,3 @@ def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
     """The user agent that a client sent; "" without one."""
     named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
     return str(next(named, ""))
-
-
-def list_of(offer: Offer) -> api.ListAndWatchResponse:
-    """The list for the kubelet: every id once, topology only if the NUMA node is known."""
-    topologies = {
-        device.numa: api.TopologyInfo(nodes=[api.NUMANode(ID=device.numa)])
-        for device in offer.ids.values()
-        if device.numa is not None
-    }
-    response = api.ListAndWatchResponse()
-    add = appender(response.devices)
-    for id_, device in offer.ids.items():
-        add(
-            ID=id_,
-            health=device.health.value,
-            topology=None if device.numa is None else topologies[device.numa],
-        )
-    return response
-
-
-def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
-    """The message with the answer for one container."""
-    answer = api.ContainerAllocateResponse(
-        envs=dict(allocation.envs), annotations=dict(allocation.annotations)
-    )
-    add_device, add_mount = appender(answer.devices), appender(answer.mounts)
-    for spec in allocation.devices:
-        add_device(container_path=spec.container_path, host_path=spec.host_path, permissions=spec.permissions)
-    for mount in allocation.mounts:
-        add_mount(container_path=mount.container_path, host_path=mount.host_path, read_only=mount.read_only)
-    add_cdi_device = appender(answer.cdi_devices)
-    for name in allocation.cdi_devices:
-        add_cdi_device(name=name)
-    return answer

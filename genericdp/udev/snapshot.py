@@ -25,11 +25,8 @@ from itertools import islice
 import pyudev
 
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.errors import GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, unless_gone
-
-#: The errors of a shortage. Any other error of an attribute is its driver's answer.
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 #: Names that cannot lead to a device node, whatever is plugged in.
 _NO_NODE = GONE | {errno.ELOOP, errno.ENAMETOOLONG}
@@ -175,7 +172,8 @@ def _attribute(device: pyudev.Device, name: str) -> bytes | None:
 def _check_shortage(device: pyudev.Device, value: object) -> None:
     """Raises OSError if libudev has just left out a value because of a shortage."""
     number = ctypes.get_errno()
-    if value is None and number in _SHORTAGES:
+    # Any other error of an attribute is its driver's answer.
+    if value is None and number in SHORTAGES:
         raise _unread(device.sys_path, number)
 
 

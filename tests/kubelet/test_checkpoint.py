@@ -1,13 +1,14 @@
 """What the kubelet's checkpoint says of who got what."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from genericdp.core.comeback.judge import Saved
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.checkpoint import NAME, answers_in, ids_in
+from genericdp.kubelet.checkpoint import LONGEST, NAME, answers_in, ids_in
 from genericdp.simulator.devices import checkpoint as simulated
 
 
@@ -78,3 +79,20 @@ def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: obj
     text = json.dumps({"Data": {"PodDeviceEntries": [entry]}})
     (directory / NAME).write_text(text)
     assert answers_in(str(directory)) in ({}, {("uid", "main", "example.com/a"): Saved({})})
+
+
+@pytest.mark.parametrize("what", ["pipe", "directory", "long file"])
+def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, what: str) -> None:
+    """A pipe would be waited for, and a longer file would take seconds."""
+    path = directory / NAME
+    match what:
+        case "pipe":
+            os.mkfifo(path)
+        case "directory":
+            path.mkdir()
+        case _:
+            path.write_text('{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a"]}]}}')
+            assert ids_in(str(directory)) == {"a"}
+            with path.open("a") as file:
+                file.write(" " * LONGEST)
+    assert ids_in(str(directory)) == frozenset()

@@ -127,12 +127,16 @@ class Offer:
         return tuple(sorted(self.ids, key=natural))
 
     def in_order(self, ids: Iterable[str]) -> list[str]:
-        """These ids, each once, in natural order, whether the resource has them or not."""
+        """These ids, each once: those of the resource in natural order, then the others as plain text.
+
+        A client may make up others for which natural order takes a second.
+        """
         wanted = set(ids)
-        few = len(wanted) < len(self.ids) // 16
-        if few or wanted.difference(self.ids):
-            return sorted(wanted, key=natural)
-        return [id_ for id_ in self._ordered_ids if id_ in wanted]
+        if len(wanted) < len(self.ids) // 16:
+            known = sorted((id_ for id_ in wanted if id_ in self.ids), key=natural)
+        else:
+            known = [id_ for id_ in self._ordered_ids if id_ in wanted]
+        return known if len(known) == len(wanted) else [*known, *sorted(wanted.difference(known))]
 
 
 def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:

@@ -52,9 +52,10 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
     New ties, holdings and CDI devices may not wait: after a power cut, nothing else tells which of two twins
-    came first, and nothing tells at once who holds what, or what the names in saved answers mean.
+    came first, and nothing tells at once who holds what, or what the names in saved answers mean. A holding
+    is new if it says something else of its id.
     """
     if after == before:
         return None
-    news = (after.held.keys() - before.held.keys()) or (after.answered.keys() - before.answered.keys())
-    return 0.0 if after.ties != before.ties or news else SAVE_WITHIN_S
+    gained = not after.held.items() <= before.held.items() or after.answered.keys() - before.answered.keys()
+    return 0.0 if after.ties != before.ties or gained else SAVE_WITHIN_S

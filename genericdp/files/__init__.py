@@ -13,6 +13,7 @@ Reading order:
     cdi_upkeep    when they are written, restored and removed
     state         what must survive a restart
     saving        when it is written
+    presence      which devices were Healthy when the machine went down
 
 Does not belong here: what the files mean. `genericdp.core` decides that.
 """

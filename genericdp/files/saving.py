@@ -41,11 +41,12 @@ class Saving:
             _log.warning(str(error), hint=error.hint)
         return self._memory
 
-    def keep(self, before: Memory, memory: Memory) -> None:
-        """Save a new memory in the time that its difference to the one before may wait."""
-        seconds = save_within_s(before, memory)
+    def keep(self, memory: Memory) -> Memory:
+        """Save a new memory in the time that its difference to the one before may wait. Returns it."""
+        seconds = save_within_s(self._memory, memory)
         if seconds is not None:
             self.save_within(seconds, memory)
+        return memory
 
     def save_within(self, seconds: float, memory: Memory) -> None:
         """Save a new memory at once (0) or within so many seconds, together with later ones."""

@@ -26,7 +26,7 @@ from genericdp.files.trust import UntrustedError, open_trusted
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: What tells a file from another one, or from what somebody else has made of it.
-_Identity = tuple[int, int, int, int]
+FileIdentity = tuple[int, int, int, int]
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
 
@@ -43,7 +43,7 @@ class StateFile:
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, "memory.json")
         self._saved = b""
-        self._file: _Identity | None = None
+        self._file: FileIdentity | None = None
         self._writer = saved.Writer()
         self._broken = False
 
@@ -54,7 +54,7 @@ class StateFile:
         GenericdpError if it cannot be read, or if others can write it.
         """
         try:
-            data, identity = _read(self.path)
+            data, identity = read_whole(self.path)
             memory = saved.load(data)
         except (FileNotFoundError, NotADirectoryError):
             return Memory()
@@ -98,37 +98,46 @@ class StateFile:
         except OSError:
             return False
 
-    def _write(self, data: bytes) -> _Identity:
-        directory, name = os.path.split(self.path)
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        at = open_trusted(directory)
-        try:
-            with suppress(FileNotFoundError):
-                os.unlink(f"{name}.new", dir_fd=at)
-            try:
-                with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                    identity = _identity(os.fstat(file.fileno()))
-            except OSError:
-                # Half a file would take the space that the next try needs.
-                with suppress(OSError):
-                    os.unlink(f"{name}.new", dir_fd=at)
-                raise
-            if self._broken:
-                with suppress(FileNotFoundError):
-                    os.replace(name, f"{name}.broken", src_dir_fd=at, dst_dir_fd=at)
-                self._broken = False
-            os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
-            # fsync(2): the fsync of the file says nothing about its entry in the directory.
-            os.fsync(at)
-        finally:
-            os.close(at)
+    def _write(self, data: bytes) -> FileIdentity:
+        identity = write_whole(self.path, data, keep_as=f"{self.path}.broken" if self._broken else "")
+        self._broken = False
         return identity
 
 
-def _read(path: str) -> tuple[bytes, _Identity]:
+def write_whole(path: str, data: bytes, *, keep_as: str = "") -> FileIdentity:
+    """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
+
+    keep_as  the path to which the old file is moved
+    """
+    directory, name = os.path.split(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    at = open_trusted(directory)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{name}.new", dir_fd=at)
+        try:
+            with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                identity = _identity(os.fstat(file.fileno()))
+        except OSError:
+            # Half a file would take the space that the next try needs.
+            with suppress(OSError):
+                os.unlink(f"{name}.new", dir_fd=at)
+            raise
+        if keep_as:
+            with suppress(FileNotFoundError):
+                os.replace(name, os.path.basename(keep_as), src_dir_fd=at, dst_dir_fd=at)
+        os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
+        # fsync(2): the fsync of the file says nothing about its entry in the directory.
+        os.fsync(at)
+    finally:
+        os.close(at)
+    return identity
+
+
+def read_whole(path: str) -> tuple[bytes, FileIdentity]:
     """The content of a regular file, and which one it is. Raises UntrustedError, OSError."""
     descriptor = open_trusted(path)
     try:
@@ -143,5 +152,5 @@ def _read(path: str) -> tuple[bytes, _Identity]:
         os.close(descriptor)
 
 
-def _identity(file: os.stat_result) -> _Identity:
+def _identity(file: os.stat_result) -> FileIdentity:
     return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns

@@ -6,6 +6,7 @@ The rules of this file:
 * A stream sends the whole list as soon as it opens. After that, it sends only a list that differs from its
   last one, at most once in the coalescing time (the first change is sent at once). Every message costs the
   kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
+* A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
 * A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
@@ -22,13 +23,14 @@ import grpc
 
 from genericdp.core.allocate import Allocation, RefusalReason, RefusedError, allocate
 from genericdp.core.cdi import ByCdi, by_names, cdi_device
-from genericdp.core.hostile import for_value
+from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.rendering import answer_of, list_of
+from genericdp.kubelet.requests import excess
+from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 
 #: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
@@ -156,7 +158,13 @@ class Plugin:
         request: api.PreferredAllocationRequest,
         context: "grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse]",
     ) -> api.PreferredAllocationResponse:
-        del context
+        await _refuse(
+            context,
+            excess(
+                request.container_requests,
+                lambda asked: (asked.available_deviceIDs, asked.must_include_deviceIDs),
+            ),
+        )
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
@@ -177,6 +185,7 @@ class Plugin:
         request: api.AllocateRequest,
         context: "grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse]",
     ) -> api.AllocateResponse:
+        await _refuse(context, excess(request.container_requests, lambda asked: (asked.devices_ids,)))
         name = self.offer.resource.name
         answers: list[api.ContainerAllocateResponse] = []
         for asked in request.container_requests:
@@ -213,6 +222,7 @@ class Plugin:
         request: api.PreStartContainerRequest,
         context: "grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse]",
     ) -> api.PreStartContainerResponse:
+        await _refuse(context, excess((request,), lambda asked: (asked.devices_ids,)))
         prestart = self.offer.resource.prestart
         if prestart is not None:
             self.starting += 1
@@ -251,7 +261,7 @@ class Plugin:
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
         absent = self._absent(ids)
         parts = [
-            f"'{for_value(id_)}' ({device.reason if device else 'no rule matches it any more'})"
+            f"'{for_quote(id_)}' ({device.reason if device else 'no rule matches it any more'})"
             for id_, device in absent[:NAMED_IN_REFUSAL]
         ]
         if len(absent) > NAMED_IN_REFUSAL:
@@ -269,6 +279,12 @@ class Plugin:
     def _wake_up(self) -> None:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
+
+
+async def _refuse(context: "grpc.aio.ServicerContext[Any, Any]", why: str) -> None:
+    """End the call if there is a reason why it is not answered."""
+    if why:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
 
 
 def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:

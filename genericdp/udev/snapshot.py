@@ -55,16 +55,19 @@ def context() -> pyudev.Context:
 
 def find(sys_path: str) -> pyudev.Device | None:
     """The device at a sys path, None without one (any more). Raises OSError."""
-    ctypes.set_errno(0)
-    try:
-        return pyudev.Devices.from_sys_path(context(), sys_path)
-    except pyudev.DeviceNotFoundError:
-        number = ctypes.get_errno()
-        if is_device(sys_path):
-            raise _unread(sys_path, number) from None
-    except ValueError:
-        pass  # no name of a device
-    return None
+    number = 0
+    # A device may go, and its successor appear, between libudev's look and ours: libudev looks once more.
+    for _ in range(2):
+        ctypes.set_errno(0)
+        try:
+            return pyudev.Devices.from_sys_path(context(), sys_path)
+        except pyudev.DeviceNotFoundError:
+            number = ctypes.get_errno()
+            if not is_device(sys_path):
+                return None
+        except ValueError:
+            return None  # no name of a device
+    raise _unread(sys_path, number)
 
 
 def snapshot(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.standby import NodeLock
+from genericdp.service.standby import NodeLock
 
 
 def test_one_has_the_lock_and_the_other_learns_the_holder(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_it_is_free_when_the_first_lets_go(tmp_path: Path) -> None:
 
 def test_it_is_free_when_the_first_was_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from genericdp.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
+        "import sys, time; from genericdp.service.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
         "print(lock.taken(), flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:

@@ -144,6 +144,14 @@ def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:
     return (device,) if replicas is None else tuple(f"{device}.{n}" for n in range(replicas))
 
 
+def is_id_of(id_: str, device: str, replicas: int | None) -> bool:
+    """Whether the id is one of `ids_of`, without making them all."""
+    if replicas is None:
+        return id_ == device
+    owner, _, number = id_.rpartition(".")
+    return owner == device and number.isdecimal() and number == str(int(number)) and int(number) < replicas
+
+
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
     """The devices sorted by id, with a NUMA node for all of them or for none.
 

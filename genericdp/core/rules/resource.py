@@ -109,6 +109,7 @@ class Resource:
     health         every node of a Healthy device matches it; None: no condition
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
     debounce_s     how long a device must be plugged in, or unplugged, before containers are stopped for it
+    boot_wait_s    how long READY waits after a boot for its devices; None: as the settings say
     location       where the name of the resource is in its file; not part of the meaning
     """
 
@@ -129,6 +130,7 @@ class Resource:
     on_unplug: OnUnplug = OnUnplug.KEEP
     on_replug: OnReplug = OnReplug.KEEP
     debounce_s: float = 3.0
+    boot_wait_s: float | None = None
     prestart: PreStart | None = None
     health: Match | None = None
     kubevirt: bool = False

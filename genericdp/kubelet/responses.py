@@ -1,4 +1,4 @@
-"""What the core decided, as messages of the device plugin API."""
+"""Values of the core as messages of the device plugin API."""
 
 from genericdp.core.allocate import Allocation
 from genericdp.core.inventory.offer import Offer

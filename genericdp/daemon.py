@@ -71,7 +71,7 @@ class Daemon:
         self.inventory = Inventory()
         self.memory = Memory()
         self.standing_by = ""
-        self.recorder = Recorder(now)
+        self.recorder = recorder = Recorder(now)
         self._cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
             settings,
@@ -104,7 +104,7 @@ class Daemon:
             tell=self.step,
         )
         self._comeback = Comeback(
-            settings, self._forgetting.is_complete, self.recorder.see_stop, self._see_tried, now=now
+            settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
         )
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self._cdi.see_runtime)
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
@@ -159,14 +159,14 @@ class Daemon:
             self._watch_rules()
             stack.enter_context(self._links.watching())
             stack.enter_context(self._cdi.serving())
-            async with self.plugins.running(), asyncio.TaskGroup() as group:
+            async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
                 # They were read before they were watched: this daemon may have stood by for days since.
                 self._read_rules()
                 self._devices.resync()
                 await self._reads_cdi.begin()
                 self.step()
                 self._see_unread()
-                runs = (self._forgetting, self._comeback, self._reads_cdi)
+                runs = (self._forgetting, self._reads_cdi)
                 tasks = [group.create_task(each.run()) for each in runs]
                 self.ready.look(self.inventory)
                 if not self.plugins.kubelet.is_there():

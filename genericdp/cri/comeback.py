@@ -10,7 +10,7 @@ The rules of this file:
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -59,22 +59,21 @@ class Stop:
 
 
 class Comeback:
-    """Follows the devices of the resources that want it. Call `see` after each step, and run `run` meanwhile.
+    """Follows the devices of the resources that want it. Call `see` after each step while `running` runs.
 
+    now        the clock of the debounce times, in seconds
     complete   whether PodResources, if it answers now, names every holder
     on_stop    called before each stop, and again if it failed
     on_tried   called whenever the runtime was asked, with the error or None
-    now        the clock of the debounce times, in seconds
     """
 
     def __init__(
         self,
         settings: Settings,
+        now: Callable[[], float],
         complete: Callable[[], bool],
         on_stop: Callable[[Stop], None],
         on_tried: Callable[[Retried, GenericdpError | None], None],
-        *,
-        now: Callable[[], float],
     ) -> None:
         self._settings = settings
         self._now = now
@@ -99,8 +98,17 @@ class Comeback:
                 self._on_tried(Retried.RUNTIME, None)
         self._changed.set()
 
-    async def run(self) -> None:
-        """Until cancelled."""
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ask and stop meanwhile."""
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(self._run(), name="comeback")
+            try:
+                yield
+            finally:
+                task.cancel()
+
+    async def _run(self) -> None:
         async with asyncio.TaskGroup() as stops:
             while True:
                 due = next_case(self._plugs)

@@ -5,6 +5,7 @@ Reading order:
     api         the messages and calls of the daemon
     sockets     where runtimes listen
     runtime     asks for containers, stops them
+    cdi         whether the runtime reads CDI
     comeback    stops the containers that no longer have their device
     sandboxes   the calls that only a kubelet makes: the sandboxes of pods
     creation    the same: the creation of containers

@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 import grpc
 
 from genericdp.core.allocate import Allocation, RefusalReason, RefusedError, allocate
+from genericdp.core.cdi import ByCdi, by_names, cdi_device
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
@@ -44,12 +46,16 @@ async def no_usb_reset(busnum: int, devnum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """The answer to one container request: devices after `took_s` seconds, or `error` for a reason."""
+    """The answer to one container request: devices after `took_s` seconds, or `error` for a reason.
+
+    cdi_device  what the answer names instead of device nodes; None for an answer by devices
+    """
 
     resource: str
     ids: tuple[str, ...]
     error: str = ""
     refused: RefusalReason | None = None
+    cdi_device: CdiDevice | None = None
     took_s: float = field(default=0.0, compare=False)
 
 
@@ -77,6 +83,7 @@ class Plugin:
         coalesce_s: float,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
         on_list: Callable[[Listed], None] = lambda _: None,
+        by_cdi: ByCdi = lambda _: False,
         usb_reset: UsbReset = no_usb_reset,
     ) -> None:
         self.offer = offer
@@ -87,6 +94,7 @@ class Plugin:
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
         self._on_list = on_list
+        self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._list = list_of(offer)
         self._stopping = False
@@ -178,12 +186,17 @@ class Plugin:
             ids = tuple(asked.devices_ids)
             began = time.perf_counter()
             try:
-                answers.append(answer_of(self._allocate(ids)))
+                allocation = self._allocate(ids)
             except RefusedError as error:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+            named = cdi_device(self.offer, ids) if ids and self._by_cdi(self.offer.resource) else None
+            answers.append(
+                answer_of(by_names(allocation, named, self.offer.resource) if named else allocation)
+            )
             self._note_use(ids)
-            self._on_allocate(Allocated(name, ids, took_s=time.perf_counter() - began))
+            took_s = time.perf_counter() - began
+            self._on_allocate(Allocated(name, ids, cdi_device=named, took_s=took_s))
         # An empty answer would leak the devices in the kubelet ("no containers return in allocation
         # response").
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])

@@ -63,6 +63,7 @@ def settings_below(root: Path, **others: Any) -> Settings:
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         runtime_socket=f"{root}/runtime.sock",
         link_dir=f"{root}/links",
+        cdi_dir=f"{root}/cdi",
         state_dir=f"{root}/state",
         run_dir=f"{root}/run",
         coalesce_s=0.0,

@@ -4,6 +4,7 @@ The laws:
 
 * A container only ever gets the unit that it got first, one that cannot be told apart from it, or a
   refusal. See `truth.may_stand_in`.
+* By CDI, a container finds its units under the paths that they have now, and is told these paths.
 * An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed, and
   until then none of its links goes.
 * Two running containers never have one unit, unless both got it while it was shared. An id waits only for a
@@ -30,7 +31,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from genericdp.core.comeback.plugs import ASK_AGAIN_S
+from genericdp.core.rules.name import env_names
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,
@@ -128,6 +131,7 @@ class NodeMachine(RuleBasedStateMachine):
     @initialize(
         generation=st.sampled_from(list(Generation)),
         runtime=st.sampled_from([CONTAINERD, CRIO]),
+        answer=st.sampled_from(list(AnswerBy)),
         rules=st.sampled_from(sorted(RULES)),
         seed=st.integers(0, 99),
         units=st.permutations(sorted(UNITS)),
@@ -139,13 +143,14 @@ class NodeMachine(RuleBasedStateMachine):
         *,
         generation: Generation,
         runtime: Runtime,
+        answer: AnswerBy,
         rules: str,
         seed: int,
         units: list[str],
         ports: list[str],
         count: int,
     ) -> None:
-        self.node = TestNode(self._root, generation, runtime, seed)
+        self.node = TestNode(self._root, generation, runtime, seed, answer)
         self.truth.rules = rules
         DONE[f"node: {generation.name.lower()}, {'containerd' if runtime is CONTAINERD else 'cri-o'}"] += 1
         self.do("start", self._first(rules, dict(zip(units[:count], ports, strict=False))))
@@ -453,6 +458,7 @@ class NodeMachine(RuleBasedStateMachine):
         for unit in places:
             self._unplug(unit)
         shutil.rmtree(self.node.settings.link_dir, ignore_errors=True)
+        shutil.rmtree(self.node.settings.cdi_dir, ignore_errors=True)
         for (unit, place), number in zip(sorted(places.items()), numbers, strict=False):
             self._plug(unit, Place(place.port, number))
         self.names_when_it_went_down = {}
@@ -620,6 +626,7 @@ class NodeMachine(RuleBasedStateMachine):
             unit = self._at(number)
             assert unit is not None, f"ttyUSB{number} is in a container and is not plugged"
             found.append((unit, self.truth.plugged[unit].port))
+        self._check_paths(pod)
         if not pod.units:
             pod.units = found
             DONE["containers created"] += 1
@@ -629,6 +636,16 @@ class NodeMachine(RuleBasedStateMachine):
         for other in self.pods:
             if other is not pod and not (is_shared(pod.table) and is_shared(other.table)):
                 assert not pod.has & other.has, f"{pod.has & other.has} is in two containers"
+
+    def _check_paths(self, pod: Workload) -> None:
+        """Check that a container that got its units by CDI finds them where they are now."""
+        created = pod.checked
+        if created is None or not created.cdi_devices:
+            return
+        DONE["containers created by CDI"] += 1
+        paths = [node.container_path for node in created.nodes]
+        assert paths == [node.source for node in created.nodes], "a path of earlier"
+        assert created.envs[env_names(full(pod.table))[0]].split(",") == paths, "told another path"
 
     def _identity_of(self, table: Table) -> str:
         """What the ids of a table depend on: on the port, too, if the operator has said so since."""

@@ -30,6 +30,7 @@ class Table:
 
     takes     the only serial number that it takes; None: every unit
     follows   whether running containers follow their device
+    answer    how containers get its units: as devices or by CDI; None: as the node's setting says
     """
 
     name: str
@@ -38,6 +39,7 @@ class Table:
     replicas: int | None = None
     prestart: bool = False
     follows: bool = False
+    answer: str | None = None
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -48,6 +50,7 @@ class Table:
             f'match = {{ SUBSYSTEM = "tty", usb = {{ {usb} }} }}',
             f'identity = "{self.identity}"',
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
+            *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
             *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
         ]
@@ -67,6 +70,8 @@ RULES: dict[str, tuple[Table, ...]] = {
     "renamed and shared": (Table("serial", replicas=2),),
     "by port": (Table("ftdi", identity="port", follows=True),),
     "guarded": (Table("ftdi", prestart=True, follows=True),),
+    "by CDI": (Table("ftdi", answer="cdi"),),
+    "by devices": (Table("ftdi", answer="devices"),),
     "one more": (BASE, Table("none", takes="NOBODY")),
     "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),

@@ -41,7 +41,7 @@ from genericdp.core.rules.resource import (
     PreStart,
     Resource,
 )
-from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S
+from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy
 from genericdp.core.rules.template import Field
 from genericdp.core.words import nearest
 
@@ -189,7 +189,8 @@ RESOURCE_KEYS = (
         Key("env", ENV, "environment variables for the container"),
         Key("mounts", _MOUNTS, "directories and files of the host to mount in the container"),
         Key("annotations", ANNOTATIONS, "annotations for the container"),
-        Key("cdi", one_or_more(CDI_NAME), "CDI devices for the container"),
+        Key("cdi", one_or_more(CDI_NAME), "CDI devices of others for the container"),
+        Key("answer", member_of(AnswerBy), "how the container gets the device nodes: as devices or by CDI"),
         Key("prefer", member_of(Prefer), "how to choose among the free devices"),
         Key(
             "unplug_grace",

@@ -8,7 +8,7 @@ from genericdp.core.reading.name import DOMAIN
 from genericdp.core.reading.scalars import ABSOLUTE_PATH, absolute_path, duration, member_of, one_of, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
-from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, LogFormat, Settings
+from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy, LogFormat, Settings
 
 _LISTENING_ADDRESS = re.compile(
     r"(unix:/[!-~]+|[0-9]{1,3}(\.[0-9]{1,3}){3}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5})?"
@@ -84,8 +84,10 @@ SETTINGS_KEYS = keys_of(
         'the CRI socket of the container runtime; "" to look where runtimes listen',
     ),
     Key("link_dir", _DIRECTORY, "where the stable links are"),
+    Key("cdi_dir", _DIRECTORY, "where the CDI spec files are, a directory that the container runtime reads"),
     Key("state_dir", ABSOLUTE_PATH, "where to keep what must survive a reboot"),
     Key("run_dir", ABSOLUTE_PATH, "where `genericdp status` and `genericdp monitor` find the daemon"),
+    Key("answer", member_of(AnswerBy), "how containers get device nodes, if the resource does not say it"),
     Key(
         "metrics",
         _ADDRESS,

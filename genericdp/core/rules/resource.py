@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from genericdp.core.rules.match import Match, attributes_wanted
 from genericdp.core.rules.pattern import Pattern
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import Template, parse
 from genericdp.errors import Location
 
@@ -104,6 +105,7 @@ class Resource:
     identity       one of IDENTITY or names of udev properties: what the id of a device depends on
     nodes          at least one table; a resource without tables has EVERY_NODE
     replicas       how many containers may share a device; None: one, and ids carry no number
+    answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
     debounce_s     how long a device must be plugged in, or unplugged, before containers are stopped for it
@@ -122,6 +124,7 @@ class Resource:
     mounts: tuple[Mount, ...] = ()
     annotations: tuple[tuple[str, Template], ...] = ()
     cdi: tuple[Template, ...] = ()
+    answer: AnswerBy | None = None
     prefer: Prefer = Prefer.FIRST
     unplug_grace_s: float = UNPLUG_GRACE_S
     on_unplug: OnUnplug = OnUnplug.KEEP

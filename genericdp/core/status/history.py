@@ -80,6 +80,8 @@ class Retried(StrEnum):
     DEVICES = "devices"
     #: Saving the memory.
     MEMORY = "memory"
+    #: Writing the CDI spec files.
+    CDI = "cdi"
     #: Listening on the control socket.
     CONTROL = "control"
     #: Listening on the address for metrics.

@@ -50,6 +50,7 @@ def why_rescan(resync: Resync) -> str:
 _WORKS = {
     Retried.DEVICES: "every device can be read again",
     Retried.MEMORY: "the memory is saved again",
+    Retried.CDI: "the CDI spec files are written again",
     Retried.CONTROL: "listening on the control socket now",
     Retried.METRICS: "listening on the address for metrics now",
     Retried.RUNTIME: "the container runtime answers",

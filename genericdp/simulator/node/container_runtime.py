@@ -26,7 +26,7 @@ from genericdp.simulator.clock import Clock
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.pods import ContainerState, PodStatus
 from genericdp.simulator.runtimes.oci import OciDevice
-from genericdp.simulator.runtimes.runtime import CreatedContainer, Personality, Runtime
+from genericdp.simulator.runtimes.runtime import CdiSupport, CreatedContainer, Personality, Runtime
 from genericdp.simulator.server import Server
 
 #: 128 and the number of the signal.
@@ -85,7 +85,9 @@ class ContainerRuntime:
         self, request: api.VersionRequest, context: "grpc.aio.ServicerContext[Any, Any]"
     ) -> api.VersionResponse:
         del request, context
-        name, version = ("cri-o", "1.36.3") if self._is_crio else ("containerd", "v2.3.4")
+        # containerd 2 does not ignore CDI devices.
+        containerd = "1.7.24" if self._runtime.cdi is CdiSupport.IGNORED else "v2.3.4"
+        name, version = ("cri-o", "1.36.3") if self._is_crio else ("containerd", containerd)
         return api.VersionResponse(
             version="0.1.0", runtime_name=name, runtime_version=version, runtime_api_version="v1"
         )
@@ -97,7 +99,8 @@ class ContainerRuntime:
         ready = [api.RuntimeCondition(type=type_, status=True) for type_ in ("RuntimeReady", "NetworkReady")]
         info = {}
         if request.verbose and not self._is_crio:
-            settings = {"enableCDI": self._runtime.cdi, "cdiSpecDirs": list(self._runtime.cdi_dirs)}
+            enabled = self._runtime.cdi is CdiSupport.ON
+            settings = {"enableCDI": enabled, "cdiSpecDirs": list(self._runtime.cdi_dirs)}
             info = {"config": json.dumps(settings)}
         return api.StatusResponse(status=api.RuntimeStatus(conditions=ready), info=info)
 

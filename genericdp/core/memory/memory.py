@@ -1,10 +1,10 @@
 """The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.identity import Ties
-from genericdp.core.memory.held import Held
+from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 
@@ -44,4 +44,10 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
     """
     if after == before:
         return None
-    return 0.0 if after.ties != before.ties or after.held.keys() - before.held.keys() else SAVE_WITHIN_S
+    new = any(_is_new(before.held.get(id_), holding) for id_, holding in after.held.items())
+    return 0.0 if after.ties != before.ties or new else SAVE_WITHIN_S
+
+
+def _is_new(before: Holding | None, after: Holding) -> bool:
+    """Whether the holding is new, or is shared with others in another way than the one before it."""
+    return before is not after and (before is None or replace(before, listed=after.listed) != after)

@@ -108,7 +108,6 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
                 "resource": one.resource,
                 "device": one.device,
                 "shared": one.shared,
-                "listed": one.listed,
             }
             for id_, one in memory.held.items()
         },
@@ -152,12 +151,7 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:
-    holding = Holding(
-        _resource(entry["resource"]),
-        _device_id(entry["device"]),
-        _truth(entry["shared"]),
-        _truth(entry.get("listed", False)),
-    )
+    holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
     _id_of(holding.device, id_)
     return holding
 

@@ -371,3 +371,13 @@ def test_what_a_pod_has_got_is_saved_at_once_and_that_it_has_gone_soon() -> None
     held = Memory(held={"ftdi_A": Holding("example.com/ftdi", "ftdi_A", shared=False)})
     assert save_within_s(Memory(), held) == 0.0
     assert save_within_s(held, Memory()) == SAVE_WITHIN_S
+
+
+def test_an_id_that_a_pod_no_longer_shares_is_saved_at_once() -> None:
+    before, after = (
+        Memory(held={"ftdi_A.0": Holding("example.com/ftdi", "ftdi_A", shared=shared)})
+        for shared in (True, False)
+    )
+    assert save_within_s(before, after) == 0.0
+    listed = Memory(held={"ftdi_A.0": Holding("example.com/ftdi", "ftdi_A", shared=False, listed=True)})
+    assert save_within_s(after, listed) == SAVE_WITHIN_S

@@ -60,7 +60,7 @@ class Device:
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of the USB device, for KubeVirt
     values     the udev properties that envs, mounts, annotations and CDI names name
-    spots      where its nodes sit, to recognize it while it is not offered
+    spots      where its nodes sit, in the same order, to recognize it while it is not offered
     """
 
     id: str

@@ -24,8 +24,8 @@ A list has a limit. It never costs an id that a pod may hold: new devices are re
 The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything
 else is built anew from the rules and the udev devices at each event.
 
-Read in this order: `remembered`, `held`, `absence`, `renewal`, `room`, `withdrawn`, `waiting`, `memory`,
-`remember`, `take` (all of it in one call). `saved` is the memory as text.
+Read in this order: `remembered`, `held`, `absence`, `whereabouts`, `renewal`, `room`, `withdrawn`, `waiting`,
+`memory`, `remember`, `take` (all of it in one call). `saved` is the memory as text.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

@@ -7,8 +7,8 @@ The rules of this file:
 * A pod appears in PodResources only after its admission. An answer says nothing about an id that was given
   shortly before the question.
 * PodResources never lists what only an init container got, and a kubelet that has just started knows no pod
-  before it has reached the API server, however long that takes. So an id that this kubelet has never listed is
-  held for as long as its checkpoint names it, too.
+  before it has reached the API server, however long that takes. So an id that this kubelet has never listed
+  is held for as long as its checkpoint names it, too.
 * Pods of another plugin may hold ids of the same resource that no device can have. They are ignored.
 """
 
@@ -87,7 +87,7 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     found = {
         id_: _holding(offers[name], id_, listed=True)
         if name in offers and id_ in offers[name].ids
-        else _unlisted(name, id_, devices)
+        else _unoffered(name, id_, offers.get(name), devices)
         for name, id_ in answer.ids
         if id_ not in kept and name in ours and may_be_device(id_)
     }
@@ -110,8 +110,10 @@ def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | Non
     return Holding(offer.resource.name, device, shared, listed, given)
 
 
-def _unlisted(resource: str, id_: str, devices: Mapping[str, Remembered]) -> Holding:
+def _unoffered(resource: str, id_: str, offer: Offer | None, devices: Mapping[str, Remembered]) -> Holding:
     """What a pod has of a device that is not offered now: it may be back later."""
     device = id_.rpartition(".")[0]
-    is_replica = id_ not in devices and device in devices and may_be_id_of(device, id_)
+    has_replicas = offer is not None and offer.resource.replicas is not None
+    is_known = id_ not in devices and (device in devices or (has_replicas and may_be_device(device)))
+    is_replica = is_known and may_be_id_of(device, id_)
     return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)

@@ -6,6 +6,7 @@ import pytest
 
 from genericdp.core.allocate import RefusalReason, RefusedError, allocate
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import plugged_of
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
@@ -32,8 +33,7 @@ class Node:
         """What the kubelet is told then: id -> `Healthy`, or why it is not."""
         self.now += 1.0
         built = inventory_of(rules, *devices, ties=self.memory.ties, known_ports=self.memory.known_ports)
-        plugged = {device.sys_path: device for device in devices}
-        self.inventory, self.memory = remember(built, self.memory, self.now, answer, plugged)
+        self.inventory, self.memory = remember(built, self.memory, self.now, answer, plugged_of(devices))
         return {
             id_: device.reason or str(device.health)
             for offer in self.inventory.offers.values()
@@ -237,7 +237,7 @@ def test_a_unit_that_moves_takes_nothing_with_it() -> None:
     node = Node()
     node.look(rule("ftdi"), STICK)
     node.allocate("ftdi_A5")
-    moved = a_usb_serial(4, serial="A5", port="2")
+    moved = a_usb_serial(4, serial="A5", port="7")
     assert node.look(rule("ftdi"), moved) == {"ftdi_A5": "Healthy"}
     told = node.look(rule("ftdi"), moved, STICK)
     assert set(told.values()) == {"Healthy"}, "a twin in its old port"

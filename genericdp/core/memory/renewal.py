@@ -4,6 +4,7 @@ The rules of this file:
 
 * Edited rules may count other nodes to a device, or give its id to another unit, while a pod holds what it
   got. As long as the pod holds the id, the id means what the pod got.
+* A link that a pod got leads to what it led to, or nowhere.
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 """
@@ -47,10 +48,10 @@ class Renewal:
             return True
         if known is None or device.spots == known.device.spots:
             return False
-        had = {*_now(known, device), *known.earlier}
-        if not had or not had.isdisjoint(device.spots):
-            return False
-        return bool(self._plugged_of(known.device.spots))
+        led = dict(zip(known.device.links, _now(known, device), strict=False))
+        leads = zip(device.links, device.spots, strict=False)
+        both = [(led[link], spot) for link, spot in leads if link in led]
+        return bool(led) and (not both or any(self._is_elsewhere(was, now) for was, now in both))
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
@@ -67,6 +68,11 @@ class Renewal:
         is_same = known.device == device and known.absent_since is None and known.listed
         is_same = is_same and known.earlier == earlier and known.resource == resource
         return known if is_same else Remembered(resource, device, earlier=earlier)
+
+    def _is_elsewhere(self, was: Spot, now: Spot) -> bool:
+        """Whether a link that led to one spot and leads to another one leads to another device node."""
+        is_moved = was.within == now.within and was.number == now.number and was.of == now.of
+        return was != now and not (is_moved and not nodes_at(self._plugged, was))
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
@@ -97,9 +103,7 @@ def _now(known: Remembered, device: Device) -> Iterable[Spot]:
     """The spots that a device had. A node that stayed may have more or fewer siblings now."""
     if known.absent_since is not None or not known.device.nodes:
         return known.device.spots
-    now = {node.sys_path: spot for node, spot in zip(device.nodes, device.spots, strict=True)}
-    was = zip(known.device.nodes, known.device.spots, strict=True)
-    return [
-        now[node.sys_path] if node.sys_path in now and now[node.sys_path].may_be(spot) else spot
-        for node, spot in was
-    ]
+    now = {node.sys_path: spot for node, spot in zip(device.nodes, device.spots, strict=False)}
+    was = zip(known.device.nodes, known.device.spots, strict=False)
+    here = [(spot, now.get(node.sys_path, spot)) for node, spot in was]
+    return [new if new.may_be(spot) else spot for spot, new in here]

@@ -87,7 +87,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "port": known.device.port,
         "hub": known.device.hub,
         "numa": known.device.numa,
-        "links": sorted(known.device.links),
+        "links": list(known.device.links),
         "spots": [_render_spot(spot) for spot in known.device.spots],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,

@@ -24,7 +24,12 @@ class Absence:
 
     def reason(self, resource: str, device: Device) -> str:
         """Why the resource does not offer the device."""
-        nodes = [node for spot in device.spots for node in nodes_at(self._plugged, spot)]
+        nodes = [
+            node
+            for spot in device.spots
+            if len(self._plugged.get(spot.of_all, ())) >= spot.of
+            for node in nodes_at(self._plugged, spot)
+        ]
         if not nodes:
             return "it is unplugged"
         if not all(node.initialized for node in nodes):

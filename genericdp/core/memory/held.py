@@ -88,7 +88,7 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         id_: _holding(offers[name], id_, listed=True)
         if name in offers and id_ in offers[name].ids
         else _unoffered(name, id_, offers.get(name), devices)
-        for name, id_ in answer.ids
+        for name, id_ in sorted(answer.ids)
         if id_ not in kept and name in ours and may_be_device(id_)
     }
     after = {**kept, **found}

@@ -49,9 +49,14 @@ class Renewal:
         if known is None or device.spots == known.device.spots:
             return False
         led = dict(zip(known.device.links, _now(known, device), strict=False))
-        leads = zip(device.links, device.spots, strict=False)
-        both = [(led[link], spot) for link, spot in leads if link in led]
-        return bool(led) and (not both or any(self._is_elsewhere(was, now) for was, now in both))
+        if not led:
+            return False
+        leads = dict(zip(device.links, device.spots, strict=False))
+        both = led.keys() & leads.keys()
+        if not both:
+            # Only the link of a device with one node does not say in its name which node that is.
+            return device.id in leads.keys() & {*known.device.links} or bool(self._plugged_of(led.values()))
+        return any(self._is_elsewhere(led[link], leads[link]) for link in both)
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""

@@ -64,6 +64,7 @@ class Forgetting:
         self._kubelet_seen: tuple[object, object] = (None, None)
         self._since = 0.0
         self._tries = 0
+        self._answered: tuple[object, object] | None = None
         self._incomplete = False
 
     def look_again(self) -> None:
@@ -149,5 +150,6 @@ class Forgetting:
         if held is not None and self._kubelet_seen == seen:
             complete = complete and self.complete()
             self._tries, self._incomplete = 0, not complete
+            first, self._answered = self._answered != seen, seen
             checkpointed = checkpoint.ids_in(self._kubelet.directory)
-            self._tell(Answer(frozenset(held), asked, complete, checkpointed))
+            self._tell(Answer(frozenset(held), asked, complete, checkpointed, first))

@@ -56,7 +56,7 @@ _DIGITS = re.compile(r"([0-9]+)")
 class Identity:
     """Which physical device it is, whatever the kernel calls it today.
 
-    basis     what `key` is: "serial", "port", "name" or "property"
+    basis     what `key` is: "serial", "port", "name", or what `basis_of` makes of the names of properties
     key       the serial number, port, kernel name or property values, exactly as found
     readable  the same for people; equal to `key` when nothing had to be left out
     place     the place within the unit, "" for the unit as a whole
@@ -96,12 +96,17 @@ def identify(
     if isinstance(wanted, tuple):
         values = [_required(property_of, name) for name in wanted]
         key = values[0] if len(values) == 1 else ascii(values)
-        return Identity("property", key, "-".join(values), within, port, order)
+        return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:
         return Identity("name", port.readable, port.readable, within, port, order)
     return Identity("port", port.exact, port.readable, within, port, order)
+
+
+def basis_of(*properties: str) -> str:
+    """The basis of what these properties identify. The same values of others may be another device's."""
+    return " ".join(("property", *properties))
 
 
 def _required(property_of: Callable[[str], str | None], name: str) -> str:

@@ -55,14 +55,14 @@ class Device:
     id         stable; replicas add `.0`, `.1`, …
     reason     why it is not Healthy, "" when it is
     nodes      in the order of the node tables; () for a device known only from before a restart
-    links      the names of its links, including those of absent nodes
+    links      the names of its links: first of those in `nodes`, then of nodes that it had before
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of the USB device, for KubeVirt
     values     the udev properties that envs, mounts, annotations and CDI names name
-    spots      where its nodes sit, to recognize it while it is not offered
+    spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
     """
 
     id: str

@@ -88,9 +88,9 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "port": known.device.port,
         "hub": known.device.hub,
         "numa": known.device.numa,
-        "links": sorted(known.device.links),
-        "spots": [list(spot) for spot in known.device.spots],
-        "earlier": [list(spot) for spot in known.earlier],
+        "links": list(known.device.links),
+        "spots": [_render_spot(spot) for spot in known.device.spots],
+        "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,
     }
 
@@ -109,7 +109,6 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
                 "resource": one.resource,
                 "device": one.device,
                 "shared": one.shared,
-                "listed": one.listed,
             }
             for id_, one in memory.held.items()
         },
@@ -155,12 +154,7 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:
-    holding = Holding(
-        _resource(entry["resource"]),
-        _device_id(entry["device"]),
-        _truth(entry["shared"]),
-        _truth(entry.get("listed", False)),
-    )
+    holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
     _id_of(holding.device, id_)
     return holding
 
@@ -244,8 +238,16 @@ def _link_of(device: str, value: Any) -> str:
     return name
 
 
+def _render_spot(spot: Spot) -> list[str | int]:
+    return list(spot if spot.of > 1 else spot[:3])
+
+
 def _spot(value: Any) -> Spot:
-    texts = [_text(each) for each in _list(value)]
-    if len(texts) != len(Spot._fields):
+    parts = _list(value)
+    if len(parts) not in (3, 5):
         raise ValueError(f"{value!r} is not a spot")
-    return Spot(*texts)
+    port, serial, within = (_text(each) for each in parts[:3])
+    number, of = parts[3:] or (0, 1)
+    if not (type(number) is type(of) is int and 0 <= number < of):
+        raise ValueError(f"{value!r} is not a spot")
+    return Spot(port, serial, within, number, of)

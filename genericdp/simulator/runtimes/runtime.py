@@ -149,6 +149,7 @@ class CreatedContainer:
     cdi_devices: tuple[str, ...] = ()
     groups: tuple[int, ...] = ()
     spec_devices: tuple[OciDevice, ...] = ()
+    config: ContainerConfig = field(default_factory=ContainerConfig, compare=False)
 
     def node(self, container_path: str) -> DeviceNode | None:
         """The device node at a path, or None."""

@@ -10,7 +10,7 @@ from tests.vm.node import Node, expect
 
 @case
 def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) -> None:
-    with _kubelet_at_boot(node):
+    with kubelet_at_boot(node):
         second = _plug(node)
         node.usb.unplug("5")
         devices = {A: "Healthy", B: "Healthy", "serial_TWIN": "Healthy", second: "Healthy"}
@@ -31,7 +31,7 @@ def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) ->
 
 @case
 def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
-    with _kubelet_at_boot(node):
+    with kubelet_at_boot(node):
         second = _plug(node)
         node.sh("until grep -q TWIN /var/lib/genericdp/memory.json; do sleep 0.2; done")
         node.cut_power()
@@ -111,7 +111,8 @@ def _healthy(devices: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def _kubelet_at_boot(node: Node) -> Iterator[None]:
+def kubelet_at_boot(node: Node) -> Iterator[None]:
+    """Start the kubelet at boot, while the block runs."""
     node.sh("systemctl enable kubelet; sync")
     try:
         yield

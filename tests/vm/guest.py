@@ -22,8 +22,8 @@ from tests.vm.qmp import Qmp
 
 _MEMORY_MB = 1024
 
-#: From power on to the agent's first message; about half a minute on an idle machine.
-_BOOT_S = 300.0
+#: From power on to the agent's first message; about half a minute on an idle machine, but the host may be busy.
+_BOOT_S = 900.0
 
 #: How a panic shows on the console, and how often to check for it.
 _PANIC = "Kernel panic"

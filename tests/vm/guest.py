@@ -22,7 +22,7 @@ from tests.vm.qmp import Qmp
 
 _MEMORY_MB = 1024
 
-#: From power on to the agent's first message; about half a minute on an idle machine, but the host may be busy.
+#: From power on to the agent's first message: about half a minute on an idle machine; this one may be busy.
 _BOOT_S = 900.0
 
 #: How a panic shows on the console, and how often to check for it.

@@ -169,3 +169,16 @@ def in_a_user_namespace_runc_binds_what_is_at_the_containers_path(node: Node) ->
     expect("no such file or directory" in outcome.error, True)
     outcome = node.runtime.create("crun", handler="crun", devices=renamed, user_namespace=True)
     expect(outcome.numbers, {"/dev/renamed": LOOP})
+
+
+@case
+def without_cdi_a_container_is_made_without_its_cdi_devices(node: Node) -> None:
+    begin(node)
+    node.sh("rm -rf /run/cdi /etc/cdi")
+    wanted = {"cdi_devices": ["example.com/stick=unit"]}
+    if node.release == "12":
+        # containerd 1.6 does not say a word about it.
+        expect(node.runtime.create("runc", **wanted, cdi="ignored"), Outcome())
+    else:
+        refused = "CDI device injection failed: unresolvable CDI devices example.com/stick=unit"
+        expect(refused in node.runtime.create("runc", **wanted).error, True)

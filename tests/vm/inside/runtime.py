@@ -35,6 +35,7 @@ import grpc.aio
 from genericdp.cri import api, creation, sandboxes
 from genericdp.simulator.runtimes.creation import create
 from genericdp.simulator.runtimes.runtime import (
+    CdiSupport,
     ContainerConfig,
     CreateContainerError,
     CreatedContainer,
@@ -94,6 +95,7 @@ class Request:
 
     handler     "runc" or "crun"
     script      run in the container at its start
+    cdi         what the runtime does with CDI devices, see `CdiSupport`
     keep        make another container whenever it has ended, as a kubelet does by restartPolicy Always
     """
 
@@ -111,7 +113,7 @@ class Request:
     run_as_user: int = 0
     run_as_group: int = 0
     groups: list[int] = field(default_factory=list)
-    cdi: bool = True
+    cdi: str = "on"
 
     def config(self) -> ContainerConfig:
         """As the simulator takes it."""
@@ -293,7 +295,7 @@ class Containerd:
 
 def simulate(request: Request) -> dict[str, Any]:
     """The outcome by the simulator's containerd."""
-    runtime = Runtime(low_level=LowLevel(request.handler), cdi=request.cdi)
+    runtime = Runtime(low_level=LowLevel(request.handler), cdi=CdiSupport(request.cdi))
     try:
         created = create(runtime, request.config())
     except CreateContainerError as error:
@@ -306,7 +308,7 @@ def _nodes(created: CreatedContainer, request: Request) -> dict[str, list[Any]]:
     for node in created.nodes:
         access = ""
         for letter, bit in (("r", 4), ("w", 2)):
-            groups = {request.run_as_group, *request.groups}
+            groups = {request.run_as_group, *request.groups, *created.groups}
             shift = 6 if node.uid == request.run_as_user else 3 if node.gid in groups else 0
             # root's capabilities do not count for an owner outside the user namespace.
             permitted = node.mode >> shift & bit or (request.run_as_user == 0 and node.uid != 65534)

@@ -42,7 +42,7 @@ def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
 
 @case
 def after_a_reboot_the_kubelet_waits_for_an_adapter_that_is_slow(node: Node) -> None:
-    with _kubelet_at_boot(node):
+    with kubelet_at_boot(node):
         # The emulator takes its time.
         node.begin({name: f'{text}boot_wait = "5m"\n' for name, text in RULES.items()})
         node.usb.serial("1", "UNIT-A")

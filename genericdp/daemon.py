@@ -11,12 +11,12 @@ The rules of this file:
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from genericdp import log, usb
-from genericdp.core.hint import Hint, RescanCause, Resync
+from genericdp.core.hint import Hint, RescanCause, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
@@ -27,7 +27,6 @@ from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
-from genericdp.core.status.status_line import status_line
 from genericdp.errors import GenericdpError
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
@@ -37,12 +36,13 @@ from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
 from genericdp.retry import Retry
-from genericdp.standby import until_alone
+from genericdp.service.ready import Ready
+from genericdp.service.standby import until_alone
+from genericdp.service.watchdog import Watchdog
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
 from genericdp.systemd import Notify
 from genericdp.udev import Pending, UdevDevices
-from genericdp.watchdog import Watchdog
 
 _log = log.get(__name__)
 
@@ -64,6 +64,7 @@ class Daemon:
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
         self.settings = settings
+        self._awake = asyncio.Event()
         self.rules = rules
         self.inventory = Inventory()
         self.memory = Memory()
@@ -80,13 +81,14 @@ class Daemon:
             pauses=pauses,
         )
         self._notify = notify or Notify()
+        self.ready = Ready(settings, self._notify, self.status_line, now=now, wake=self._awake.set)
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain)
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
-        self._links = LinkUpkeep(settings.link_dir, self.step)
+        self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
             self.plugins.kubelet,
@@ -102,9 +104,9 @@ class Daemon:
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
         self._pending = Pending()
+        self._watching_rules = contextlib.ExitStack()
         self._reload = False
         self._stopping = False
-        self._awake = asyncio.Event()
 
     def stop(self) -> None:
         """End `run`: serve no more, leave the links."""
@@ -124,32 +126,29 @@ class Daemon:
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
         that waits for it continues and ends the other one.
         """
-        feeding = asyncio.create_task(self.watchdog.run(), name="watchdog")
-        try:
-            with contextlib.ExitStack() as stack:
-                async with self.answers.running():
-                    # While another genericdp serves, that one answers.
-                    await self.answers.listen(persist=False)
-                    await until_alone(
-                        self.settings, stack, self._stand_by, self._awake, lambda: self._stopping
-                    )
-                    self.standing_by = ""
-                    if not self._stopping:
-                        await self.answers.listen()
-                        await self._serve()
-        finally:
-            feeding.cancel()
-            await asyncio.wait((feeding,))
+        self.recorder.see_problems(self.rules.problems)
+        with contextlib.ExitStack() as stack:
+            async with self.watchdog.running(), self.answers.running():
+                # While another genericdp serves, that one answers.
+                await self.answers.listen(persist=False)
+                await until_alone(self.settings, stack, self._stand_by, self._awake, lambda: self._stopping)
+                self.standing_by = ""
+                if not self._stopping:
+                    await self.answers.listen()
+                    await self._serve()
 
     async def _serve(self) -> None:
         self.memory = self._saving.load()
         with contextlib.ExitStack() as stack:
+            self.ready.begin()
             stack.callback(self._saving.close)
+            stack.callback(self.ready.close)
             stack.callback(self._reading.succeeded)
             stack.callback(self._reading_rules.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
-            stack.callback(self.rules.watch(self._reload_rules))
+            stack.callback(self._watching_rules.close)
+            self._watch_rules()
             stack.enter_context(self._links.watching())
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
@@ -159,8 +158,7 @@ class Daemon:
                 self.step()
                 self._see_unread()
                 forgetting = group.create_task(self._forgetting.run(), name="forgetting")
-                self._notify.ready(self.status_line())
-                self.recorder.see_ready(self.inventory)
+                self.ready.look(self.inventory)
                 if not self.plugins.kubelet.is_there():
                     _log.info("no kubelet yet, waiting for it", socket=self.plugins.kubelet.path)
                 while not self._stopping:
@@ -168,6 +166,7 @@ class Daemon:
                     self._awake.clear()
                     reloading = self._reload
                     self._follow_hints()
+                    self.ready.look(self.inventory)
                     if reloading:
                         await self.answers.listen()
                 self._notify.stopping("stopping")
@@ -184,17 +183,14 @@ class Daemon:
         self._keep(memory)
         if changes:
             self.plugins.apply(inventory, changes)
+            self.ready.see(inventory)
             self._notify.status(self.status_line())
         self._forgetting.look_again()
         self._on_step(inventory)
 
     def status_line(self) -> str:
         """One line for `systemctl status`."""
-        there = self.plugins.kubelet.incarnation is not None
-        registered = self.plugins.registered if there else None
-        failing, rival = self.recorder.history.failing.values(), self.plugins.kubelet.rival
-        problems = len(self.rules.problems)
-        return status_line(self.inventory, registered, problems, failing, rival=rival)
+        return self.answers.status_line()
 
     def _keep(self, memory: Memory) -> None:
         seconds = save_within_s(self.memory, memory)
@@ -224,14 +220,17 @@ class Daemon:
             self.recorder.see_no_step(self.inventory)
         self._see_unread()
 
+    def _read_again(self, links: Collection[str]) -> None:
+        """Read the devices of these links again, and look."""
+        for sys_path in self.inventory.behind(links):
+            self._devices.apply(Uevent("change", sys_path, "", "udev"))
+        self.step()
+
     def _see_unread(self) -> None:
         """Read again later what could not be read."""
         unread = self._devices.unread
         self._see_tried(Retried.DEVICES, unread)
-        if unread is None:
-            self._reading.succeeded()
-        else:
-            self._reading.failed()
+        self._reading.tried(unread is None)
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
@@ -240,21 +239,23 @@ class Daemon:
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 
+    def _watch_rules(self) -> None:
+        """Watch the rule files from now on, also if something was mounted over their directory."""
+        self._watching_rules.close()
+        self._watching_rules.callback(self.rules.watch(self._reload_rules))
+
     def _take_rules(self) -> bool:
-        self._notify.reloading()
-        changed = self._read_rules()
-        _log.info("rules reloaded", resources=len(self.rules.resources), changed=changed)
-        self._notify.ready(self.status_line())
+        with self.ready.reloading():
+            self._watch_rules()
+            changed = self._read_rules()
+            _log.info("rules reloaded", resources=len(self.rules.resources), changed=changed)
         return changed
 
     def _read_rules(self) -> bool:
         """Read the rule files again; True if the rules changed."""
         self.rules.reload()
         self.recorder.see_rules(self.rules)
-        if self.rules.unread:
-            self._reading_rules.failed()
-        else:
-            self._reading_rules.succeeded()
+        self._reading_rules.tried(not self.rules.unread)
         changed = self._builder.resources != self.rules.resources
         if changed:
             self._builder = Builder(self.rules.resources, self.settings.domain)
@@ -272,9 +273,10 @@ class Daemon:
     def _see_allocated(self, allocated: Allocated) -> None:
         """Remember who got what before the kubelet knows it."""
         self.recorder.see_allocated(allocated)
-        offer = self.inventory.offers.get(allocated.resource)
-        if offer is None or allocated.error:
+        if allocated.error:
             return
+        # A plugin that answers is in the inventory. If it were not, the call would fail and give nothing.
+        offer = self.inventory.offers[allocated.resource]
         self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.

@@ -27,6 +27,13 @@ class Retry:
         self._pause_s = FIRST_S
         self._timer: asyncio.TimerHandle | None = None
 
+    def tried(self, succeeded: bool) -> None:
+        """It was tried, and went like this."""
+        if succeeded:
+            self.succeeded()
+        else:
+            self.failed()
+
     def failed(self) -> None:
         """It failed: try again later. A further failure does not delay a try that is pending."""
         if self._timer is None:

@@ -11,6 +11,7 @@ Reading order:
     link_upkeep   when they are repaired, and what is logged about them
     state         what must survive a restart
     saving        when it is written
+    presence      which devices were Healthy when the machine went down
 
 Does not belong here: what the files mean. `genericdp.core` decides that.
 """

@@ -3,12 +3,14 @@
 The rules of this file:
 
 * A link that cannot be created is tried again. A link that somebody else changed is restored.
+* A link that udev's rule of the package pointed at itself is restored only after its device was read again:
+  udev may know before the daemon that the node has gone, and another device may have its name by now.
 * A shortage of descriptors or memory does not turn a link that leads where it should into a failure.
 * Repeated changes do not keep the daemon busy: it restores links only at intervals.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from genericdp import log
@@ -19,20 +21,30 @@ from genericdp.watch import DirectoryWatch
 #: How long to wait before making links again, in seconds.
 AGAIN_S = 10.0
 
+#: The same for links that another process pointed at themselves although their nodes are there.
+REVIVE_AGAIN_S = 1.0
+
 _log = log.get(__name__)
 
 
 class LinkUpkeep:
     """The links of a directory.
 
-    again  called when links have to be made again; it must call `apply`
+    again    called when links have to be made again; it must call `apply`
+    on_dead  called with links that another process pointed at themselves; it must read their devices again
+             and then call `apply`
     """
 
-    def __init__(self, directory: str, again: Callable[[], None]) -> None:
+    def __init__(
+        self, directory: str, again: Callable[[], None], on_dead: Callable[[Collection[str]], None]
+    ) -> None:
         self._links = Links(directory)
         self._again = again
+        self._on_dead = on_dead
         self._timer: asyncio.TimerHandle | None = None
         self._mended: float | None = None
+        self._revived: float | None = None
+        self._reviving: frozenset[str] = frozenset()
 
     def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
         """Make the links, see `Links.apply`; returns those that could not be made, with the reason."""
@@ -49,7 +61,13 @@ class LinkUpkeep:
                 for name, path in wanted.items()
                 if not (is_short and self._links.stands(name, path))
             }
-        if failed:
+        if self._reviving:
+            if any(wanted.get(name) for name in self._reviving):
+                self._revived = asyncio.get_running_loop().time()
+            self._reviving = frozenset()
+        if self._links.dead:
+            self._schedule_dead()
+        elif failed:
             self._schedule()
         return failed
 
@@ -65,7 +83,10 @@ class LinkUpkeep:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
-        if self._links.intact(names):
+        dead = self._links.dead_among(names)
+        if dead:
+            self._schedule_dead()
+        if self._links.intact(names, without=dead):
             return
         now = asyncio.get_running_loop().time()
         if self._mended is None or now - self._mended > AGAIN_S:
@@ -77,6 +98,18 @@ class LinkUpkeep:
 
     def _schedule(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(AGAIN_S, self._again)
+
+    def _schedule_dead(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            wait = 0.0 if self._revived is None else self._revived + REVIVE_AGAIN_S - loop.time()
+            self._timer = loop.call_later(max(0.0, wait), self._revive)
+
+    def _revive(self) -> None:
+        self._timer = None
+        self._reviving = self._links.dead_among()
+        self._links.revive(self._reviving)
+        self._on_dead(self._reviving)
 
     def _cancel(self) -> None:
         if self._timer is not None:

@@ -6,6 +6,8 @@ The rules of this file:
   CRI-O refuse to create a container; with a missing or dangling link, CRI-O silently leaves the device
   out.
 * A link changes by rename, so it is never missing.
+* A link that another process pointed at itself is dead: the node has gone, says udev's rule of the package
+  (`packaging/udev`). It is left alone until its device was read again.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
   it is pointed at itself, not removed. Links to anything but devices are left alone.
 * Only genericdp can write the directory (`trust`). What the administrator puts there nevertheless never
@@ -29,10 +31,14 @@ _log = log.get(__name__)
 
 
 class Links:
-    """The link directory. All methods are synchronous and fast: the directory is in memory."""
+    """The link directory. All methods are synchronous and fast: the directory is in memory.
+
+    dead  the links that the last `apply` left alone because another process pointed them at themselves
+    """
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
+        self.dead: frozenset[str] = frozenset()
         self._ours: set[str] = set()
         self._made: dict[str, str] = {}
 
@@ -43,6 +49,7 @@ class Links:
         directory cannot be used.
         """
         failed: dict[str, str] = {}
+        dead: set[str] = set()
         with self._open() as directory:
             try:
                 present = self._links_in(directory)
@@ -53,6 +60,8 @@ class Links:
                 try:
                     if name not in wanted and name in self._ours:
                         _remove(directory, name)
+                    elif present.get(name) == name != target == self._made.get(name):
+                        dead.add(name)
                     elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
                         _point(directory, name, target)
                 except OSError as error:
@@ -64,6 +73,7 @@ class Links:
                             link=f"{self.directory}/{name}",
                             why=error.strerror,
                         )
+        self.dead = frozenset(dead)
         self._ours = set(wanted)
         self._made = {name: path or name for name, path in wanted.items() if name not in failed}
         return failed
@@ -73,10 +83,25 @@ class Links:
         target = path or name
         return self._made.get(name) == target == _target(f"{self.directory}/{name}")
 
-    def intact(self, names: Collection[str] = ()) -> bool:
+    def intact(self, names: Collection[str] = (), *, without: Collection[str] = ()) -> bool:
         """Whether the links that were made still exist: those of these names, or all of them."""
-        made = {name: self._made[name] for name in names or self._made if name in self._made}
-        return all(_target(f"{self.directory}/{name}") == target for name, target in made.items())
+        return all(
+            name in without or _target(f"{self.directory}/{name}") == target
+            for name, target in self._made_of(names).items()
+        )
+
+    def dead_among(self, names: Collection[str] = ()) -> frozenset[str]:
+        """Those of these links, or of all, that another process has pointed at themselves."""
+        leading = {name for name, target in self._made_of(names).items() if target != name}
+        return frozenset(name for name in leading if _target(f"{self.directory}/{name}") == name)
+
+    def _made_of(self, names: Collection[str]) -> dict[str, str]:
+        return {name: self._made[name] for name in names or self._made if name in self._made}
+
+    def revive(self, names: Collection[str]) -> None:
+        """Let the next `apply` make these links again: their devices were read again."""
+        for name in names:
+            self._made.pop(name, None)
 
     @contextmanager
     def _open(self) -> Iterator[int]:

@@ -16,6 +16,7 @@ from genericdp import VERSION, log
 from genericdp.core.status.events import Event, of_begin
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holdings
+from genericdp.core.status.status_line import status_line
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import podresources
 from genericdp.retry import Retry
@@ -98,13 +99,22 @@ class Answers:
                 if persist:
                     failed |= why is not None
                     self._on_tried(what, why)
-            if failed:
-                self._retry.failed()
-            else:
-                self._retry.succeeded()
+            self._retry.tried(not failed)
 
     def _listen_again(self) -> None:
         self._listening = asyncio.get_running_loop().create_task(self.listen())
+
+    def status_line(self) -> str:
+        """One line for `systemctl status`."""
+        subject, kubelet = self._subject, self._subject.plugins.kubelet
+        return status_line(
+            subject.inventory,
+            None if kubelet.incarnation is None else subject.plugins.registered,
+            len(subject.rules.problems),
+            subject.recorder.history.failing.values(),
+            rival=kubelet.rival,
+            returning=subject.ready.returning,
+        )
 
     async def _status(self) -> Mapping[str, object]:
         return self.pages.status(await self._holdings(0.0))

@@ -90,6 +90,7 @@ class Pages:
             kubelet=subject.plugins.kubelet.incarnation is not None,
             rival=subject.plugins.kubelet.rival,
             standings=standings,
+            returning=subject.ready.returning,
             stuck=subject.watchdog.stuck(),
             holdings=holdings,
             files=files,

@@ -6,8 +6,9 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugins import Plugins
+from genericdp.service.ready import Ready
+from genericdp.service.watchdog import Watchdog
 from genericdp.status.recorder import Recorder
-from genericdp.watchdog import Watchdog
 
 
 class Subject(Protocol):
@@ -20,6 +21,7 @@ class Subject(Protocol):
     inventory: Inventory
     plugins: Plugins
     recorder: Recorder
+    ready: Ready
     watchdog: Watchdog
     standing_by: str
 

@@ -16,8 +16,10 @@ from genericdp.simulator import Kubelet
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
+from tests.scenes.waiting import until
+from tests.test_watch import bind_mounted
 from tests.udev import gadgets
-from tests.udev.hotplug import Console, macvtap, udevd
+from tests.udev.hotplug import Console, macvtap, udevd, udevd_with_our_rule
 from tests.udev.testbed import Testbed
 
 CAMERA_RULE = """
@@ -125,6 +127,42 @@ async def test_a_real_tap_keeps_its_id_under_another_number(short_dir: Path) -> 
 
 
 @pytest.mark.hotplug
+async def test_udevs_rule_and_the_daemon_do_not_get_in_each_others_way(
+    short_dir: Path, console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = short_dir / "links" / f"screen_vcs{console.number}"
+    with udevd_with_our_rule(short_dir / "links") as running:
+        async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
+            for _ in range(20):
+                with console.plugged():
+                    pass
+                with console.plugged() as node:
+                    await asyncio.to_thread(running.settle)
+                    await until(lambda: os.readlink(link) == node)
+                    await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
+                await until_allocatable(kubelet, 0, f"{DOMAIN}/screen")
+                assert os.readlink(link) == link.name
+    assert "the stable links were changed, restoring them" not in caplog.messages
+
+
+@pytest.mark.hotplug
+async def test_while_the_daemon_hangs_a_link_never_leads_to_the_next_device_of_a_name(
+    short_dir: Path, console: Console
+) -> None:
+    link = short_dir / "links" / f"screen_vcs{console.number}"
+    with udevd_with_our_rule(short_dir / "links") as running:
+        async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
+            with console.plugged():
+                await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
+            # The loop of the daemon stands still from here on.
+            with console.plugged() as node:
+                running.settle()
+                assert os.readlink(link) == link.name
+                await until(lambda: os.readlink(link) == node)
+                await until_allocatable(kubelet, 1, f"{DOMAIN}/screen")
+
+
+@pytest.mark.hotplug
 async def test_without_any_udevd_the_kernel_is_followed(short_dir: Path, console: Console) -> None:
     async with a_node(short_dir, CONSOLES.replace("/dev/NODE", console.node)) as (kubelet, _):
         with console.plugged():
@@ -148,6 +186,20 @@ async def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(short
         assert kubelet.allocatable[f"{DOMAIN}/null"] == 1
         file.unlink()
         await service.wait_until(lambda: f"{DOMAIN}/null" not in service.daemon.inventory.offers)
+
+
+@pytest.mark.hotplug
+async def test_a_directory_that_is_mounted_over_the_rules_is_watched_after_a_reload(short_dir: Path) -> None:
+    """A mount causes no event, so the operator reloads once."""
+    other = short_dir / "other"
+    other.mkdir()
+    async with a_node(short_dir, CONSOLES) as (kubelet, service):
+        with bind_mounted(other, short_dir / "rules.d"):
+            service.daemon.reload()
+            await service.wait_until(lambda: not service.daemon.inventory.offers)
+            file = short_dir / "rules.d" / "60-more.toml"
+            file.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
+            await until_allocatable(kubelet, 1, f"{DOMAIN}/null")
 
 
 @pytest.mark.hotplug

@@ -1,5 +1,6 @@
 """The lock of the link directory: one has it, and the kernel takes it away from the dead."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.standby import NodeLock
+from genericdp.service.standby import NodeLock
 
 
 def test_one_has_the_lock_and_the_other_learns_the_holder(tmp_path: Path) -> None:
@@ -30,7 +31,7 @@ def test_it_is_free_when_the_first_lets_go(tmp_path: Path) -> None:
 
 def test_it_is_free_when_the_first_was_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from genericdp.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
+        "import sys, time; from genericdp.service.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
         "print(lock.taken(), flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:
@@ -63,3 +64,15 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     assert str(refused.value) == f"cannot lock '{tmp_path}/.lock': Too many levels of symbolic links"
     assert refused.value.hint == "without the lock, a second genericdp on this node would not be noticed"
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("error", "taken"), [(errno.ENOLCK, True), (errno.ENOMEM, False)])
+def test_it_is_taken_where_locks_do_not_work_and_not_while_nobody_can_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, taken: bool
+) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with NodeLock(str(tmp_path)) as lock:
+        assert lock.taken() is taken

@@ -2,13 +2,13 @@
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
 from genericdp.files import links
-from genericdp.files.link_upkeep import AGAIN_S, LinkUpkeep
+from genericdp.files.link_upkeep import AGAIN_S, REVIVE_AGAIN_S, LinkUpkeep
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
 
@@ -19,12 +19,23 @@ class Upkeep:
     def __init__(self, directory: Path) -> None:
         self.link = directory / "ftdi_A"
         self.times = 0
-        self._upkeep = LinkUpkeep(str(directory), self.apply)
+        self.read_again: list[list[str]] = []
+        self.wanted: str | None = "/dev/null"
+        self._upkeep = LinkUpkeep(str(directory), self.apply, self._read_again)
         self.watching = self._upkeep.watching
 
     def apply(self) -> None:
         self.times += 1
-        self.failed = self._upkeep.apply({self.link.name: "/dev/null"})
+        self.failed = self._upkeep.apply({self.link.name: self.wanted})
+
+    def _read_again(self, names: Collection[str]) -> None:
+        self.read_again.append(sorted(names))
+        self.apply()
+
+    def kill(self) -> None:
+        """Point the link at itself, as udev's rule of the package does."""
+        self.link.with_name(".gone").symlink_to(self.link.name)
+        self.link.with_name(".gone").rename(self.link)
 
     @property
     def waits(self) -> bool:
@@ -57,6 +68,54 @@ async def test_links_that_somebody_changes_again_and_again_are_made_again_at_int
         assert not upkeep.waits
 
 
+async def test_a_link_that_udev_pointed_at_itself_is_restored_if_its_device_is_there_and_without_a_word(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, upkeep = LoopTime(), Upkeep(tmp_path)
+    upkeep.apply()
+    with upkeep.watching():
+        upkeep.kill()
+        await until(lambda: upkeep.read_again == [["ftdi_A"]] and upkeep.link.readlink() == Path("/dev/null"))
+
+        # Again and again: at intervals.
+        upkeep.kill()
+        await until(lambda: upkeep.waits)
+        upkeep.apply()
+        await until(lambda: upkeep.waits)
+        assert len(upkeep.read_again) == 1
+        assert upkeep.link.readlink() == Path("ftdi_A")
+        time.advance(REVIVE_AGAIN_S)
+        await until(lambda: len(upkeep.read_again) == 2 and upkeep.link.readlink() == Path("/dev/null"))
+        assert not upkeep.waits
+    assert caplog.messages == []
+
+
+async def test_a_link_that_udev_pointed_at_itself_stays_so_if_its_device_has_gone(tmp_path: Path) -> None:
+    upkeep = Upkeep(tmp_path)
+    with upkeep.watching():
+        # A device that has gone is no reason to wait the next time.
+        for times in (1, 2):
+            upkeep.wanted = "/dev/null"
+            upkeep.apply()
+            upkeep.wanted = None
+            upkeep.kill()
+            await until(lambda: len(upkeep.read_again) == times)  # noqa: B023  (it is asked in this round)
+            assert upkeep.link.readlink() == Path("ftdi_A")
+
+
+async def test_a_step_that_comes_first_leaves_a_dead_link_dead_until_its_device_was_read_again(
+    tmp_path: Path,
+) -> None:
+    upkeep = Upkeep(tmp_path)
+    upkeep.apply()
+    with upkeep.watching():
+        upkeep.kill()
+        upkeep.apply()
+        assert upkeep.link.readlink() == Path("ftdi_A")
+        await until(lambda: upkeep.read_again == [["ftdi_A"]])
+        assert upkeep.link.readlink() == Path("/dev/null")
+
+
 async def test_a_link_that_cannot_be_made_is_tried_again_until_it_is(tmp_path: Path) -> None:
     time, directory = LoopTime(), tmp_path / "links"
     directory.write_text("not a directory")
@@ -80,7 +139,7 @@ async def test_a_shortage_does_not_make_a_link_wrong_that_leads_where_it_should(
     def refuse(path: str) -> int:
         raise OSError(number, os.strerror(number))
 
-    upkeep = LinkUpkeep(str(tmp_path), lambda: None)
+    upkeep = LinkUpkeep(str(tmp_path), lambda: None, lambda _: None)
     assert upkeep.apply({"ftdi_A": "/dev/null", "ftdi_B": None}) == {}
     with monkeypatch.context() as patch, upkeep.watching():
         patch.setattr(links, "open_trusted", refuse)

@@ -43,6 +43,53 @@ def test_a_device_that_comes_back_as_another_node_keeps_its_link(tmp_path: Path)
     assert links_in(tmp_path) == {"ftdi_A5": "/dev/ttyUSB3"}
 
 
+def test_a_link_that_udev_pointed_at_itself_is_left_alone_until_its_device_was_read_again(
+    tmp_path: Path,
+) -> None:
+    links = Links(str(tmp_path))
+    wanted: dict[str, str | None] = {"ftdi_A5": "/dev/ttyUSB0", "ftdi_B5": "/dev/ttyUSB1", "absent": None}
+    links.apply(wanted)
+    kill(tmp_path / "ftdi_A5")
+    assert not links.intact()
+    assert not links.intact(["ftdi_A5"])
+    assert links.intact(without=["ftdi_A5"])
+    assert links.dead_among(["ftdi_B5", "absent"]) == frozenset()
+    assert links.dead_among() == links.dead_among(["ftdi_A5"]) == {"ftdi_A5"}
+    for _ in range(2):
+        assert links.apply(wanted) == {}
+        assert links.dead == {"ftdi_A5"}
+        assert links_in(tmp_path)["ftdi_A5"] == "ftdi_A5"
+    links.revive(links.dead)
+    links.apply(wanted)
+    assert links.dead == frozenset()
+    assert links_in(tmp_path)["ftdi_A5"] == "/dev/ttyUSB0"
+
+
+def test_a_device_that_comes_back_elsewhere_has_its_link_again_although_udev_pointed_it_at_itself(
+    tmp_path: Path,
+) -> None:
+    links = Links(str(tmp_path))
+    links.apply({"ftdi_A5": "/dev/ttyUSB0"})
+    kill(tmp_path / "ftdi_A5")
+    links.apply({"ftdi_A5": "/dev/ttyUSB3"})
+    assert links.dead == frozenset()
+    assert links_in(tmp_path) == {"ftdi_A5": "/dev/ttyUSB3"}
+
+
+def test_a_link_that_an_earlier_process_left_dead_is_made_at_once(tmp_path: Path) -> None:
+    kill(tmp_path / "ftdi_A5")
+    links = Links(str(tmp_path))
+    links.apply({"ftdi_A5": "/dev/ttyUSB0"})
+    assert links.dead == frozenset()
+    assert links_in(tmp_path) == {"ftdi_A5": "/dev/ttyUSB0"}
+
+
+def kill(link: Path) -> None:
+    """Point a link at itself, as udev's rule of the package does."""
+    link.with_name(".gone").symlink_to(link.name)
+    link.with_name(".gone").rename(link)
+
+
 def test_a_link_is_never_missing_while_it_changes(tmp_path: Path) -> None:
     links, link = Links(str(tmp_path)), str(tmp_path / "ftdi_A5")
     links.apply({"ftdi_A5": "/dev/ttyUSB0"})

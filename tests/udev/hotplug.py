@@ -20,6 +20,12 @@ from typing import Self
 
 UDEVD = "/lib/systemd/systemd-udevd"
 CONTROL = Path("/run/udev/control")
+RULES_D = Path("/run/udev/rules.d")
+
+#: What the package installs for udevd.
+_PACKAGED = Path(__file__).parents[2] / "packaging" / "udev"
+OUR_RULE = _PACKAGED / "90-genericdp.rules"
+NODE_REMOVED = _PACKAGED / "node-removed"
 
 #: A device that is always there, to send synthetic uevents for (`trigger`).
 NULL = "/sys/devices/virtual/mem/null"
@@ -79,6 +85,20 @@ class Udevd:
 def udevd() -> Udevd:
     """One that is running when this returns, for a `with`."""
     return Udevd()
+
+
+@contextmanager
+def udevd_with_our_rule(links: Path, more: str = "") -> Iterator[Udevd]:
+    """A udevd with the package's rule, for a link directory, and with more rules after it."""
+    rule = OUR_RULE.read_text(encoding="utf-8")
+    for there, here in (("/usr/libexec/genericdp/node-removed", NODE_REMOVED), ("/dev/genericdp", links)):
+        assert there in rule
+        rule = rule.replace(there, str(here))
+    # udevd notices new rule files only every few seconds.
+    RULES_D.mkdir(parents=True, exist_ok=True)
+    (RULES_D / OUR_RULE.name).write_text(rule + more, encoding="utf-8")
+    with udevd() as running:
+        yield running
 
 
 def forget() -> None:
@@ -149,13 +169,14 @@ def reserve_console() -> Console:
 
 
 @contextmanager
-def macvtap(name: str) -> Iterator[str]:
-    """While open, a macvtap interface exists and with it its node, /dev/tap… (yielded)."""
+def macvtap(name: str, index: int | None = None) -> Iterator[str]:
+    """While open, a macvtap interface exists and with it its node, /dev/tapINDEX (yielded)."""
     below = f"{name}-l"
     _ip("link", "add", below, "type", "veth", "peer", "name", f"{name}-p")
     try:
-        _ip("link", "add", "link", below, "name", name, "type", "macvtap")
-        index = Path(f"/sys/class/net/{name}/ifindex").read_text(encoding="ascii").strip()
+        numbered = [] if index is None else ["index", str(index)]
+        _ip("link", "add", "link", below, "name", name, *numbered, "type", "macvtap")
+        index = int(Path(f"/sys/class/net/{name}/ifindex").read_text(encoding="ascii"))
         yield f"/dev/tap{index}"
     finally:
         _ip("link", "del", below)

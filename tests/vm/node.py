@@ -216,19 +216,23 @@ class Node:
         """The pid of the service."""
         return int(self.sh("systemctl show --value --property MainPID genericdp"))
 
-    def reboot(self) -> None:
-        """Reboot as an administrator would; the kubelet starts by itself."""
+    def reboot(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Reboot as an administrator would; the kubelet starts by itself.
+
+        meanwhile  called while the guest boots, as soon as commands can be run in it
+        """
         self.guest.agent.send({"run": ["systemctl", "reboot"], "input": "", "timeout": 60.0})
-        self._meet_after_boot()
+        self._meet_after_boot(meanwhile)
 
     def cut_power(self) -> None:
         """Cut the power and restore it. Devices plugged from outside stay plugged."""
         self.guest.qmp.do("system_reset")
         self._meet_after_boot()
 
-    def _meet_after_boot(self) -> None:
+    def _meet_after_boot(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         self.guest.wait_for_boot()
         self.gadgets.forget()
+        meanwhile()
         self.sh("systemctl is-system-running --wait || true", timeout_s=300.0)
         self.meet_kubelet()
 

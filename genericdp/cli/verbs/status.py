@@ -166,6 +166,12 @@ def _surroundings(report: Report) -> Iterator[Row]:
         yield ("pods", Styled("known from the kubelet", Style.GOOD))
     else:
         yield ("pods", Styled(f"unknown: no answer on {pods['socket']}", Style.NOTE))
+    returning = report.get("returning", ())
+    if returning:
+        left = max(device["leftSeconds"] for device in returning)
+        names = ", ".join(device["id"] for device in returning)
+        waiting = f"the kubelet waits up to {left} s more for {names}, there before the reboot"
+        yield ("boot", Styled(waiting, Style.NOTE))
     for failing in report.get("failing", ()):
         hint = f": {failing['hint']}" if failing["hint"] else ""
         tried = f"failing for {_age(failing['since'], now)}, and tried again{hint}"

@@ -6,7 +6,7 @@ The rules of this file:
 * Whatever is not offered is in it with its reason, so that `list`, `explain` and the log can tell.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.identity import Ties
@@ -58,6 +58,11 @@ class Inventory:
                 if device.healthy:
                     wanted.update({node.link: node.path for node in device.nodes})
         return wanted
+
+    def behind(self, links: Collection[str]) -> tuple[str, ...]:
+        """The sys paths of the device nodes to which these links should lead."""
+        nodes = (node for offer in self.offers.values() for device in offer.devices for node in device.nodes)
+        return tuple(node.sys_path for node in nodes if node.link in links and node.sys_path)
 
 
 def without_links(inventory: Inventory, failed: Mapping[str, str]) -> Inventory:

@@ -1,10 +1,10 @@
 """The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from genericdp.core.inventory.identity import Ties
-from genericdp.core.memory.held import Held, Holding
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 
@@ -40,14 +40,9 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
     New ties and new holdings may not wait: after a power cut, nothing else tells which of two twins came
-    first, and nothing tells at once who holds what.
+    first, and nothing tells at once who holds what. A holding is new if it says something else of its id.
     """
     if after == before:
         return None
-    new = any(_is_new(before.held.get(id_), holding) for id_, holding in after.held.items())
-    return 0.0 if after.ties != before.ties or new else SAVE_WITHIN_S
-
-
-def _is_new(before: Holding | None, after: Holding) -> bool:
-    """Whether the holding is new, or is shared with others in another way than the one before it."""
-    return before is not after and (before is None or replace(before, listed=after.listed) != after)
+    gained = not after.held.items() <= before.held.items()
+    return 0.0 if after.ties != before.ties or gained else SAVE_WITHIN_S

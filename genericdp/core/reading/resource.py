@@ -39,6 +39,7 @@ from genericdp.core.rules.resource import (
     PreStart,
     Resource,
 )
+from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S
 from genericdp.core.rules.template import Field
 from genericdp.core.words import nearest
 
@@ -191,6 +192,12 @@ RESOURCE_KEYS = (
             duration(0.0, LONGEST_GRACE_S),
             "how long an unplugged device stays listed as Unhealthy",
             field="unplug_grace_s",
+        ),
+        Key(
+            "boot_wait",
+            duration(0.0, LONGEST_BOOT_WAIT_S),
+            "how long to keep the kubelet waiting after a boot for its devices that were there before",
+            field="boot_wait_s",
         ),
         Key("prestart", _PRESTART, "what to do before each start of a container"),
         Key("health", MATCH, "a match that every node of a Healthy device satisfies"),

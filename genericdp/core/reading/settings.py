@@ -8,7 +8,7 @@ from genericdp.core.reading.name import DOMAIN
 from genericdp.core.reading.scalars import ABSOLUTE_PATH, absolute_path, duration, member_of, one_of, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
-from genericdp.core.rules.settings import LogFormat, Settings
+from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, LogFormat, Settings
 
 _LISTENING_ADDRESS = re.compile(
     r"(unix:/[!-~]+|[0-9]{1,3}(\.[0-9]{1,3}){3}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5})?"
@@ -71,6 +71,12 @@ SETTINGS_KEYS = keys_of(
         _ADDRESS,
         'where to serve metrics over HTTP: a unix socket, "unix:/run/genericdp/metrics.sock", or an IP '
         'address and port, "127.0.0.1:9101"; "" for nowhere',
+    ),
+    Key(
+        "boot_wait",
+        duration(0.0, LONGEST_BOOT_WAIT_S),
+        "how long to keep the kubelet waiting after a boot for devices that were there before",
+        field="boot_wait_s",
     ),
     Key(
         "coalesce",

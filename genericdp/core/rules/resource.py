@@ -92,6 +92,7 @@ class Resource:
     replicas       how many containers may share a device; None: one, and ids carry no number
     health         every node of a Healthy device matches it; None: no condition
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
+    boot_wait_s    how long READY waits after a boot for its devices; None: as the settings say
     location       where the name of the resource is in its file; not part of the meaning
     """
 
@@ -108,6 +109,7 @@ class Resource:
     cdi: tuple[Template, ...] = ()
     prefer: Prefer = Prefer.FIRST
     unplug_grace_s: float = UNPLUG_GRACE_S
+    boot_wait_s: float | None = None
     prestart: PreStart | None = None
     health: Match | None = None
     kubevirt: bool = False

@@ -5,6 +5,9 @@ from enum import StrEnum
 
 DEFAULT_DOMAIN = "genericdp.io"
 
+#: The kubelet waits meanwhile, and with it all pods of the node.
+LONGEST_BOOT_WAIT_S = 600.0
+
 
 class LogFormat(StrEnum):
     """How log lines look; `auto` is the journal's form under systemd and text elsewhere."""
@@ -25,6 +28,7 @@ class Settings:
     state_dir             what must survive a reboot
     run_dir               where `genericdp status` and `genericdp monitor` find the daemon
     metrics               where to serve metrics: "unix:/path", "127.0.0.1:9101"; "" for nowhere
+    boot_wait_s           how long READY waits after a boot for the devices that were there before, in seconds
     coalesce_s            the minimum time between two device lists of a resource, in seconds
     rescan_s              how often to examine all devices where no udev events arrive, in seconds
     """
@@ -36,6 +40,7 @@ class Settings:
     state_dir: str = "/var/lib/genericdp"
     run_dir: str = "/run/genericdp"
     metrics: str = ""
+    boot_wait_s: float = 15.0
     coalesce_s: float = 0.1
     rescan_s: float = 10.0
     log_format: LogFormat = LogFormat.AUTO

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.returning import Returning
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import History
 from genericdp.core.status.holdings import Holdings
@@ -51,6 +52,7 @@ class Facts:
     standing_by    which other genericdp serves the node; "" if this one does
     rival          another genericdp serves the kubelet, and this one waits
     holdings       None if the kubelet does not answer
+    returning      the devices that READY waits for after a boot
     stuck          resources that nothing tries to register
     logged         the last warnings and errors, the latest first
     """
@@ -66,6 +68,7 @@ class Facts:
     kubelet: bool = False
     rival: bool = False
     standings: Mapping[str, Standing] = field(default_factory=dict)
+    returning: Sequence[Returning] = ()
     stuck: Sequence[str] = ()
     holdings: Holdings | None = None
     files: Sequence[InEffect] = ()

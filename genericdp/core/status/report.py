@@ -61,6 +61,10 @@ def report(facts: Facts) -> dict[str, object]:
             }
             for what, failure in history.failing.items()
         ],
+        "returning": [
+            {"resource": each.resource, "id": each.id, "leftSeconds": round(each.left_s)}
+            for each in facts.returning
+        ],
         "rules": {
             "lastGood": None if history.read is None else stamp(facts.unix(history.read)),
             "files": [_file(facts, file) for file in facts.files],

@@ -254,6 +254,16 @@ def test_what_fails_is_shown_with_its_age_and_what_to_do() -> None:
     )
 
 
+def test_after_a_boot_it_says_what_the_kubelet_waits_for() -> None:
+    returning = [
+        {"resource": "genericdp.io/ftdi", "id": "ftdi_B", "leftSeconds": 12},
+        {"resource": "genericdp.io/lte", "id": "lte_1", "leftSeconds": 57},
+    ]
+    assert (
+        "\n  boot     the kubelet waits up to 57 s more for ftdi_B, lte_1, there before the reboot\n"
+    ) in shown({**WELL, "returning": returning}, width=100)
+
+
 def test_one_that_waits_for_another_at_the_kubelet_says_so() -> None:
     report = {**WELL, "kubelet": {**WELL["kubelet"], "there": False, "servedByAnother": True}}
     assert "\n  kubelet  served by another genericdp; waiting until it ends\n" in shown(report)

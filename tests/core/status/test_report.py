@@ -6,6 +6,7 @@ from typing import Any
 
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
+from genericdp.core.memory.returning import Returning
 from genericdp.core.status.complaints import complaints, why_not_ready
 from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.history import Retried
@@ -52,6 +53,12 @@ def test_all_is_well() -> None:
         "links": ["/dev/genericdp/ftdi_A50285BI"],
         "heldBy": [],
     }
+
+
+def test_after_a_boot_it_says_what_ready_waits_for() -> None:
+    facts = replace(facts_of(inventory_of(RULES)), returning=(Returning(FTDI, "ftdi_A", 11.7),))
+    assert report(facts)["returning"] == [{"resource": FTDI, "id": "ftdi_A", "leftSeconds": 12}]
+    assert report(facts_of(inventory_of(RULES)))["returning"] == []
 
 
 def test_the_holder_is_reported_with_the_device_whatever_the_replica() -> None:

@@ -1,6 +1,7 @@
 """The line of `systemctl status`, whole."""
 
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.returning import Returning
 from genericdp.core.status.history import Failure
 from genericdp.core.status.status_line import status_line
 from tests.scenes.builders import a_fuse, a_usb_serial
@@ -35,4 +36,15 @@ def test_what_fails_is_in_it() -> None:
     assert status_line(Inventory(), 0, 1, failing) == (
         "0 resources, 0 of 0 devices healthy; registered; cannot save '/m': no space; cannot read 2 devices; "
         "1 problem in rule files"
+    )
+
+
+def test_what_ready_waits_for_comes_first_and_the_first_three_are_named() -> None:
+    one, two, three, four, five = (Returning("a.b/c", f"c_{n}", 1.0) for n in range(1, 6))
+    assert status_line(Inventory(), None, 0, returning=[one]) == (
+        "waiting for c_1, there before the reboot; 0 resources, 0 of 0 devices healthy; no kubelet"
+    )
+    assert status_line(Inventory(), None, 0, returning=[one, two, three, four, five]) == (
+        "waiting for c_1, c_2, c_3 and 2 more, there before the reboot; "
+        "0 resources, 0 of 0 devices healthy; no kubelet"
     )

@@ -4,7 +4,7 @@ import os
 
 from genericdp.simulator import ContainerState
 from tests.package.case import Case
-from tests.package.node import FUSE, LINKS, SCREEN, TAP, Node
+from tests.package.node import FUSE, LINKS, SCREEN, TAP, UNIT, Node
 from tests.udev.hotplug import macvtap
 
 
@@ -58,6 +58,36 @@ async def a_container_waits_for_its_device_and_starts_when_it_returns(node: Node
     await node.until_offered(SCREEN, 0)
 
 
+async def no_container_gets_what_comes_next_while_the_service_is_down(node: Node) -> None:
+    id_ = f"screen_vcs{node.console.number}"
+    refused = 0
+    for signal in ("TERM", "KILL"):
+        with node.console.plugged():
+            await node.until_offered(SCREEN, 1)
+            pod = await node.admit(SCREEN)
+            await node.run("systemctl", "kill", f"--signal={signal}", UNIT)
+            await node.run("systemctl", "stop", UNIT)
+            assert node.links()[id_] == node.console.node
+        for _ in range(25):
+            # Another console under the same name.
+            with node.console.plugged():
+                await node.run("udevadm", "settle")
+                assert node.links()[id_] == id_
+                status = await node.kubelet.restart_container(pod, "main")
+                refused += (status.state, status.reason) == (ContainerState.WAITING, "CreateContainerError")
+                # As the daemon left it.
+                (LINKS / ".test").symlink_to(node.console.node)
+                (LINKS / ".test").rename(LINKS / id_)
+        await node.run("systemctl", "start", UNIT)
+        with node.console.plugged():
+            await node.until_offered(SCREEN, 1)
+            await node.kubelet.sync(pod)
+            assert pod.container("main").state is ContainerState.RUNNING
+        node.kubelet.delete(pod)
+        await node.until_offered(SCREEN, 0)
+    assert refused == 50
+
+
 async def devices_are_followed_after_a_restart_of_udevd(node: Node) -> None:
     await node.run("systemctl", "restart", "systemd-udevd.service")
     with node.console.plugged():
@@ -71,5 +101,6 @@ CASES: tuple[Case, ...] = (
     a_console_that_comes_and_goes_is_followed,
     a_tap_that_returns_under_another_number_keeps_its_id,
     a_container_waits_for_its_device_and_starts_when_it_returns,
+    no_container_gets_what_comes_next_while_the_service_is_down,
     devices_are_followed_after_a_restart_of_udevd,
 )

@@ -40,6 +40,48 @@ def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
         _expect_every_link_to_lead_to_its_unit(node, second)
 
 
+@case
+def after_a_reboot_the_kubelet_waits_for_an_adapter_that_is_slow(node: Node) -> None:
+    with _kubelet_at_boot(node):
+        # The emulator takes its time.
+        node.begin({name: f'{text}boot_wait = "5m"\n' for name, text in RULES.items()})
+        node.usb.serial("1", "UNIT-A")
+        node.usb.serial("2", "GONE")
+        node.wait_for_devices(SERIAL, {A: "Healthy", "serial_GONE": "Healthy"})
+        node.usb.unplug("2")
+        node.wait_for_devices(SERIAL, {A: "Healthy", "serial_GONE": "Unhealthy"})
+        # The machine goes down with the adapter, and comes up without it.
+        node.sh("systemctl stop kubelet genericdp")
+        node.usb.unplug("1")
+
+        def plug_late() -> None:
+            waiting = (
+                f"waiting for {A}, there before the reboot; 1 resource, 0 of 2 devices healthy; no kubelet"
+            )
+            status = "systemctl show --value -p StatusText genericdp"
+            node.sh(f"until [ \"$({status})\" = '{waiting}' ]; do sleep 0.2; done; sleep 10")
+            states = node.sh("systemctl show --value -p ActiveState genericdp kubelet").split()
+            expect(states, ["activating", "inactive"])
+            node.usb.serial("1", "UNIT-A")
+
+        node.reboot(plug_late)
+        view = node.wait_for_devices(SERIAL, {A: "Healthy", "serial_GONE": "Unhealthy"})
+        expect(view.messages[SERIAL], 1)
+        expect(node.admit("pod", {SERIAL: 1}).phase, "Running")
+
+
+@case
+def a_restart_of_the_service_does_not_wait_for_a_device(node: Node) -> None:
+    node.begin(RULES)
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    node.sh("systemctl stop genericdp")
+    node.usb.unplug("1")
+    node.sh("udevadm settle; timeout 10 systemctl start genericdp")
+    node.wait_for_devices(SERIAL, {A: "Unhealthy"})
+    expect([line for line in node.journal() if "waiting for devices" in line], [])
+
+
 def _plug(node: Node) -> str:
     """Plug five adapters in another order than the kernel will find them in; the second twin's id."""
     node.begin(RULES)

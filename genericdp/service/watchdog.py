@@ -1,7 +1,8 @@
 """Notifies the service manager while all is well; without notifications, it restarts the daemon."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from genericdp import log
 from genericdp.core.status import watchdog
@@ -29,8 +30,17 @@ class Watchdog:
         self._seen = watchdog.look(self._seen, self._plugins.signs(), now)
         return watchdog.stuck(self._seen, now)
 
-    async def run(self) -> None:
-        """Until cancelled; returns at once if the service manager has no watchdog."""
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Notify the service manager within the block, if it has a watchdog."""
+        feeding = asyncio.create_task(self._run(), name="watchdog")
+        try:
+            yield
+        finally:
+            feeding.cancel()
+            await asyncio.wait((feeding,))
+
+    async def _run(self) -> None:
         interval = self._notify.watchdog_interval_s
         while interval is not None:
             self._plugins.kubelet.look_again()

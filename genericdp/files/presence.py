@@ -1,0 +1,114 @@
+"""Which devices were Healthy when the machine went down: `presence.json` in the state directory.
+
+The rules of this file:
+
+* It is written when the daemon stops, and some seconds after a device came or went: a flapping device must
+  not wear out a flash memory. After a power cut it may be that old.
+* It belongs to one boot. What an earlier process of the same boot saved is of no interest: only the daemon
+  has restarted.
+* Without it, nothing is waited for. So whatever is wrong with the file is logged, and no more.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping
+
+from genericdp import log
+from genericdp.errors import GenericdpError
+from genericdp.files.state import read_whole, write_whole
+
+#: How long a change may wait to be saved, in seconds.
+SAVE_WITHIN_S = 10.0
+
+#: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
+BOOT_VARIABLE = "GENERICDP_BOOT_ID"
+BOOT_FILE = "/proc/sys/kernel/random/boot_id"
+
+_FORMAT = 1
+
+_log = log.get(__name__)
+
+
+def this_boot(environment: Mapping[str, str] = os.environ) -> str:
+    """The id of this boot, see random(4); "" if it is not known."""
+    text = environment.get(BOOT_VARIABLE, "")
+    if not text:
+        try:
+            with open(BOOT_FILE, encoding="ascii") as file:
+                text = file.read()
+        except (OSError, ValueError):
+            return ""
+    return text.strip().replace("-", "")
+
+
+class Presence:
+    """`presence.json`.
+
+    boot  the id of this boot; "" if it is not known, and then nothing is read or written
+    """
+
+    def __init__(self, state_dir: str, boot: str) -> None:
+        self.path = os.path.join(state_dir, "presence.json")
+        self._boot = boot
+        self._saved: frozenset[str] | None = None
+        self._healthy: frozenset[str] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def load(self) -> frozenset[str]:
+        """The ids that were Healthy when the machine went down; none if it did not since the last save."""
+        if not self._boot:
+            return frozenset()
+        try:
+            boot, healthy = _parse(read_whole(self.path)[0])
+        except (FileNotFoundError, NotADirectoryError):
+            return frozenset()
+        except (OSError, GenericdpError, ValueError, TypeError, KeyError, RecursionError) as error:
+            _log.warning(
+                "cannot read which devices were there before the reboot, so READY does not wait for them",
+                path=self.path,
+                why=str(error),
+            )
+            return frozenset()
+        if boot == self._boot:
+            self._saved = self._healthy = healthy
+            return frozenset()
+        return healthy
+
+    def see(self, healthy: frozenset[str]) -> None:
+        """Save soon that these ids are Healthy now."""
+        self._healthy = healthy
+        if healthy == self._saved:
+            self._cancel()
+        elif self._timer is None and self._boot:
+            self._timer = asyncio.get_running_loop().call_later(SAVE_WITHIN_S, self.save)
+
+    def save(self) -> None:
+        """Save now what was seen last, if anything was."""
+        self._cancel()
+        if not self._boot or self._healthy is None or self._healthy == self._saved:
+            return
+        document = {"version": _FORMAT, "boot": self._boot, "healthy": sorted(self._healthy)}
+        try:
+            write_whole(self.path, json.dumps(document).encode("ascii"))
+        except (OSError, GenericdpError) as error:
+            _log.warning(
+                "cannot save which devices are there, so the next boot may not wait for them",
+                path=self.path,
+                why=str(error),
+            )
+        else:
+            self._saved = self._healthy
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _parse(data: bytes) -> tuple[str, frozenset[str]]:
+    document = json.loads(data)
+    boot, healthy = document["boot"], document["healthy"]
+    if document["version"] != _FORMAT or not isinstance(boot, str) or not isinstance(healthy, list):
+        raise ValueError("it is not of this version of genericdp")
+    return boot, frozenset(id_ for id_ in healthy if isinstance(id_, str))

@@ -1,0 +1,127 @@
+"""Which devices were Healthy when the machine went down, on disk."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from genericdp.files.presence import BOOT_FILE, SAVE_WITHIN_S, Presence, this_boot
+from tests.scenes.scene import LoopTime
+from tests.scenes.waiting import until
+
+BOTH = frozenset({"ftdi_A", "ftdi_B"})
+UNREAD = "cannot read which devices were there before the reboot, so READY does not wait for them"
+
+
+def presence(directory: Path, boot: str, healthy: frozenset[str] | None = None) -> Presence:
+    made = Presence(str(directory), boot)
+    made.load()
+    if healthy is not None:
+        made.see(healthy)
+    return made
+
+
+async def test_what_one_boot_saved_the_next_one_loads(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    presence(state, "one", BOTH).save()
+    assert Presence(str(state), "two").load() == BOTH
+    # It is still there for the next process, if this one does not come to save anything.
+    assert Presence(str(state), "two").load() == BOTH
+    assert os.listdir(state) == ["presence.json"]
+
+
+async def test_a_restart_of_the_daemon_is_no_boot(tmp_path: Path) -> None:
+    presence(tmp_path, "one", BOTH).save()
+    assert Presence(str(tmp_path), "one").load() == frozenset()
+
+
+async def test_an_unknown_boot_saves_and_loads_nothing(tmp_path: Path) -> None:
+    unknown = presence(tmp_path, "", BOTH)
+    unknown.save()
+    assert os.listdir(tmp_path) == []
+    presence(tmp_path, "one", BOTH).save()
+    assert Presence(str(tmp_path), "").load() == frozenset()
+
+
+async def test_a_device_that_comes_and_goes_is_written_seldom_and_not_at_all_if_it_is_back(
+    tmp_path: Path,
+) -> None:
+    time = LoopTime()
+    file = tmp_path / "presence.json"
+    one = presence(tmp_path, "one", BOTH)
+    one.save()
+    before = file.stat()
+    for _ in range(2):
+        one.see(frozenset({"ftdi_A"}))
+        time.advance(SAVE_WITHIN_S / 2)
+        one.see(BOTH)
+        time.advance(SAVE_WITHIN_S / 2)
+    assert file.stat() == before
+
+    one.see(frozenset({"ftdi_A"}))
+    one.see(frozenset({"ftdi_B"}))
+    time.advance(SAVE_WITHIN_S)
+    await until(lambda: file.stat().st_ino != before.st_ino)
+    assert json.loads(file.read_text()) == {"version": 1, "boot": "one", "healthy": ["ftdi_B"]}
+
+
+async def test_nothing_is_written_that_was_not_seen(tmp_path: Path) -> None:
+    presence(tmp_path, "one", BOTH).save()
+    presence(tmp_path, "two").save()
+    assert Presence(str(tmp_path), "three").load() == BOTH
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"x"',
+        '{"version": 2, "boot": "one", "healthy": []}',
+        '{"version": 1}',
+        "[" * 5000,
+    ]
+    + [
+        f'{{"version": 1, "boot": {boot}, "healthy": {ids}}}'
+        for boot, ids in (("1", "[]"), ('"one"', '"ab"'))
+    ],
+)
+async def test_a_file_that_makes_no_sense_is_said_and_replaced(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "presence.json"
+    file.write_text(text)
+    two = Presence(str(tmp_path), "two")
+    assert two.load() == frozenset()
+    assert caplog.messages == [UNREAD]
+    two.see(BOTH)
+    two.save()
+    assert Presence(str(tmp_path), "three").load() == BOTH
+
+
+async def test_a_file_that_others_can_write_does_not_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    presence(tmp_path, "one", BOTH).save()
+    (tmp_path / "presence.json").chmod(0o666)
+    assert Presence(str(tmp_path), "two").load() == frozenset()
+    assert caplog.messages == [UNREAD]
+
+
+async def test_a_directory_that_cannot_be_written_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "state").write_text("not a directory")
+    presence(tmp_path / "state", "one", BOTH).save()
+    assert caplog.messages == ["cannot save which devices are there, so the next boot may not wait for them"]
+
+
+def test_the_boot_is_what_the_unit_says_or_else_the_kernel() -> None:
+    kernel = Path(BOOT_FILE).read_text(encoding="ascii").strip()
+    assert this_boot({}) == kernel.replace("-", "")
+    assert len(this_boot({})) == 32
+    assert this_boot({"GENERICDP_BOOT_ID": kernel}) == this_boot({})
+    assert this_boot({"GENERICDP_BOOT_ID": "0123"}) == "0123"

@@ -1,0 +1,179 @@
+"""What the package's udev rule does when a device node goes and no daemon runs, alone and with a real udevd.
+
+The rules of this file:
+
+* A device that goes is followed at once by another one that gets its name, as the kernel does it.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from genericdp.files.links import Links
+from tests.udev.hotplug import NODE_REMOVED, macvtap, reserve_console, udevd_with_our_rule
+
+
+def remove(node: str, links: Path, cdi: Path = Path("/nowhere")) -> None:
+    """Run the program as udev does: with the properties of the device and nothing else."""
+    subprocess.run([NODE_REMOVED, links, cdi], env={"ACTION": "remove", "DEVNAME": node}, check=True)
+
+
+def links_in(directory: Path) -> dict[str, str]:
+    return {name: os.readlink(directory / name) for name in os.listdir(directory)}
+
+
+def make_links(directory: Path, **targets: str) -> Path:
+    assert Links(str(directory)).apply(targets) == {}
+    return directory
+
+
+def test_every_link_to_the_node_is_pointed_at_itself_and_no_other(tmp_path: Path) -> None:
+    links = make_links(tmp_path, a="/dev/ttyUSB1", b="/dev/ttyUSB10", c="/dev/ttyUSB1", d="/dev/ttyUSB")
+    remove("/dev/ttyUSB1", links)
+    assert links_in(links) == {"a": "a", "b": "/dev/ttyUSB10", "c": "c", "d": "/dev/ttyUSB"}
+    remove("/dev/ttyUSB1", links)
+    assert links_in(links) == {"a": "a", "b": "/dev/ttyUSB10", "c": "c", "d": "/dev/ttyUSB"}
+
+
+def test_ids_and_places_of_any_spelling_are_names_of_links(tmp_path: Path) -> None:
+    names = ("-n", "--help", "A.b_c-d@if02", "modem@usb", "x@index1:2+3=4")
+    links = make_links(tmp_path, **dict.fromkeys(names, "/dev/bus/usb/001/005"))
+    remove("/dev/bus/usb/001/005", links)
+    assert links_in(links) == {name: name for name in names}
+
+
+@pytest.mark.parametrize(
+    "node", ["", "/dev/*", "/dev/ttyUSB?", "/dev/$(touch x)", "-delete", "/dev/a b", "/dev/a\nb"]
+)
+def test_the_name_of_a_node_is_compared_and_never_expanded(tmp_path: Path, node: str) -> None:
+    links = make_links(tmp_path / "links", a="/dev/ttyUSB0", b="/dev/a")
+    (tmp_path / "cdi").mkdir()
+    spec = tmp_path / "cdi" / "genericdp.json"
+    spec.write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/a"}))
+    remove(node, links, tmp_path / "cdi")
+    assert links_in(links) == {"a": "/dev/ttyUSB0", "b": "/dev/a"}
+    assert nodes_in(spec) == {"a": "/dev/ttyUSB0", "b": "/dev/a"}
+    assert os.listdir(tmp_path / "cdi") == ["genericdp.json"]
+
+
+def test_a_node_with_blanks_in_its_name_is_found(tmp_path: Path) -> None:
+    links = make_links(tmp_path, a="/dev/ a  b ", b="/dev/ a b")
+    remove("/dev/ a  b ", links)
+    assert links_in(links) == {"a": "a", "b": "/dev/ a b"}
+
+
+def test_what_is_not_a_link_stays_and_a_missing_directory_is_no_failure(tmp_path: Path) -> None:
+    links = make_links(tmp_path, a="/dev/ttyUSB0")
+    (links / ".lock").write_text("/dev/ttyUSB0")
+    (links / "directory").mkdir()
+    os.symlink("/dev/ttyUSB0", links / "directory" / "b")
+    remove("/dev/ttyUSB0", links)
+    assert os.readlink(links / "directory" / "b") == "/dev/ttyUSB0"
+    assert (links / ".lock").read_text() == "/dev/ttyUSB0"
+    remove("/dev/ttyUSB0", tmp_path / "missing")
+
+
+# CDI
+
+
+def a_spec(nodes: Mapping[str, str]) -> str:
+    """A spec file as the daemon writes it: one line for each device."""
+    devices = [
+        {"name": id_, "containerEdits": {"deviceNodes": [{"path": "/dev/x", "hostPath": node, "type": "c"}]}}
+        for id_, node in nodes.items()
+    ]
+    lines = ",\n".join(json.dumps(device) for device in devices)
+    return f'{{"cdiVersion": "0.5.0", "kind": "genericdp.io/ftdi", "devices": [\n{lines}\n]}}\n'
+
+
+def nodes_in(spec: Path) -> dict[str, str]:
+    document = json.loads(spec.read_text())
+    return {
+        device["name"]: device["containerEdits"]["deviceNodes"][0]["hostPath"]
+        for device in document["devices"]
+    }
+
+
+def test_a_device_is_taken_out_of_the_spec_files_that_name_its_node(tmp_path: Path) -> None:
+    nodes = {"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB1", "c": "/dev/ttyUSB2"}
+    for node in nodes.values():
+        ours, others = tmp_path / "genericdp.json", tmp_path / "nvidia.json"
+        ours.write_text(a_spec(nodes))
+        others.write_text(a_spec(nodes))
+        remove(node, tmp_path / "links", tmp_path)
+        assert nodes_in(ours) == {id_: path for id_, path in nodes.items() if path != node}
+        assert ours.stat().st_mode & 0o777 == 0o644
+        assert others.read_text() == a_spec(nodes)
+        assert sorted(os.listdir(tmp_path)) == ["genericdp.json", "nvidia.json"]
+
+
+def test_a_spec_file_without_a_device_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "genericdp.json").write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB0"}))
+    remove("/dev/ttyUSB0", tmp_path / "links", tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_nodes_that_go_at_the_same_time_undo_nothing(tmp_path: Path) -> None:
+    spec = tmp_path / "genericdp.json"
+    spec.write_text(a_spec({f"d{n}": f"/dev/ttyUSB{n}" for n in range(20)}))
+    running = [
+        subprocess.Popen([NODE_REMOVED, tmp_path / "links", tmp_path], env={"DEVNAME": f"/dev/ttyUSB{n}"})
+        for n in range(19)
+    ]
+    assert [process.wait() for process in running] == [0] * 19
+    assert nodes_in(spec) == {"d19": "/dev/ttyUSB19"}
+
+
+# A real udevd
+
+
+@pytest.mark.hotplug
+def test_a_device_that_comes_back_under_its_name_is_not_behind_the_link_50_times_of_50(
+    tmp_path: Path,
+) -> None:
+    vcs = reserve_console()
+    links = tmp_path / "links"
+    with udevd_with_our_rule(links) as running:
+        for _ in range(50):
+            with vcs.plugged() as node:
+                running.settle()
+                make_links(links, vcs=node)
+            with vcs.plugged():
+                running.settle()
+                assert links_in(links) == {"vcs": "vcs"}
+
+
+@pytest.mark.hotplug
+def test_another_device_under_the_same_name_is_never_behind_the_link(tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    with udevd_with_our_rule(links) as running:
+        for _ in range(5):
+            with macvtap("gdps0", index=4000) as node:
+                running.settle()
+                make_links(links, tap=node)
+            with macvtap("gdps1", index=4000) as other:
+                assert other == node
+                running.settle()
+                assert links_in(links) == {"tap": "tap"}
+
+
+@pytest.mark.hotplug
+def test_the_link_is_dead_before_udev_processes_the_next_device_of_the_name(tmp_path: Path) -> None:
+    vcs = reserve_console()
+    order, links = tmp_path / "order", tmp_path / "links"
+    this = f'KERNEL=="vcs{vcs.number}"'
+    # A slow removal: what follows waits for it.
+    slow = f'ACTION=="remove", {this}, RUN+="/bin/sleep 0.2"\n'
+    shown = f"echo $env{{ACTION}} $(readlink {links}/vcs) >>{order}"
+    with udevd_with_our_rule(links, f"{slow}{this}, RUN+=\"/bin/sh -c '{shown}'\"\n") as running:
+        with vcs.plugged():
+            running.settle()
+            make_links(links, vcs=vcs.node)
+            order.write_text("")
+        with vcs.plugged():
+            running.settle()
+            assert order.read_text().splitlines() == ["remove vcs", "add vcs"]

@@ -20,6 +20,7 @@ from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import MissingPropertyError
 
 
@@ -27,13 +28,17 @@ class Builder:
     """Builds the inventory of these resources from any udev devices.
 
     domain  the one that goes without saying, see `identity.assign`
+    answer  how a resource is answered that does not say it
     claims  which resource takes which of the devices of the last build
     """
 
-    def __init__(self, resources: Iterable[Resource], domain: str) -> None:
+    def __init__(
+        self, resources: Iterable[Resource], domain: str, answer: AnswerBy = AnswerBy.DEVICES
+    ) -> None:
         self.resources = tuple(resources)
         self.claims = Claims(self.resources)
         self._domain = domain
+        self._answer = answer
         self._drafts: dict[str, _Draft] = {}
 
     def build(
@@ -103,7 +108,7 @@ class Builder:
                 refusals += group.refusals(f"it has no property {error.name}, which 'identity' uses")
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, ties, known_ports)
-        composer = Composer(resource)
+        composer = Composer(resource, self._answer)
         composed: list[Device] = []
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             try:

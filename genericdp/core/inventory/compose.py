@@ -10,17 +10,18 @@ The rules of this file:
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import NOBODY, UdevDevice
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
-_NO_GROUP = "65534"
+_NO_GROUP = str(NOBODY)
 
 #: How many characters of a hash tell the units of one device apart; there are few.
 _MARK_LENGTH = 6
@@ -30,10 +31,15 @@ _LONG_MARK_LENGTH = 10
 
 
 class Composer:
-    """Makes the devices of one resource. It knows which properties the templates name."""
+    """Makes the devices of one resource. It knows which properties the templates name.
 
-    def __init__(self, resource: Resource) -> None:
+    answer  how the resource is answered if it does not say it
+    """
+
+    def __init__(self, resource: Resource, answer: AnswerBy) -> None:
         self._resource = resource
+        # A node's new group does not concern other resources.
+        self._needs_groups = (resource.answer or answer) is not AnswerBy.DEVICES
         self._of_device = _Properties(resource.device_templates)
         self._of_nodes = tuple(_Properties(table.container_paths) for table in resource.nodes)
 
@@ -70,6 +76,7 @@ class Composer:
             values={"devname": device.devname, **self._of_nodes[claim.table].values((device,))},
             devlinks=_devlinks(claim.node_table, device),
             sys_path=device.sys_path,
+            gid=device.gid if self._needs_groups else None,
         )
 
 

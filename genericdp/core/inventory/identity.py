@@ -229,6 +229,12 @@ def may_be_id_of(device: str, id_: str) -> bool:
     return id_ == device or is_numbered
 
 
+def may_be_id(id_: str) -> bool:
+    """Whether the kubelet may have been told this id for any device."""
+    device = id_.rpartition(".")[0]
+    return may_be_device(id_) or (may_be_device(device) and may_be_id_of(device, id_))
+
+
 def hash_of(*parts: str | int) -> str:
     """SHA-256 of all parts in lower-case letters and digits, for names. It may be shortened."""
     # ascii() keeps the parts apart, which a separator would not, and is the same in every Python.

@@ -35,6 +35,7 @@ class Node:
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
     sys_path  the udev device, "" once that is gone
+    gid       the group of the node; None while it is missing, and unless the resource may be answered by CDI
     """
 
     path: str
@@ -44,6 +45,7 @@ class Node:
     values: Mapping[str, str]
     devlinks: tuple[str, ...]
     sys_path: str
+    gid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,10 @@ class Offer:
         A client may make up others for which natural order takes a second.
         """
         wanted = set(ids)
-        known = [id_ for id_ in self._ordered_ids if id_ in wanted]
+        if len(wanted) < len(self.ids) // 16:
+            known = sorted((id_ for id_ in wanted if id_ in self.ids), key=natural)
+        else:
+            known = [id_ for id_ in self._ordered_ids if id_ in wanted]
         return known if len(known) == len(wanted) else [*known, *sorted(wanted.difference(known))]
 
 

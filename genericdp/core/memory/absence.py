@@ -14,6 +14,9 @@ from genericdp.core.inventory.claims import Plugged, nodes_at
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device
 
+#: The reason of a device of which nothing is plugged in.
+UNPLUGGED = "it is unplugged"
+
 
 class Absence:
     """Knows which device nodes of absent devices are plugged in all the same."""
@@ -31,7 +34,7 @@ class Absence:
             for node in nodes_at(self._plugged, spot)
         ]
         if not nodes:
-            return "it is unplugged"
+            return UNPLUGGED
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)

@@ -22,6 +22,7 @@ from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.memory.absence import Absence
+from genericdp.core.memory.answered import still_held
 from genericdp.core.memory.held import Answer, Held, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -110,7 +111,8 @@ def remember(
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted(orphaned_links)),
     )
-    return complete, Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares, held)
+    answered = still_held(memory.answered, held)
+    return complete, Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares, held, answered)
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:

@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genericdp.core.inventory.identity import may_be_device, may_be_id_of
+from genericdp.core.inventory.identity import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -111,6 +112,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             }
             for id_, one in memory.held.items()
         },
+        "answered": [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()],
     }
 
 
@@ -122,7 +124,8 @@ def _parse(document: Any) -> Memory:
         if id_ in devices and id_ != one.device:
             raise ValueError(f"{id_!r} is both a device and a withdrawn id")
     held = {id_: _parse_holding(id_, entry) for id_, entry in document.get("held", {}).items()}
-    return Memory(devices, ties, shares, held)
+    answered = dict(_parse_answered(entry) for entry in _list(document.get("answered", [])))
+    return Memory(devices, ties, shares, held, answered)
 
 
 def _parse_shares(document: Any) -> Shares:
@@ -154,6 +157,13 @@ def _parse_holding(id_: str, entry: Any) -> Holding:
     holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
     _id_of(holding.device, id_)
     return holding
+
+
+def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
+    device = CdiDevice(_resource(entry["resource"]), tuple(_any_id(id_) for id_ in _list(entry["ids"])))
+    if not device.ids:
+        raise ValueError("a CDI device of no ids")
+    return device.name, device
 
 
 def _text(value: Any) -> str:
@@ -199,6 +209,14 @@ def _device_id(value: Any) -> str:
     id_ = _name(value)
     if not may_be_device(id_):
         raise ValueError(f"{id_!r} is not the id of a device")
+    return id_
+
+
+def _any_id(value: Any) -> str:
+    """An id of any device or replica."""
+    id_ = _name(value)
+    if not may_be_id(id_):
+        raise ValueError(f"{id_!r} is not an id")
     return id_
 
 

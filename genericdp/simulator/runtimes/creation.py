@@ -24,19 +24,18 @@ def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
     resolve_devices = crio.devices if runtime.personality is Personality.CRIO else containerd.devices
     devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
     mounts = [_mount(mount) for mount in config.mounts]
-    envs = dict(config.envs)
-    if config.cdi_devices:
-        edits = cdi.inject(runtime, config.cdi_devices)
-        replaced = {device.path for device in edits.devices}
-        devices = [device for device in devices if device.path not in replaced] + list(edits.devices)
-        mounts += [_mount(mount) for mount in edits.mounts]
-        envs |= edits.envs
+    edits = cdi.inject(runtime, config)
+    kept = [device for device in devices if device.path not in edits.devices]
+    spec_devices = [*kept, *edits.devices.values()]
+    mounts = [mount for mount in mounts if mount.container_path not in edits.mounts]
     return CreatedContainer(
-        nodes=runc.make_nodes(runtime, config, devices),
-        mounts=tuple(mounts),
-        envs=envs,
+        nodes=runc.make_nodes(runtime, config, spec_devices),
+        mounts=(*mounts, *map(_mount_of_cdi, edits.mounts.values())),
+        envs={**config.envs, **edits.envs},
         annotations=dict(config.annotations),
         cdi_devices=config.cdi_devices,
+        groups=tuple(edits.groups),
+        spec_devices=tuple(spec_devices),
     )
 
 
@@ -61,3 +60,15 @@ def _mount(mount: RequestedMount) -> CreatedMount:
             f'failed to resolve symlink "{mount.host_path}": EvalSymlinks: too many links'
         ) from None
     return CreatedMount(source, mount.container_path, mount.read_only, made_directory=not exists(source))
+
+
+def _mount_of_cdi(mount: RequestedMount) -> CreatedMount:
+    """CDI leaves the source to the low-level runtime: a missing one is an error."""
+    try:
+        source = resolve(mount.host_path, strict=True)
+    except PathError as error:
+        why = "too many levels of symbolic links" if error.loop else "no such file or directory"
+        raise CreateContainerError(
+            f'error mounting "{mount.host_path}" to rootfs at "{mount.container_path}": {why}'
+        ) from None
+    return CreatedMount(source, mount.container_path, mount.read_only)

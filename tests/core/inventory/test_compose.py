@@ -387,6 +387,14 @@ def test_a_container_path_may_name_the_gid_of_its_node() -> None:
     assert node.values == {"devname": "fuse", "gid": "20"}
 
 
+def test_a_new_group_is_news_for_a_rule_that_is_answered_by_cdi() -> None:
+    dongle = a_usb_serial()
+    for answer, is_news in (("devices", False), ("cdi", True), ("auto", True)):
+        rules = f'{TTY}answer = "{answer}"\n'
+        before, after = the_device(rules, replace(dongle, gid=5)), the_device(rules, replace(dongle, gid=20))
+        assert (before != after) is is_news
+
+
 def test_a_new_group_is_no_news_for_a_rule_that_does_not_name_it() -> None:
     rules = TTY + 'env = { NAME = "{ID_BUS}" }\n'
     dongle = a_usb_serial()

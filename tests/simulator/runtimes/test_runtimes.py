@@ -1,6 +1,5 @@
 """How containerd and CRI-O with runc turn device specs into nodes, tried on real nodes and links."""
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -284,57 +283,3 @@ def test_a_dangling_mount_source_is_an_error(runtime: Runtime, tmp_path: Path) -
     path.symlink_to("nothing")
     request = ContainerConfig(mounts=(RequestedMount(str(path), "/a", read_only=True),))
     assert error(runtime, request) == f'failed to mkdir "{path}": mkdir {path}: file exists'
-
-
-def cdi_spec(directory: Path, host_path: str, name: str = "one", file: str = "a.json") -> None:
-    directory.mkdir(exist_ok=True)
-    node = {"path": "/dev/cdi", "hostPath": host_path, "permissions": "rw"}
-    edits = {
-        "deviceNodes": [node],
-        "env": ["A=b"],
-        "mounts": [{"hostPath": "/", "containerPath": "/h", "options": ["ro"]}],
-    }
-    spec = {
-        "cdiVersion": "0.5.0",
-        "kind": "v.example/c",
-        "devices": [{"name": name, "containerEdits": edits}],
-    }
-    (directory / file).write_text(json.dumps(spec))
-
-
-@BOTH
-def test_a_cdi_device_is_looked_up_in_its_spec_file(runtime: Runtime, tmp_path: Path) -> None:
-    cdi_spec(tmp_path / "cdi", "/dev/null")
-    mine = replace(runtime, cdi_dirs=(str(tmp_path / "cdi"),))
-    created = create(mine, ContainerConfig(cdi_devices=("v.example/c=one",)))
-    assert [(node.container_path, node.minor) for node in created.nodes] == [("/dev/cdi", 3)]
-    assert created.envs == {"A": "b"}
-    assert [(mount.container_path, mount.read_only) for mount in created.mounts] == [("/h", True)]
-
-
-@BOTH
-def test_cdi_does_not_follow_links(runtime: Runtime, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to("/dev/null")
-    cdi_spec(tmp_path / "cdi", str(link))
-    mine = replace(runtime, cdi_dirs=(str(tmp_path / "cdi"),))
-    assert error(mine, ContainerConfig(cdi_devices=("v.example/c=one",))) == (
-        "CDI device injection failed: failed to inject devices: "
-        f'failed to stat CDI host device "{link}": not a device node'
-    )
-
-
-@BOTH
-def test_a_cdi_device_in_two_files_of_one_directory_is_unusable_and_a_later_directory_wins(
-    runtime: Runtime, tmp_path: Path
-) -> None:
-    cdi_spec(tmp_path / "one", "/dev/null")
-    cdi_spec(tmp_path / "two", "/dev/zero")
-    request = ContainerConfig(cdi_devices=("v.example/c=one",))
-    mine = replace(runtime, cdi_dirs=(str(tmp_path / "one"), str(tmp_path / "two")))
-    assert create(mine, request).nodes[0].minor == 5
-    cdi_spec(tmp_path / "two", "/dev/zero", file="b.json")
-    assert error(mine, request) == "CDI device injection failed: unresolvable CDI devices v.example/c=one"
-    assert error(replace(mine, cdi=False), request) == (
-        "CDI device injection failed: CDI support is not enabled"
-    )

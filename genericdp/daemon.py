@@ -104,6 +104,7 @@ class Daemon:
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
         self._pending = Pending()
+        self._watching_rules = contextlib.ExitStack()
         self._reload = False
         self._stopping = False
 
@@ -125,6 +126,7 @@ class Daemon:
         While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
         that waits for it continues and ends the other one.
         """
+        self.recorder.see_problems(self.rules.problems)
         with contextlib.ExitStack() as stack:
             async with self.watchdog.running(), self.answers.running():
                 # While another genericdp serves, that one answers.
@@ -145,7 +147,8 @@ class Daemon:
             stack.callback(self._reading_rules.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
-            stack.callback(self.rules.watch(self._reload_rules))
+            stack.callback(self._watching_rules.close)
+            self._watch_rules()
             stack.enter_context(self._links.watching())
             async with self.plugins.running(), asyncio.TaskGroup() as group:
                 # The rules were read before they were watched, and this daemon may have stood by for
@@ -236,8 +239,14 @@ class Daemon:
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 
+    def _watch_rules(self) -> None:
+        """Watch the rule files from now on, also if something was mounted over their directory."""
+        self._watching_rules.close()
+        self._watching_rules.callback(self.rules.watch(self._reload_rules))
+
     def _take_rules(self) -> bool:
         with self.ready.reloading():
+            self._watch_rules()
             changed = self._read_rules()
             _log.info("rules reloaded", resources=len(self.rules.resources), changed=changed)
         return changed
@@ -264,9 +273,10 @@ class Daemon:
     def _see_allocated(self, allocated: Allocated) -> None:
         """Remember who got what before the kubelet knows it."""
         self.recorder.see_allocated(allocated)
-        offer = self.inventory.offers.get(allocated.resource)
-        if offer is None or allocated.error:
+        if allocated.error:
             return
+        # A plugin that answers is in the inventory. If it were not, the call would fail and give nothing.
+        offer = self.inventory.offers[allocated.resource]
         self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.

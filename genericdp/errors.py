@@ -16,8 +16,11 @@ _LEAST_ROOM = 20
 #: More of a source line nobody reads, and a file of one line would be shown once for each mistake in it.
 _MOST_ROOM = 1000
 
+#: Errors of a process that lacks descriptors or memory. They pass, and say nothing about what was asked for.
+SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
 #: What an operator can do about a shortage.
-_SHORTAGES = {
+_CURES = {
     errno.EMFILE: "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'",
     errno.ENFILE: "raise the sysctl fs.file-max",
     errno.ENOMEM: "free some memory, or raise MemoryMax= of the unit",
@@ -30,7 +33,7 @@ _SHORTAGES = {
 
 def what_is_short(error: OSError) -> str:
     """What to do about an error that a shortage can explain; "" for any other error."""
-    return _SHORTAGES.get(error.errno or 0, "")
+    return _CURES.get(error.errno or 0, "")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -6,7 +6,8 @@
 The rules of this file:
 
 * A message is a fixed text; whatever varies is a field.
-* Every value passes through `hostile.for_terminal`: no device can write a line of its own.
+* Every message and value passes through `hostile.for_log`: no device can write a line of its own, and no
+  client a line without end. They are cut before anything else is done with them.
 * A reader that stops reading does not stop the daemon (`outlet`).
 * An identical warning is logged once a minute, with the number of repetitions.
 """
@@ -18,9 +19,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
-from genericdp.core.hostile import for_terminal
+from genericdp.core.hostile import for_log
 from genericdp.core.rules.settings import LogFormat
 from genericdp.core.status.logged import Logged
 from genericdp.outlet import Outlet
@@ -35,6 +36,8 @@ _CHATTY = ("asyncio", "grpc")
 
 #: The journal's priorities, see sd-daemon(3).
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+
+_Event: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Log:
@@ -134,13 +137,12 @@ class Repeats(logging.Filter):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
-        self._held_back: dict[tuple[str, str], tuple[float, int]] = {}
+        self._held_back: dict[_Event, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
-        fields = _fields(record)
-        event = (record.getMessage(), repr(fields))
+        event = _event(record)
         now = self._clock()
         passed, count = self._held_back.pop(event, (None, 0))
         if passed is not None and now - passed < REPEAT_S:
@@ -150,7 +152,7 @@ class Repeats(logging.Filter):
         if len(self._held_back) > _REMEMBERED:
             del self._held_back[next(iter(self._held_back))]
         if count:
-            record.fields = {**fields, "repeated": count}
+            record.fields = {**_fields(record), "repeated": count}
         return True
 
 
@@ -160,19 +162,18 @@ class Recent(logging.Handler):
     def __init__(self, most: int = 20) -> None:
         super().__init__(logging.WARNING)
         self._most = most
-        self._events: dict[tuple[str, str], Logged] = {}
+        self._events: dict[_Event, Logged] = {}
 
     @property
     def events(self) -> tuple[Logged, ...]:
         return tuple(self._events.values())
 
     def emit(self, record: logging.LogRecord) -> None:
-        fields = {name: _text(value) for name, value in _fields(record).items()}
-        message = for_terminal(record.getMessage())
-        key = (message, repr(fields))
-        known = self._events.pop(key, None)
+        event = _event(record)
+        known = self._events.pop(event, None)
         count = 1 if known is None else known.count + 1
-        self._events[key] = Logged(record.created, record.levelname.lower(), message, fields, count)
+        message, fields = event
+        self._events[event] = Logged(record.created, record.levelname.lower(), message, dict(fields), count)
         if len(self._events) > self._most:
             del self._events[next(iter(self._events))]
 
@@ -214,7 +215,7 @@ class JsonLines(logging.Formatter):
         entry: dict[str, object] = {
             "ts": rfc3339(record.created),
             "level": record.levelname.lower(),
-            "msg": for_terminal(record.getMessage()),
+            "msg": for_log(record.getMessage()),
         }
         entry |= {_camel_case(name): _plain(value) for name, value in _fields(record).items()}
         stack = _traceback(record)
@@ -235,9 +236,15 @@ def _fields(record: logging.LogRecord) -> Mapping[str, object]:
     return fields if isinstance(fields, dict) else {}
 
 
+def _event(record: logging.LogRecord) -> _Event:
+    """What is the same in records of the same event: the message, and the fields as text."""
+    fields = ((name, _text(value)) for name, value in _fields(record).items())
+    return for_log(record.getMessage()), tuple(fields)
+
+
 def _sentence(record: logging.LogRecord) -> str:
     words = " ".join(f"{name}={_quoted(value)}" for name, value in _fields(record).items())
-    message = for_terminal(record.getMessage())
+    message = for_log(record.getMessage())
     return f"{message}  {words}" if words else message
 
 
@@ -256,8 +263,8 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple | set | frozenset):
-        return ",".join(_text(item) for item in _in_order(value))
-    return for_terminal(str(value))
+        return for_log(",".join(_text(item) for item in _in_order(value)))
+    return for_log(str(value))
 
 
 def _plain(value: object) -> object:
@@ -282,4 +289,4 @@ def _traceback(record: logging.LogRecord) -> list[str]:
     if not record.exc_info:
         return []
     text = logging.Formatter().formatException(record.exc_info)
-    return [for_terminal(line) for line in text.splitlines()]
+    return [for_log(line) for line in text.splitlines()]

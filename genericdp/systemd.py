@@ -3,7 +3,8 @@
 The rules of this file:
 
 * Without a service manager nothing here has an effect: the daemon need not know who started it.
-* A notification never stops the daemon, even if the service manager does not read it.
+* A notification never stops the daemon or makes it wait, even if the service manager does not read it. One
+  that does not get through is dropped; the latest state is sent again until it does.
 """
 
 import os
@@ -11,11 +12,18 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
+from genericdp import log
 from genericdp.core.hostile import for_terminal
+from genericdp.retry import Retry
 
-#: How long to wait for a full socket when the state changes, in seconds. Frequent notifications are
-#: dropped instead.
-_PATIENCE_S = 1.0
+#: How often to send the state again to a service manager that does not read, in seconds.
+_AGAIN_S = 1.0
+
+#: What the service manager may allow for the watchdog, in microseconds: 1 ms to what 64 bits can hold.
+_SENSIBLE_USEC = range(1_000, 1 << 64)
+_MOST_DIGITS = 20
+
+_log = log.get(__name__)
 
 
 class Notify:
@@ -32,6 +40,8 @@ class Notify:
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._clock = clock
         self._status = ""
+        self._state: tuple[str, ...] = ()
+        self._retry = Retry(self._send_state, longest_s=_AGAIN_S)
         #: How often to call `watchdog`, in seconds; None if the service manager does not expect it.
         self.watchdog_interval_s = watchdog_interval_s
 
@@ -42,20 +52,20 @@ class Notify:
 
     def ready(self, status: str = "") -> None:
         """Started, or finished reloading."""
-        self._send("READY=1", *_status(status), patience_s=_PATIENCE_S)
+        self._change("READY=1", *_status(status))
 
     def extend(self, seconds: float) -> None:
         """The start goes on: the service manager should wait at least so much longer for READY."""
-        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}", patience_s=_PATIENCE_S)
+        self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     def reloading(self) -> None:
         """Reloading; `ready` must follow. Type=notify-reload requires CLOCK_MONOTONIC."""
         now = f"MONOTONIC_USEC={int(self._clock() * 1_000_000)}"
-        self._send("RELOADING=1", now, patience_s=_PATIENCE_S)
+        self._change("RELOADING=1", now)
 
     def stopping(self, status: str = "") -> None:
         """About to stop."""
-        self._send("STOPPING=1", *_status(status), patience_s=_PATIENCE_S)
+        self._change("STOPPING=1", *_status(status))
 
     def status(self, text: str) -> None:
         """The line that `systemctl status` shows."""
@@ -67,18 +77,31 @@ class Notify:
         """Still alive."""
         self._send("WATCHDOG=1")
 
-    def _send(self, *assignments: str, patience_s: float = 0.0) -> None:
+    def _change(self, *assignments: str) -> None:
+        # A state that follows another one makes it obsolete, whether it was heard or not.
+        self._state = assignments
+        self._send_state()
+
+    def _send_state(self) -> None:
+        if self._send(*self._state):
+            self._retry.succeeded()
+        else:
+            self._retry.failed()
+
+    def _send(self, *assignments: str) -> bool:
+        """Whether there is no use in sending it again."""
         if not self._address or not assignments:
-            return
+            return True
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-                sock.settimeout(patience_s)
-                # A socket that is not connected counts as writable even if the receiver's queue is full:
-                # waiting for it would take all processor time.
+                sock.setblocking(False)
                 sock.connect(self._address)
                 sock.send("\n".join(assignments).encode())
+        except BlockingIOError:
+            return False
         except OSError:
-            return
+            return True
+        return True
 
 
 def _status(text: str) -> tuple[str, ...]:
@@ -90,7 +113,11 @@ def _interval(environment: Mapping[str, str]) -> float | None:
     """Half of the time that the service manager allows, as sd_watchdog_enabled(3) recommends."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
-    allowed = environment.get("WATCHDOG_USEC", "")
-    if not allowed.isascii() or not allowed.isdigit() or int(allowed) == 0:
-        return None
-    return int(allowed) / 2 / 1_000_000
+    text = environment.get("WATCHDOG_USEC", "0")
+    # int() refuses very long numbers.
+    allowed = int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else -1
+    if allowed in _SENSIBLE_USEC:
+        return allowed / 2 / 1_000_000
+    if allowed != 0:
+        _log.warning("WATCHDOG_USEC is ignored: it is no sensible number of microseconds", value=text)
+    return None

@@ -2,6 +2,8 @@
 
 import socket
 
+from genericdp.errors import SHORTAGES
+
 
 def accepts(path: str) -> bool:
     """Whether somebody listens on the socket; tried by connecting and closing at once.
@@ -14,6 +16,8 @@ def accepts(path: str) -> bool:
             probe.connect(path)
         except BlockingIOError:
             return True  # the queue is full: somebody listens, and is busy
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
             return False
         return True

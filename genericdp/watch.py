@@ -2,9 +2,12 @@
 
 The rules of this file:
 
-* Inotify watches the directory and its nearest existing ancestor. No thread, no polling: the file
-  descriptor is part of the event loop.
-* Paths that lead to one directory (a symlink or a bind mount) share one watch, so a watch has a set of paths.
+* Inotify watches the directory and every directory on the way to it: each ancestor, and the directory of each
+  symlink, so that `current -> rev1` may be pointed at rev2. No thread, no polling: the file descriptor is
+  part of the event loop.
+* A directory is watched before the next name on the way is looked up in it, so no change of that name is
+  missed. Only a mount causes no event: whoever mounts something there must make a new watch.
+* The kernel has one watch for a directory, whatever paths lead to it, so a watch has a set of names.
 * An event is a hint. The callback gets names, or none if anything may have happened (the directory
   appeared or disappeared, the queue overflowed); it looks for itself.
 * A directory that cannot be watched (inotify instances are scarce on a busy node) is polled every few
@@ -14,7 +17,7 @@ The rules of this file:
 import asyncio
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 
 from inotify_simple import INotify, flags
@@ -41,13 +44,17 @@ _IN_ANCESTOR = (
     | flags.DELETE
     | flags.MOVED_FROM
     | flags.MOVED_TO
+    | flags.ATTRIB
     | flags.DELETE_SELF
     | flags.MOVE_SELF
     | flags.ONLYDIR
 )
 
-#: How often to start again at once when an ancestor appears meanwhile. Each level of a path may appear once.
-_TRIES = 100
+#: How many symlinks the kernel follows on one path (path_resolution(7)).
+_SYMLINK_LIMIT = 40
+
+#: Stands for all names of a watched directory.
+_EVERY = ""
 
 #: Errors that mean that the directory does not exist (yet). Any other error prevents watching.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
@@ -74,10 +81,11 @@ class DirectoryWatch:
     """
 
     def __init__(self, directory: str, on_event: Callback, *, again_s: float = AGAIN_S) -> None:
-        self.directory = os.path.abspath(directory)
+        self.directory = os.path.join(os.getcwd(), directory)
         self._on_event = on_event
         self._again_s = again_s
         self._loop = asyncio.get_running_loop()
+        # Each watch with the names that matter in its directory.
         self._watches: dict[int, set[str]] = {}
         self._inotify: INotify | None = None
         self._again: asyncio.TimerHandle | None = None
@@ -121,12 +129,13 @@ class DirectoryWatch:
         anything = False
         for event in self._inotify.read(timeout=0) if self._inotify is not None else ():
             anything |= bool(event.mask & flags.Q_OVERFLOW)
-            for path in self._watches.get(event.wd, ()):
-                if path == self.directory and event.name:
-                    names.add(event.name)
-                else:
-                    # In an ancestor, only the next name on the path to the directory matters.
-                    anything |= not event.name or event.name == _next_below(path, self.directory)
+            matter = self._watches.get(event.wd, set())
+            if event.name in matter or (matter and not event.name):
+                anything = (
+                    True  # on the way to the directory, or something that happened to a directory itself
+                )
+            elif _EVERY in matter:
+                names.add(event.name)
         if anything:
             self._watch()
             self._on_event(frozenset())
@@ -134,35 +143,55 @@ class DirectoryWatch:
             self._on_event(frozenset(names))
 
     def _look_again(self, inotify: INotify) -> None:
-        """Watch the directory, if it exists, and the nearest ancestor that does.
-
-        The ancestor shows when the directory is replaced while somebody still holds the old one open, which
-        delays the old one's IN_DELETE_SELF.
-        """
-        for _ in range(_TRIES):
-            for watch in self._watches:
-                with suppress(OSError):  # the kernel has dropped the watch of a deleted directory
-                    inotify.rm_watch(watch)
-            self._watches = {}
-            self._add(inotify, self.directory, _IN_DIRECTORY)
-            above = (path for path in _ancestors(self.directory) if self._add(inotify, path, _IN_ANCESTOR))
-            ancestor = next(above, "")
-            # No event shows what was created before this watch: climb down again.
-            below = os.path.join(ancestor, _next_below(ancestor, self.directory))
-            if any(below in paths for paths in self._watches.values()) or not os.path.isdir(below):
+        """Watch the directory, if it exists, and everything on the way to it that does."""
+        for watch in self._watches:
+            with suppress(OSError):  # the kernel has dropped the watch of a deleted directory
+                inotify.rm_watch(watch)
+        self._watches = {}
+        at, left, symlinks = "/", _names(self.directory), 0
+        while left:
+            name = left.pop()
+            if name == "..":
+                at = os.path.dirname(at)
+                continue
+            path = os.path.join(at, name)
+            refused = self._add(inotify, at, name)
+            try:
+                target = _target(path)
+            except OSError as error:
+                if error.errno in _ABSENT and refused is None:
+                    return  # it is heard when it appears
+                raise _cannot_watch(at, refused or error) from error
+            if target is None:
+                at = path
+                continue
+            symlinks += 1
+            if symlinks > _SYMLINK_LIMIT:
                 return
-        raise GenericdpError(f"cannot watch the directory '{self.directory}': its path keeps changing")
+            at = "/" if target.startswith("/") else at
+            left += _names(target)
+        refused = self._add(inotify, at, _EVERY)
+        if refused is not None:
+            raise _cannot_watch(at, refused)
 
-    def _add(self, inotify: INotify, path: str, mask: int) -> bool:
+    def _add(self, inotify: INotify, path: str, name: str) -> OSError | None:
+        """Watch for a name, or _EVERY, in a directory; returns the error if this user may not read it.
+
+        What is below can be watched all the same. A directory that is absent by now is heard when it appears.
+        Raises GenericdpError.
+        """
         try:
             # MASK_ADD: another path to the same directory must not lose its events.
+            mask = _IN_DIRECTORY if name == _EVERY else _IN_ANCESTOR
             watch = inotify.add_watch(path, mask | flags.MASK_ADD)
         except OSError as error:
-            if error.errno in _ABSENT:
-                return False
-            raise _cannot_watch(path, error) from error
-        self._watches.setdefault(watch, set()).add(path)
-        return True
+            if error.errno == errno.EACCES:
+                return error
+            if error.errno not in _ABSENT:
+                raise _cannot_watch(path, error) from error
+        else:
+            self._watches.setdefault(watch, set()).add(name)
+        return None
 
 
 def _new_inotify(directory: str) -> INotify:
@@ -177,13 +206,16 @@ def _cannot_watch(path: str, error: OSError) -> GenericdpError:
     return GenericdpError(f"cannot watch the directory '{path}': {error.strerror}", hint=hint)
 
 
-def _ancestors(path: str) -> Iterable[str]:
-    """The parent directories, nearest first."""
-    while path != "/":
-        path = os.path.dirname(path)
-        yield path
+def _names(path: str) -> list[str]:
+    """What a path leads through, the first name last."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
-def _next_below(ancestor: str, path: str) -> str:
-    """The next name on the path below the ancestor."""
-    return path[len(ancestor) :].lstrip("/").partition("/")[0]
+def _target(path: str) -> str | None:
+    """Where a symlink leads; None for anything else. Raises OSError."""
+    try:
+        return os.readlink(path)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return None
+        raise

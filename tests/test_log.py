@@ -215,3 +215,18 @@ def test_the_latest_warnings_are_remembered_once_each_with_their_count() -> None
 
 def test_a_moment_is_written_to_the_millisecond() -> None:
     assert log.rfc3339(1795262400.0625) == "2026-11-21T12:00:00.062Z"
+
+
+@pytest.mark.parametrize("form", [LogFormat.TEXT, LogFormat.JSON])
+@pytest.mark.parametrize("char", ["x", "\x1b"])
+def test_a_value_without_end_is_cut_in_the_line_and_in_what_is_remembered(form: LogFormat, char: str) -> None:
+    stream, recent = listen(form), log.Recent()
+    giant = char * 100_000
+    with recent.listening():
+        LOG.warning("allocation refused", ids=giant, all=[giant, giant], why=ValueError(giant))
+        LOG.warning(giant)
+    assert len(stream.getvalue()) < 200_000
+    assert (
+        "… (4000000 characters)" in stream.getvalue() or "\\u2026 (4000000 characters)" in stream.getvalue()
+    )
+    assert len(repr(recent.events)) < 200_000

@@ -1,10 +1,11 @@
 """What the service manager hears, on a real datagram socket."""
 
+import asyncio
 import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -73,26 +74,40 @@ def test_a_status_is_sent_only_when_it_changes(short_dir: Path) -> None:
         ]
 
 
-def test_a_service_manager_that_does_not_listen_does_not_hold_us_up(short_dir: Path) -> None:
+def fill_queue(notify: Notify) -> None:
+    for number in range(2000):  # more than any queue holds
+        notify.status(str(number))
+
+
+async def test_a_service_manager_that_does_not_read_does_not_hold_us_up(short_dir: Path) -> None:
     address = str(short_dir / "notify")
     with a_service_manager(address):
         notify = Notify(address)
         started = time.monotonic()
-        for number in range(2000):  # more than any queue holds
-            notify.status(str(number))
+        fill_queue(notify)
+        for _ in range(1000):
+            notify.reloading()
+            notify.ready()
+        notify.stopping()
         assert time.monotonic() - started < 1.0
 
 
-def test_waiting_for_a_service_manager_that_does_not_listen_takes_no_processor_time(short_dir: Path) -> None:
+async def test_a_service_manager_that_reads_again_hears_the_latest_state(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genericdp.retry.FIRST_S", 0.001)
     address = str(short_dir / "notify")
-    with a_service_manager(address):
+    with a_service_manager(address) as manager:
         notify = Notify(address)
-        for number in range(2000):  # more than any queue holds
-            notify.status(str(number))
-        waited, worked = time.monotonic(), time.thread_time()
-        notify.ready()
-        waited, worked = time.monotonic() - waited, time.thread_time() - worked
-    assert worked < waited / 10
+        fill_queue(notify)
+        notify.reloading()
+        notify.ready("3 resources")
+        manager.setblocking(False)
+        with suppress(BlockingIOError):
+            while manager.recv(4096).startswith(b"STATUS="):
+                pass
+        loop = asyncio.get_running_loop()
+        assert await loop.sock_recv(manager, 4096) == b"READY=1\nSTATUS=3 resources"
 
 
 def test_without_a_service_manager_nothing_happens() -> None:
@@ -112,7 +127,6 @@ def test_a_service_manager_that_is_gone_does_not_stop_us(short_dir: Path) -> Non
         ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 15.0),
         ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
         ({"WATCHDOG_USEC": "0"}, None),
-        ({"WATCHDOG_USEC": "soon"}, None),
         ({}, None),
     ],
 )
@@ -120,3 +134,12 @@ def test_the_watchdog_is_fed_twice_as_often_as_it_must_be(
     environment: dict[str, str], interval: float | None
 ) -> None:
     assert Notify.from_environment(environment).watchdog_interval_s == interval
+
+
+@pytest.mark.parametrize("value", ["soon", "", "-1", "1", "9" * 20, "9" * 400, "9" * 5000, "\u0663"])
+def test_a_watchdog_time_that_is_no_sensible_number_is_ignored_with_a_warning(
+    value: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert Notify.from_environment({"WATCHDOG_USEC": value}).watchdog_interval_s is None
+    (record,) = caplog.records
+    assert record.message == "WATCHDOG_USEC is ignored: it is no sensible number of microseconds"

@@ -201,14 +201,75 @@ async def test_a_bind_mount_of_the_parent_is_watched_like_any_directory(tmp_path
         assert await ear.heard() == [frozenset({"a"})]
 
 
-async def test_a_path_that_keeps_changing_is_polled(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os.path, "isdir", lambda _: True)  # it appears as soon as it was looked for
-    with Ear(tmp_path / "rules.d", again_s=0.01) as ear:
+async def test_a_symlink_on_the_way_may_be_pointed_elsewhere(tmp_path: Path) -> None:
+    """As `current -> rev1` of git-sync, or `..data` of a ConfigMap."""
+    for revision in ("rev1", "rev2"):
+        (tmp_path / revision / "node" / "rules.d").mkdir(parents=True)
+    current, new = tmp_path / "current", tmp_path / "new"
+    current.symlink_to("rev1")
+    with Ear(current / "node" / "rules.d") as ear:
+        new.symlink_to("rev2")
+        new.rename(current)
+        assert await ear.heard() == [ANYTHING]
+        (tmp_path / "rev1" / "node" / "rules.d" / "a").touch()
+        (tmp_path / "rev2" / "node" / "rules.d" / "b").touch()
+        assert await ear.heard() == [frozenset({"b"})]
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+async def test_whatever_is_on_the_way_of_a_symlink_may_be_replaced(tmp_path: Path, *, absolute: bool) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "opt" / "a" / "b" / "rules.d").mkdir(parents=True)
+    directory = tmp_path / "etc" / "rules.d"
+    up = tmp_path if absolute else Path("..")
+    directory.symlink_to(up / "opt" / "a" / ".." / "a" / "b" / "rules.d")
+    with Ear(directory) as ear:
+        (tmp_path / "opt" / "a").rename(tmp_path / "opt" / "old")
         await ear.hears()
-    reasons = {str(vars(record)["fields"]["why"]) for record in caplog.records}
-    assert reasons == {f"cannot watch the directory '{tmp_path}/rules.d': its path keeps changing"}
+        (tmp_path / "opt" / "a" / "b" / "rules.d").mkdir(parents=True)
+        await ear.hears()
+        (directory / "a").touch()
+        await ear.hears("a")
+
+
+async def test_any_ancestor_may_be_moved_away_and_replaced(tmp_path: Path) -> None:
+    directory = tmp_path / "a" / "b" / "c" / "rules.d"
+    directory.mkdir(parents=True)
+    with Ear(directory) as ear:
+        (tmp_path / "a").rename(tmp_path / "moved")
+        assert await ear.heard() == [ANYTHING]
+        directory.mkdir(parents=True)
+        await ear.hears()
+        (directory / "x").touch()
+        await ear.hears("x")
+
+
+async def test_a_change_of_the_permissions_on_the_way_is_heard(tmp_path: Path) -> None:
+    """Rule files below a directory that others can write are refused."""
+    (tmp_path / "a" / "b" / "rules.d").mkdir(parents=True)
+    with Ear(tmp_path / "a" / "b" / "rules.d") as ear:
+        (tmp_path / "a").chmod(0o777)
+        assert await ear.heard() == [ANYTHING]
+
+
+async def test_an_ancestor_that_may_not_be_read_is_passed_over(short_dir: Path) -> None:
+    short_dir.chmod(0o711)
+    (short_dir / "rules.d").mkdir()
+    (short_dir / "rules.d").chmod(0o755)
+    with as_nobody():
+        ear = Ear(short_dir / "rules.d", again_s=0.01)
+    with ear:
+        (short_dir / "rules.d" / "a").touch()
+        assert await ear.heard() == [frozenset({"a"})]
+
+
+async def test_a_directory_costs_nothing_while_nothing_happens_to_it(tmp_path: Path) -> None:
+    (tmp_path / "a" / "rules.d").mkdir(parents=True)
+    with Ear(tmp_path / "a" / "rules.d") as ear:
+        for name in ("b", "a/c"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name).rmdir()
+        assert await ear.heard() == []
 
 
 async def test_the_root_directory_can_be_watched() -> None:

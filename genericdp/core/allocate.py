@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from genericdp.core.hostile import for_path, for_value
+from genericdp.core.hostile import for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.rules.name import env_names
 from genericdp.core.rules.resource import Resource
@@ -56,10 +56,14 @@ class RefusalReason(StrEnum):
     UNKNOWN = "unknown device"
     UNPLUGGED = "unplugged"
     HELD = "held"
+    STOPPED = "stopped"
 
 
 class RefusedError(LookupError):
-    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait."""
+    """The kubelet asks for an id that was never offered, that cannot be described, or that has to wait.
+
+    Or its plugin is being stopped.
+    """
 
     def __init__(self, message: str, reason: RefusalReason) -> None:
         super().__init__(message)
@@ -108,7 +112,7 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
         device = known.get(id_)
         if device is None:
             raise RefusedError(
-                f"{offer.resource.name} has no device '{for_value(id_)}'", RefusalReason.UNKNOWN
+                f"{offer.resource.name} has no device '{for_quote(id_)}'", RefusalReason.UNKNOWN
             )
         if id_ in offer.refused:
             raise RefusedError(

@@ -16,17 +16,26 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 PATH_LIMIT = 128
 VALUE_LIMIT = 1024
+#: A little more than an id of genericdp can have.
+QUOTE_LIMIT = 64
+#: More of a message or a value nobody reads in a log line.
+LOG_LIMIT = 2048
 
 
 def for_path(value: str) -> str:
     """One path component: no slash, no control or non-ASCII character, never "", "." or ".."."""
-    cleaned = _NOT_IN_PATH.sub("_", value)[:PATH_LIMIT]
+    cleaned = _NOT_IN_PATH.sub("_", value[:PATH_LIMIT])
     return cleaned if cleaned.strip(".") else "_" * max(1, len(cleaned))
 
 
 def for_value(value: str) -> str:
     """The value of an env or an annotation: one line of printable ASCII, of limited length."""
-    return _NOT_IN_VALUE.sub("_", value)[:VALUE_LIMIT]
+    return _NOT_IN_VALUE.sub("_", value[:VALUE_LIMIT])
+
+
+def for_quote(value: str) -> str:
+    """An id that a client made up, to be quoted in an answer or a log line: like `for_value`, and short."""
+    return for_value(value[:QUOTE_LIMIT]) + ("..." if len(value) > QUOTE_LIMIT else "")
 
 
 def for_id(value: str) -> str:
@@ -40,6 +49,13 @@ def for_terminal(value: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "replace").decode("ascii")
         for char in value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     )
+
+
+def for_log(value: str) -> str:
+    """For a log line: like `for_terminal`, and cut where nobody reads on."""
+    if len(value) > LOG_LIMIT:
+        value = f"{value[:LOG_LIMIT]}… ({len(value)} characters)"
+    return for_terminal(value)
 
 
 def for_json(value: str) -> str:

@@ -60,7 +60,8 @@ class Presence:
         if not self._boot:
             return frozenset()
         try:
-            boot, healthy = _parse(read_whole(self.path))
+            data, _ = read_whole(self.path)
+            boot, healthy = _parse(data)
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
         except (OSError, GenericdpError, ValueError, TypeError, KeyError, RecursionError) as error:

@@ -2,8 +2,9 @@
 
 The rules of this file:
 
-* The file is written only when its text changed, whole, by rename: a power cut during a save leaves the
-  old or the new one, a power cut afterwards the new one.
+* The file is written when its text changed, or when it is no longer the file that was written or read. It is
+  written whole, by rename: a power cut during a save leaves the old or the new one, a power cut afterwards
+  the new one.
 * A file whose content cannot be understood is reported and kept aside; the daemon starts with an empty
   memory.
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
@@ -24,6 +25,9 @@ from genericdp.files.trust import UntrustedError, open_trusted
 #: With the mode 0644 whatever the umask is: a file that others can write would be refused.
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+#: What tells a file from another one, or from what somebody else has made of it.
+_Identity = tuple[int, int, int, int]
+
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
@@ -39,6 +43,7 @@ class StateFile:
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, "memory.json")
         self._saved = b""
+        self._file: _Identity | None = None
         self._writer = saved.Writer()
         self._broken = False
 
@@ -49,7 +54,7 @@ class StateFile:
         GenericdpError if it cannot be read, or if others can write it.
         """
         try:
-            data = read_whole(self.path)
+            data, identity = read_whole(self.path)
             memory = saved.load(data)
         except (FileNotFoundError, NotADirectoryError):
             return Memory()
@@ -66,16 +71,16 @@ class StateFile:
             self._broken = True
             hint = f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory"
             raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
-        self._saved = data
+        self._saved, self._file = data, identity
         return memory
 
     def save(self, memory: Memory) -> None:
-        """Save the memory if it differs from what was saved last. Raises GenericdpError."""
+        """Save the memory if the file does not contain it already. Raises GenericdpError."""
         data = self._writer.dump(memory)
-        if data == self._saved:
+        if data == self._saved and self._is_there():
             return
         try:
-            self._write(data)
+            self._file = self._write(data)
         except UntrustedError as error:
             raise GenericdpError(
                 f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
@@ -87,12 +92,19 @@ class StateFile:
             ) from error
         self._saved = data
 
-    def _write(self, data: bytes) -> None:
-        write_whole(self.path, data, keep_as=f"{self.path}.broken" if self._broken else "")
+    def _is_there(self) -> bool:
+        try:
+            return _identity(os.stat(self.path)) == self._file
+        except OSError:
+            return False
+
+    def _write(self, data: bytes) -> _Identity:
+        identity = write_whole(self.path, data, keep_as=f"{self.path}.broken" if self._broken else "")
         self._broken = False
+        return identity
 
 
-def write_whole(path: str, data: bytes, *, keep_as: str = "") -> None:
+def write_whole(path: str, data: bytes, *, keep_as: str = "") -> _Identity:
     """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
 
     keep_as  the path to which the old file is moved
@@ -108,6 +120,7 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "") -> None:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+                identity = _identity(os.fstat(file.fileno()))
         except OSError:
             # Half a file would take the space that the next try needs.
             with suppress(OSError):
@@ -121,18 +134,23 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "") -> None:
         os.fsync(at)
     finally:
         os.close(at)
+    return identity
 
 
-def read_whole(path: str) -> bytes:
-    """The content of a regular file. Raises UntrustedError, OSError."""
+def read_whole(path: str) -> tuple[bytes, _Identity]:
+    """The content of a regular file, and which one it is. Raises UntrustedError, OSError."""
     descriptor = open_trusted(path)
     try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode):
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read()
+            return file.read(), _identity(found)
     finally:
         os.close(descriptor)
+
+
+def _identity(file: os.stat_result) -> _Identity:
+    return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 
+from genericdp.errors import SHORTAGES
 from genericdp.unixsocket import accepts
 
 _PREFIX = "gdp-"
@@ -26,10 +27,14 @@ def sweep(directory: str) -> tuple[str, ...]:
     """Remove the sockets of genericdp on which nobody listens; returns the names of the others.
 
     Only for a directory in which this process has no socket. A directory that cannot be read counts as empty.
+
+    Raises OSError if there are too few descriptors, or too little memory, to tell.
     """
     try:
         names = sorted(name for name in os.listdir(directory) if _OURS.fullmatch(name))
-    except OSError:
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise
         return ()
     return tuple(name for name in names if _is_alive(os.path.join(directory, name)))
 
@@ -41,6 +46,8 @@ def _is_alive(path: str) -> bool:
         if accepts(path):
             return True
         os.unlink(path)
-    except OSError:
-        pass  # gone already, or not permitted
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise
+        # It is gone already, or its removal is not permitted.
     return False

@@ -8,17 +8,16 @@ The rules of this file:
 * The directory itself is locked (flock(2)), so no file is left behind. The kernel releases the lock when the
   process ends, however it ends, and it works between containers that share the directory.
 * A directory that was created again is another one, and is locked again.
-* Where locks do not work, each genericdp acts as if it were alone.
-* A shortage of descriptors says nothing about others.
+* Where locks do not work, each genericdp acts as if it were alone. A file system without them, such as NFS
+  without its lock service, answers ENOLCK. For want of memory, Linux answers ENOMEM, whatever flock(2) says.
+* A shortage of descriptors or memory says nothing about others.
 """
 
-import errno
 import fcntl
 import os
 from contextlib import suppress
 
-#: Errors that are over when others close files or give back memory.
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+from genericdp.errors import SHORTAGES
 
 
 class DirectoryLock:
@@ -38,13 +37,13 @@ class DirectoryLock:
     def taken(self) -> bool:
         """Take the lock if it is free. Returns whether no other process holds it.
 
-        Raises OSError if there are too few descriptors to tell.
+        Raises OSError if there are too few descriptors, or too little memory, to tell.
         """
         self.release()
         try:
             directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            if error.errno in _SHORTAGES:
+            if error.errno in SHORTAGES:
                 raise
             return True
         try:
@@ -52,8 +51,11 @@ class DirectoryLock:
         except BlockingIOError:
             os.close(directory)
             return False
-        except OSError:
-            pass  # no locks on this file system
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                os.close(directory)
+                raise
+            # There are no locks on this file system.
         self._held = directory
         return True
 

@@ -6,8 +6,10 @@ The rules of this file:
 * A stream sends the whole list as soon as it opens. After that, it sends only a list that differs from its
   last one, at most once in the coalescing time (the first change is sent at once). Every message costs the
   kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
+* A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
+* A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
 """
 # ruff: noqa: N802  (the proto's spelling)
 
@@ -20,12 +22,13 @@ from typing import Any
 import grpc
 
 from genericdp.core.allocate import Allocation, RefusalReason, RefusedError, allocate
-from genericdp.core.hostile import for_value
+from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.api.messages import appender
+from genericdp.kubelet.requests import excess
 from genericdp.kubelet.streams import Streams
 
 #: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
@@ -87,6 +90,7 @@ class Plugin:
         self._on_list = on_list
         self._usb_reset = usb_reset
         self._list = list_of(offer)
+        self._stopping = False
         self._changed = asyncio.Event()
         self._used: dict[str, int] = {}
         self._uses = 0
@@ -100,6 +104,10 @@ class Plugin:
             self._wake_up()
         known = offer.ids
         self._used = {id_: use for id_, use in self._used.items() if id_ in known}
+
+    def stop(self) -> None:
+        """Give nothing any more. Its server ends a moment later, and may have calls that have not begun."""
+        self._stopping = True
 
     def options(self) -> api.DevicePluginOptions:
         """Which optional calls the kubelet makes. It heeds only the answer to GetDevicePluginOptions."""
@@ -142,7 +150,13 @@ class Plugin:
         request: api.PreferredAllocationRequest,
         context: "grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse]",
     ) -> api.PreferredAllocationResponse:
-        del context
+        await _refuse(
+            context,
+            excess(
+                request.container_requests,
+                lambda asked: (asked.available_deviceIDs, asked.must_include_deviceIDs),
+            ),
+        )
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
@@ -163,13 +177,14 @@ class Plugin:
         request: api.AllocateRequest,
         context: "grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse]",
     ) -> api.AllocateResponse:
+        await _refuse(context, excess(request.container_requests, lambda asked: (asked.devices_ids,)))
         name = self.offer.resource.name
         answers: list[api.ContainerAllocateResponse] = []
         for asked in request.container_requests:
             ids = tuple(asked.devices_ids)
             began = time.perf_counter()
             try:
-                answers.append(answer_of(allocate(self.offer, ids, self._link_dir)))
+                answers.append(answer_of(self._allocate(ids)))
             except RefusedError as error:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
@@ -179,11 +194,22 @@ class Plugin:
         # response").
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
 
+    def _allocate(self, ids: tuple[str, ...]) -> Allocation:
+        """Raises RefusedError."""
+        if self._stopping:
+            name = self.offer.resource.name
+            raise RefusedError(
+                f"{name} is no longer offered, or is being registered again; create the pod again",
+                RefusalReason.STOPPED,
+            )
+        return allocate(self.offer, ids, self._link_dir)
+
     async def PreStartContainer(
         self,
         request: api.PreStartContainerRequest,
         context: "grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse]",
     ) -> api.PreStartContainerResponse:
+        await _refuse(context, excess((request,), lambda asked: (asked.devices_ids,)))
         prestart = self.offer.resource.prestart
         if prestart is not None:
             self.starting += 1
@@ -222,7 +248,7 @@ class Plugin:
     def _refusal(self, ids: Iterable[str], waited_s: float) -> str:
         absent = self._absent(ids)
         parts = [
-            f"'{for_value(id_)}' ({device.reason if device else 'no rule matches it any more'})"
+            f"'{for_quote(id_)}' ({device.reason if device else 'no rule matches it any more'})"
             for id_, device in absent[:NAMED_IN_REFUSAL]
         ]
         if len(absent) > NAMED_IN_REFUSAL:
@@ -240,6 +266,12 @@ class Plugin:
     def _wake_up(self) -> None:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
+
+
+async def _refuse(context: "grpc.aio.ServicerContext[Any, Any]", why: str) -> None:
+    """End the call if there is a reason why it is not answered."""
+    if why:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
 
 
 def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:

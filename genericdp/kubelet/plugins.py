@@ -126,7 +126,7 @@ class Plugins:
             del self._tasks[name]
 
     def _stop(self, name: str) -> None:
-        self.registrations.pop(name)
+        self.registrations.pop(name).plugin.stop()
         self._tasks[name].cancel()
 
 

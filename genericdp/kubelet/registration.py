@@ -8,6 +8,8 @@ The rules of this file:
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
 * If the kubelet's stream ends while kubelet.sock remains, the registration is lost. The kubelet never comes
   back on its own. Streams of other clients do not count (`streams`).
+* A cancellation always ends it. An error while the server closes takes the place of the cancellation that
+  closes it, so `serve` asks after each error whether it was cancelled.
 * Read `serve` from top to bottom: its position in the code is the only state.
 """
 
@@ -24,6 +26,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from genericdp import log
 from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.endpoints import fresh_name
@@ -35,6 +38,8 @@ REGISTER_TIMEOUT_S = 15.0
 
 #: A registration that lasted this long was not a failure, in seconds.
 STEADY_S = 10.0
+
+_log = log.get(__name__)
 
 
 class Phase(StrEnum):
@@ -121,6 +126,7 @@ class Registration:
                 failures = 0 if lasted > STEADY_S else failures + 1
                 error = "the kubelet closed the stream"
             except (grpc.aio.AioRpcError, OSError, TimeoutError) as caught:
+                _end_if_cancelled()
                 error = _words(caught)
                 failures += 1
             self._report(Phase.WAITING, error)
@@ -140,10 +146,13 @@ class Registration:
         server.add_generic_rpc_handlers((api.device_plugin_handler(self.plugin),))
         try:
             try:
-                server.add_insecure_port(f"unix:{path}")
+                try:
+                    server.add_insecure_port(f"unix:{path}")
+                finally:
+                    # grpc frees only a server that has been started, with or without a socket.
+                    await _uninterrupted(server.start())
             except RuntimeError as error:
                 raise OSError(f"cannot create the socket '{path}': {error}") from error
-            await _uninterrupted(server.start())
             yield endpoint
         finally:
             # The streams end here; only then may the next registration begin.
@@ -152,8 +161,7 @@ class Registration:
     async def _close(self, server: grpc.aio.Server, path: str) -> None:
         await server.stop(grace=None)
         await self.plugin.streams.wait_until(lambda: not self.plugin.streams)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        _remove(path)
 
     async def _register(self, endpoint: str, incarnation: object) -> None:
         if self._kubelet.incarnation != incarnation:
@@ -170,9 +178,7 @@ class Registration:
             await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
         except asyncio.CancelledError:
             # grpc raises this, too, when the channel is closed because the kubelet has restarted.
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
+            _end_if_cancelled()
             raise ConnectionError("the kubelet stopped meanwhile") from None
 
     async def _first_stream(self) -> None:
@@ -206,9 +212,34 @@ async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await task
+    except asyncio.CancelledError as cancelled:
+        try:
+            await task
+        except Exception as error:
+            raise cancelled from error
         raise
+
+
+def _end_if_cancelled() -> None:
+    """Raise CancelledError if the task was cancelled, whatever error has come instead."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+def _remove(path: str) -> None:
+    """Remove a socket on which nobody listens any more. Usually grpc has done so.
+
+    What stays is harmless: the kubelet empties its directory when it starts, and so does `endpoints.sweep`.
+    """
+    try:
+        os.unlink(path)
+    except OSError as error:
+        # Where nothing can be written, unlink(2) says so even of a name that does not exist.
+        if os.path.lexists(path):
+            _log.warning(
+                "a socket that is no longer used cannot be removed", socket=path, error=error.strerror
+            )
 
 
 def _words(error: Exception) -> str:

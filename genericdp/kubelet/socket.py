@@ -210,12 +210,20 @@ class KubeletSocket:
         return None
 
     def _is_ours(self) -> bool:
-        """Whether no other genericdp serves the kubelet. Removes the sockets of those that were killed."""
+        """Whether no other genericdp serves the kubelet. Removes the sockets of those that were killed.
+
+        Raises OSError if it has too few descriptors, or too little memory, to tell. Nothing is decided then.
+        """
         if self._lock.is_held():
             return True
         ours = self._lock.taken()
         self._see_rival(not ours)
-        if ours and (others := sweep(self.directory)):
+        try:
+            others = sweep(self.directory) if ours else ()
+        except OSError:
+            self._lock.release()
+            raise
+        if others:
             paths = [os.path.join(self.directory, name) for name in others]
             self._report = asyncio.get_running_loop().call_later(_ENDING_S, _report_strangers, paths)
         return ours

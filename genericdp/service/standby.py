@@ -23,7 +23,7 @@ from typing import Self
 
 from genericdp import log
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.watch import DirectoryWatch
 
 #: The name of the lock file. No link has this name, as ids do not begin with a dot.
@@ -66,8 +66,9 @@ class NodeLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except OSError:
-            return True  # no locks on this file system: nobody can hold it
+        except OSError as error:
+            # Without locks on this file system, nobody can hold it; for want of memory, nobody can tell.
+            return error.errno not in SHORTAGES
         who = f"process {os.getpid()} on {os.uname().nodename}\n"
         with suppress(OSError):
             os.ftruncate(self._file, 0)

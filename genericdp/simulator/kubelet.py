@@ -202,7 +202,7 @@ class Kubelet(View):
         ledger = self._running.ledger
         removed = ledger.remove_expired(self.clock.now())
         if removed:
-            self._running.save()
+            self._running.try_to_save()
         counts = ledger.counts()
         changed = self.node_status.publish(self.clock.now(), counts.capacity, counts.allocatable, removed)
         self._changes.notify()

@@ -7,6 +7,7 @@ The rules of this file:
 * It starts in the kubelet's order: checkpoint, directory, cleanup, and only then kubelet.sock.
 """
 
+import contextlib
 import os
 import random
 import stat
@@ -20,6 +21,7 @@ from genericdp.simulator.devices import checkpoint
 from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import Policy
+from genericdp.simulator.errors import DeviceError
 from genericdp.simulator.gates import Gates, Point
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.pod_resources import PodResourcesLister
@@ -166,12 +168,17 @@ class Process:
             self.ledger.free({pod.uid for pod in self._node.active()})
 
     def save(self) -> None:
-        """Write the checkpoint."""
+        """Write the checkpoint. Raises DeviceError."""
         checkpoint.write(self._configuration.directories.device_plugins, self.ledger.checkpoint())
+
+    def try_to_save(self) -> None:
+        """Write the checkpoint where a kubelet only logs that it cannot."""
+        with contextlib.suppress(DeviceError):
+            self.save()
 
     def _listed(self, resource: str, pods: set[str]) -> None:
         del resource
-        self.save()
+        self.try_to_save()
         if pods:
             self._on_news(pods)
 

@@ -23,7 +23,7 @@ WAITING_LIMIT = 1000
 
 
 class Broadcast:
-    """The clients that follow events, and the events on their way to them.
+    """The clients that follow events, and the events on their way to them. Its length is their number.
 
     clock  the wall clock, in seconds (Unix time)
     """
@@ -33,9 +33,8 @@ class Broadcast:
         self._waiting: set[asyncio.Queue[Event]] = set()
         self._lost: dict[asyncio.Queue[Event], int] = {}
 
-    def __bool__(self) -> bool:
-        """Whether any client follows: otherwise no event needs to be made."""
-        return bool(self._waiting)
+    def __len__(self) -> int:
+        return len(self._waiting)
 
     def tell(self, event: Event) -> None:
         """Send an event to every client; never waits."""

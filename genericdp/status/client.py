@@ -7,7 +7,8 @@ The rules of this file:
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from genericdp.core.rules.settings import Settings
@@ -34,10 +35,7 @@ def status(settings: Settings) -> dict[str, Any]:
         answer = next(_answers(connection, settings, "status"), {})
     report = answer.get("status")
     if not isinstance(report, dict):
-        raise GenericdpError(
-            f"no status from what listens on '{_path(settings)}': {answer.get('error', 'it hung up')}",
-            hint=_JOURNAL,
-        )
+        raise _no("status", settings, answer)
     return report
 
 
@@ -45,8 +43,16 @@ def events(settings: Settings) -> Iterator[dict[str, Any]]:
     """The events of the daemon as they happen, until it ends. Raises GenericdpError before the first one."""
     with _connected(settings) as connection:
         for event in _answers(connection, settings, "events"):
+            if "event" not in event:
+                raise _no("events", settings, event)
             connection.settimeout(None)  # nothing may happen for days
             yield event
+
+
+def _no(what: str, settings: Settings, answer: Mapping[str, object]) -> GenericdpError:
+    """The error for another answer than the one that was asked for."""
+    why = answer.get("error", "it hung up")
+    return GenericdpError(f"no {what} from what listens on '{_path(settings)}': {why}", hint=_JOURNAL)
 
 
 def _path(settings: Settings) -> str:
@@ -87,7 +93,8 @@ def _connected(settings: Settings) -> socket.socket:
 def _answers(connection: socket.socket, settings: Settings, what: str) -> Iterator[dict[str, Any]]:
     """Each line of the answer. A line that is not a JSON object ends it."""
     try:
-        connection.sendall(question(what))
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it was asked
+            connection.sendall(question(what))
         with connection.makefile("rb") as lines:
             for line in lines:
                 answer = json.loads(line)

@@ -3,6 +3,7 @@
 The rules of this file:
 
 * The mode of the socket file decides who may ask. Asking cannot change anything.
+* Those who follow events stay for days, so some places are kept for those who ask for the status.
 """
 
 import asyncio
@@ -10,11 +11,14 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from genericdp.core.status.events import Event
 from genericdp.status.broadcast import Broadcast
-from genericdp.status.listener import Listener, send
+from genericdp.status.listener import MOST, Listener, send
 from genericdp.status.protocol import asked_for, line_of, socket_path
 
 #: How long a question may take to arrive, and a client to read the answer, in seconds.
 PATIENCE_S = 5.0
+
+#: The most clients that follow events at a time.
+FOLLOWERS = MOST - 4
 
 
 class Control:
@@ -28,7 +32,8 @@ class Control:
         begin: Callable[[], Event],
         events: Broadcast,
     ) -> None:
-        self.listener = Listener(f"unix:{socket_path(run_dir)}", self._answer)
+        full = line_of({"error": f"{MOST} clients are connected already"})
+        self.listener = Listener(f"unix:{socket_path(run_dir)}", self._answer, full=full)
         self._status = status
         self._begin = begin
         self._events = events
@@ -39,6 +44,9 @@ class Control:
         match asked_for(question):
             case "status":
                 await send(writer, line_of({"status": await self._status()}), PATIENCE_S)
+            case "events" if len(self._events) >= FOLLOWERS:
+                error = f"{FOLLOWERS} clients follow the events already"
+                await send(writer, line_of({"error": error}), PATIENCE_S)
             case "events":
                 await _until_hung_up(reader, self._events.follow(writer, self._begin()))
             case _:

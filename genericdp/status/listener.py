@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* A client never ends the daemon and never makes it wait: slow or excess clients are disconnected.
+* A client never ends the daemon and never makes it wait: slow or excess clients are disconnected;
+  these are told why.
 * A unix socket has its mode before anybody can connect. A socket on which nobody listens was left by a
   process that was killed, and is replaced; one on which somebody listens is left alone.
 """
@@ -51,14 +52,23 @@ class Listener:
     answer   called for each connection, which is closed when it returns
     most     the most connections at a time
     oldest_goes  whether an excess connection ends the oldest one, for answers that take no time: a silent
-             client must not lock out a probe. Otherwise the excess connection is closed at once.
+             client must not lock out a probe. Otherwise the excess connection gets `full` and is closed.
     """
 
-    def __init__(self, address: str, answer: Answer, *, most: int = MOST, oldest_goes: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        answer: Answer,
+        *,
+        most: int = MOST,
+        oldest_goes: bool = False,
+        full: bytes = b"",
+    ) -> None:
         self.address = address
         self._answer = answer
         self._most = most
         self._oldest_goes = oldest_goes
+        self._full = full
         self._server: asyncio.Server | None = None
         self._made: tuple[int, int] | None = None
         self._asking: dict[asyncio.Task[None], None] = {}
@@ -126,8 +136,13 @@ class Listener:
 
     def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         full = len(self._asking) >= self._most
-        if self._server is None or (full and not self._oldest_goes):
+        if self._server is None:
             writer.transport.abort()
+            return
+        if full and not self._oldest_goes:
+            _log.warning("a client was sent away, as too many are connected", address=self.address)
+            writer.write(self._full)
+            writer.close()
             return
         if full:
             oldest = next(iter(self._asking))

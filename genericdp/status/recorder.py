@@ -8,17 +8,18 @@ The rules of this file:
   value itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from genericdp import log
 from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status import events
 from genericdp.core.status.history import History, Retried
 from genericdp.core.status.news import news
 from genericdp.core.status.wording import that_works, what_to_do, why_rescan, why_silent
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, Problem
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugin import Allocated, Listed
 from genericdp.kubelet.registration import Phase, Progress
@@ -27,6 +28,12 @@ from genericdp.udev import SeenUevents
 
 #: How many uevents wait for the end of a step, for those who follow events.
 UEVENT_LIMIT = 10_000
+
+#: How many ids of an allocation a log line names.
+NAMED_LIMIT = 10
+
+#: How many problems of the rule files are logged at a time.
+PROBLEM_LIMIT = 20
 
 _log = log.get(__name__)
 
@@ -45,11 +52,21 @@ class Recorder:
         self._now = now
         self._seen = SeenUevents()
         self._uevents: list[Uevent] = []
+        self._problems: frozenset[Problem] = frozenset()
+
+    def see_problems(self, problems: Sequence[Problem]) -> None:
+        """The rule files have these problems. Those that they had before are not logged again."""
+        new = [problem for problem in problems if problem not in self._problems]
+        self._problems = frozenset(problems)
+        for problem in new[:PROBLEM_LIMIT]:
+            _log.error(problem.summary, hint=problem.hint)
+        if len(new) > PROBLEM_LIMIT:
+            more = len(new) - PROBLEM_LIMIT
+            _log.error("the rule files have more mistakes", more=more, hint="genericdp check")
 
     def see_rules(self, rules: Rules) -> None:
         """The rule files were read."""
-        for problem in rules.problems:
-            _log.error(problem.summary, hint=problem.hint)
+        self.see_problems(rules.problems)
         digests = {file.path: file.digest for file in rules.files}
         mistakes = any(problem.severity == "error" for problem in rules.problems)
         self.history.read_rules(digests, mistakes, self._now())
@@ -137,9 +154,9 @@ class Recorder:
         """The kubelet got devices for a container, or a refusal."""
         resource, ids, error = allocated.resource, allocated.ids, allocated.error
         if error:
-            _log.warning("allocation refused", resource=resource, ids=",".join(ids), why=error)
+            _log.warning("allocation refused", resource=resource, ids=_named(ids), why=error)
         else:
-            _log.info("allocated", resource=resource, ids=",".join(ids))
+            _log.info("allocated", resource=resource, ids=_named(ids))
         self.history.allocated(resource, allocated.refused, allocated.took_s)
         self.events.tell(events.of_allocation(resource, ids, error))
 
@@ -147,3 +164,9 @@ class Recorder:
         uevents, self._uevents = self._uevents, []
         for uevent in uevents:
             self.events.tell(events.of_uevent(uevent, before, after))
+
+
+def _named(ids: Sequence[str]) -> str:
+    """The first few ids, and how many more there are."""
+    named = [for_quote(id_) for id_ in ids[:NAMED_LIMIT]]
+    return ",".join([*named, f"{len(ids) - NAMED_LIMIT} more"] if len(ids) > NAMED_LIMIT else named)

@@ -25,11 +25,8 @@ from itertools import islice
 import pyudev
 
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.errors import GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, unless_gone
-
-#: The errors of a shortage. Any other error of an attribute is its driver's answer.
-_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 #: Names that cannot lead to a device node, whatever is plugged in.
 _NO_NODE = GONE | {errno.ELOOP, errno.ENAMETOOLONG}
@@ -58,16 +55,19 @@ def context() -> pyudev.Context:
 
 def find(sys_path: str) -> pyudev.Device | None:
     """The device at a sys path, None without one (any more). Raises OSError."""
-    ctypes.set_errno(0)
-    try:
-        return pyudev.Devices.from_sys_path(context(), sys_path)
-    except pyudev.DeviceNotFoundError:
-        number = ctypes.get_errno()
-        if is_device(sys_path):
-            raise _unread(sys_path, number) from None
-    except ValueError:
-        pass  # no name of a device
-    return None
+    number = 0
+    # A device may go, and its successor appear, between libudev's look and ours: libudev looks once more.
+    for _ in range(2):
+        ctypes.set_errno(0)
+        try:
+            return pyudev.Devices.from_sys_path(context(), sys_path)
+        except pyudev.DeviceNotFoundError:
+            number = ctypes.get_errno()
+            if not is_device(sys_path):
+                return None
+        except ValueError:
+            return None  # no name of a device
+    raise _unread(sys_path, number)
 
 
 def snapshot(
@@ -175,7 +175,8 @@ def _attribute(device: pyudev.Device, name: str) -> bytes | None:
 def _check_shortage(device: pyudev.Device, value: object) -> None:
     """Raises OSError if libudev has just left out a value because of a shortage."""
     number = ctypes.get_errno()
-    if value is None and number in _SHORTAGES:
+    # Any other error of an attribute is its driver's answer.
+    if value is None and number in SHORTAGES:
         raise _unread(device.sys_path, number)
 
 

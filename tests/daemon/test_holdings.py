@@ -1,5 +1,6 @@
 """What a pod holds is given to no other pod, whatever is edited, restarted or killed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,13 @@ import pytest
 from genericdp import forgetting
 from genericdp.core.memory import held
 from genericdp.core.status import holdings
+from genericdp.core.status.history import Retried
 from genericdp.files.state import StateFile
 from genericdp.simulator import ContainerState, Generation, Phase
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI_RULE
-from tests.scenes.scene import Scene, a_scene, both_generations
+from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
+from tests.scenes.shortage import a_file_system_at
 from tests.scenes.waiting import until
 
 STICK = a_usb_serial(0, serial="A")
@@ -73,6 +76,29 @@ async def test_who_has_what_is_saved_before_the_kubelet_gets_its_answer(short_di
         assert StateFile(scene.settings.state_dir).load().held == {}
         await scene.admit()
         assert list(StateFile(scene.settings.state_dir).load().held) == ["ftdi_A"]
+
+
+async def test_a_full_disk_stops_no_pod_and_who_has_what_is_saved_when_there_is_room(short_dir: Path) -> None:
+    state = short_dir / "state"
+    with a_file_system_at(state):
+        async with a_scene(short_dir, STICK) as scene:
+            await scene.until_allocatable(1)
+            # The first memory has been saved, and no save is due.
+            await scene.service.stop()
+            await scene.service.start()
+            await scene.until_allocatable(1)
+            free = os.statvfs(state)
+            (state / "other").write_bytes(bytes(free.f_bavail * free.f_frsize))
+            pod = await scene.admit()
+            assert pod.container("main").state is ContainerState.RUNNING
+            assert list(scene.daemon.memory.held) == ["ftdi_A"]
+            assert StateFile(scene.settings.state_dir).load().held == {}
+            failing = scene.daemon.recorder.history.failing[Retried.MEMORY]
+            assert failing.why == f"cannot save '{state}/memory.json': No space left on device"
+            (state / "other").unlink()
+            LoopTime().advance(1.0)
+            await until(lambda: not scene.daemon.recorder.history.failing)
+            assert list(StateFile(scene.settings.state_dir).load().held) == ["ftdi_A"]
 
 
 async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(short_dir: Path) -> None:

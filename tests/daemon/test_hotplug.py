@@ -17,6 +17,7 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
 from tests.scenes.waiting import until
+from tests.test_watch import bind_mounted
 from tests.udev import gadgets
 from tests.udev.hotplug import Console, macvtap, udevd, udevd_with_our_rule
 from tests.udev.testbed import Testbed
@@ -190,6 +191,20 @@ async def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(short
         assert kubelet.allocatable[f"{DOMAIN}/null"] == 1
         file.unlink()
         await service.wait_until(lambda: f"{DOMAIN}/null" not in service.daemon.inventory.offers)
+
+
+@pytest.mark.hotplug
+async def test_a_directory_that_is_mounted_over_the_rules_is_watched_after_a_reload(short_dir: Path) -> None:
+    """A mount causes no event, so the operator reloads once."""
+    other = short_dir / "other"
+    other.mkdir()
+    async with a_node(short_dir, CONSOLES) as (kubelet, service):
+        with bind_mounted(other, short_dir / "rules.d"):
+            service.daemon.reload()
+            await service.wait_until(lambda: not service.daemon.inventory.offers)
+            file = short_dir / "rules.d" / "60-more.toml"
+            file.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')
+            await until_allocatable(kubelet, 1, f"{DOMAIN}/null")
 
 
 @pytest.mark.hotplug

@@ -1,5 +1,6 @@
 """The lock of the link directory: one has it, and the kernel takes it away from the dead."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -63,3 +64,15 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     assert str(refused.value) == f"cannot lock '{tmp_path}/.lock': Too many levels of symbolic links"
     assert refused.value.hint == "without the lock, a second genericdp on this node would not be noticed"
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("error", "taken"), [(errno.ENOLCK, True), (errno.ENOMEM, False)])
+def test_it_is_taken_where_locks_do_not_work_and_not_while_nobody_can_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, taken: bool
+) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with NodeLock(str(tmp_path)) as lock:
+        assert lock.taken() is taken

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,11 @@ MEMORY = Memory(
     ),
     held={"ftdi_A5.7": Holding("example.com/ftdi", "ftdi_A5", shared=True, given=3.0)},
 )
+
+
+def inode(state: StateFile) -> int:
+    """Which file it is: a save makes another one before it removes this one."""
+    return os.stat(state.path).st_ino
 
 
 def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Path) -> None:
@@ -106,22 +112,48 @@ def test_the_directory_is_made_and_is_nobody_elses(tmp_path: Path) -> None:
 def test_it_is_written_only_when_it_says_something_else(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     state.save(MEMORY)
-    os.unlink(state.path)
+    written = inode(state)
     state.save(MEMORY)
     later = replace(MEMORY.devices["modem_7"], absent_since=99.0)
     state.save(replace(MEMORY, devices={**MEMORY.devices, "modem_7": later}))
-    assert not os.path.exists(state.path)
+    assert inode(state) == written
     state.save(Memory(MEMORY.devices))
-    assert os.path.exists(state.path)
+    assert inode(state) != written
 
 
 def test_what_was_just_loaded_is_not_written_again(tmp_path: Path) -> None:
     StateFile(str(tmp_path)).save(MEMORY)
     state = StateFile(str(tmp_path))
-    memory = state.load()
-    os.unlink(state.path)
+    memory, written = state.load(), inode(state)
     state.save(memory)
-    assert not os.path.exists(state.path)
+    assert inode(state) == written
+
+
+@pytest.mark.parametrize("what", ["removed", "moved away", "emptied", "replaced", "its directory removed"])
+@pytest.mark.parametrize("loaded", [False, True], ids=["saved", "loaded"])
+def test_a_file_that_is_no_longer_the_one_that_was_written_is_written_again(
+    tmp_path: Path, what: str, loaded: bool
+) -> None:
+    state = StateFile(str(tmp_path / "state"))
+    state.save(MEMORY)
+    if loaded:
+        state = StateFile(str(tmp_path / "state"))
+    memory, text = state.load() if loaded else MEMORY, Path(state.path).read_text()
+    match what:
+        case "removed":
+            os.unlink(state.path)
+        case "moved away":
+            os.rename(state.path, tmp_path / "backup")
+        case "emptied":
+            Path(state.path).write_text("")
+        case "replaced":
+            other = StateFile(str(tmp_path / "other"))
+            other.save(Memory())
+            os.replace(other.path, state.path)
+        case _:
+            shutil.rmtree(tmp_path / "state")
+    state.save(memory)
+    assert Path(state.path).read_text() == text
 
 
 def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:

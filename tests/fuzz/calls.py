@@ -37,6 +37,7 @@ METHODS = (
 REFUSALS = {
     grpc.StatusCode.NOT_FOUND,
     grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.INVALID_ARGUMENT,  # more than a kubelet asks for
     grpc.StatusCode.UNIMPLEMENTED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,  # more than 4 MiB
 }
@@ -98,14 +99,15 @@ ids = st.builds(
     Ids,
     numbers,
     st.sampled_from([0, 0, 0, 1, 3, 20_000]),
-    st.lists(odd_texts | st.just("x" * 100_000), max_size=2).map(tuple),
+    st.lists(odd_texts | st.sampled_from(["x" * 100_000, "1\x1b" * 1_000_000]), max_size=2).map(tuple),
     st.sampled_from([1, 1, 1, 2, 3]),
 )
+NONE = Ids(0, 0, (), 1)
 sizes = st.sampled_from([0, 1, 2, 3, 20_000, -1, -(1 << 31), (1 << 31) - 1])
 calls = st.builds(
     Call,
     st.sampled_from(METHODS),
-    st.lists(st.tuples(ids, ids, sizes), max_size=3).map(tuple),
+    st.lists(st.tuples(ids, ids, sizes), max_size=3).map(tuple) | st.just(((NONE, NONE, 1),) * 1_000_000),
     st.none() | st.none() | st.none() | st.binary(max_size=200),
 )
 

@@ -19,6 +19,7 @@ from tests.fuzz.grammar import odd_texts
 from tests.fuzz.target import Target
 from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
+from tests.scenes.kubelets import Context, FakeKubelet, Then
 from tests.scenes.rules import FTDI
 from tests.scenes.running import run
 from tests.scenes.scene import a_scene
@@ -74,60 +75,41 @@ async def _bytes(fake: Fake, data: bytes, *, hold: bool) -> AsyncIterator[None]:
         await asyncio.sleep(0)
 
 
-class _Registry:
-    """Answers Register, then does something with the plugin."""
+async def _nothing(request: api.RegisterRequest, plugin: api.DevicePluginStub) -> None:
+    """Open no stream."""
 
-    def __init__(self, fake: Fake, then: str, code: grpc.StatusCode | None) -> None:
-        self._fake = fake
-        self._then = then
-        self._code = code
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def Register(  # noqa: N802  (the proto's spelling)
-        self,
-        request: api.RegisterRequest,
-        context: "grpc.aio.ServicerContext[api.RegisterRequest, api.Empty]",
-    ) -> api.Empty:
-        self._fake.calls += 1
-        if self._code is not None:
-            await context.abort(self._code, self._fake.text)
-        task = asyncio.ensure_future(self._go_on(request.endpoint))
-        self._tasks.add(task)
-        return api.Empty()
+async def _many_streams(request: api.RegisterRequest, plugin: api.DevicePluginStub) -> None:
+    del request
+    streams = [plugin.ListAndWatch(api.Empty()) for _ in range(50)]
+    await asyncio.gather(*(stream.read() for stream in streams))
+    for stream in streams:
+        stream.cancel()
 
-    async def _go_on(self, endpoint: str) -> None:
-        path = self._fake.socket.with_name(endpoint)
-        async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
-            stub = api.DevicePluginStub(channel)
-            with suppress(grpc.aio.AioRpcError, asyncio.CancelledError):
-                match self._then:
-                    case "nothing":
-                        return
-                    case "many streams":
-                        streams = [stub.ListAndWatch(api.Empty()) for _ in range(50)]
-                        await asyncio.gather(*(stream.read() for stream in streams))
-                        for stream in streams:
-                            stream.cancel()
-                    case "reads nothing":
-                        stub.ListAndWatch(api.Empty())
-                        await asyncio.sleep(_PATIENCE_S)
-                    case _:
-                        await stub.ListAndWatch(api.Empty()).read()
 
-    async def end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+async def _read_nothing(request: api.RegisterRequest, plugin: api.DevicePluginStub) -> None:
+    del request
+    plugin.ListAndWatch(api.Empty())
+    await asyncio.sleep(_PATIENCE_S)
+
+
+async def _read_once(request: api.RegisterRequest, plugin: api.DevicePluginStub) -> None:
+    del request
+    await plugin.ListAndWatch(api.Empty()).read()
 
 
 @asynccontextmanager
-async def _service(fake: Fake, then: str = "", code: grpc.StatusCode | None = None) -> AsyncIterator[None]:
-    registry = _Registry(fake, then, code)
-    try:
-        async with a_grpc_server(fake.socket, api.registration_handler(registry)):
-            yield
-    finally:
-        await registry.end()
+async def _service(
+    fake: Fake, then: Then = _nothing, code: grpc.StatusCode | None = None
+) -> AsyncIterator[None]:
+    async def answer(request: api.RegisterRequest, context: Context) -> None:
+        del request
+        fake.calls += 1
+        if code is not None:
+            await context.abort(code, fake.text)
+
+    async with FakeKubelet(fake.socket.parent, then, answer).serving():
+        yield
 
 
 @asynccontextmanager
@@ -159,10 +141,10 @@ BROKEN_KUBELETS: Mapping[str, Broken] = {
     "sends text": lambda fake: _bytes(fake, fake.text.encode() * 1000, hold=True),
     "is a web server": lambda fake: _bytes(fake, b"HTTP/1.1 400 Bad Request\r\n\r\n", hold=False),
     "has other services": _without_services,
-    "opens no stream": lambda fake: _service(fake, "nothing"),
-    "opens many streams": lambda fake: _service(fake, "many streams"),
-    "reads nothing": lambda fake: _service(fake, "reads nothing"),
-    "dies in a stream": lambda fake: _service(fake, "reads once"),
+    "opens no stream": lambda fake: _service(fake, _nothing),
+    "opens many streams": lambda fake: _service(fake, _many_streams),
+    "reads nothing": lambda fake: _service(fake, _read_nothing),
+    "dies in a stream": lambda fake: _service(fake, _read_once),
     "is a file": lambda fake: _in_its_place(fake, Path.touch),
     "is a directory": lambda fake: _in_its_place(fake, Path.mkdir),
     "is a pipe": lambda fake: _in_its_place(fake, os.mkfifo),

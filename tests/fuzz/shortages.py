@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from hypothesis import strategies as st
@@ -63,9 +63,17 @@ class Node:
 
     async def keep_alive(self) -> None:
         """Start the daemon if it has ended, as systemd does. It may end only for want of memory."""
-        if not os.path.exists(f"/proc/{self._pid}"):
+        if not self._process.runs:
             assert self._memory_was_short, "the daemon has ended"
             await self.start()
+
+    async def follow(self, step: Callable[[], None]) -> None:
+        """Take a step. The daemon may end in the middle of it, and then it is over."""
+        await self.keep_alive()
+        try:
+            step()
+        except (FileNotFoundError, ProcessLookupError):
+            await self.keep_alive()
 
     @property
     def _pid(self) -> int:
@@ -91,9 +99,9 @@ class Node:
                 file.truncate(max(0, file.tell() - left * 512))
 
     def end_shortages(self) -> None:
+        (self._root / "state/ballast").unlink(missing_ok=True)
         for kind, (soft, hard) in self._limits.items():
             resource.prlimit(self._pid, kind, (soft, hard))
-        (self._root / "state/ballast").unlink(missing_ok=True)
 
     def _limit(self, kind: int, value: int) -> None:
         hard = self._limits[kind][1]
@@ -128,29 +136,31 @@ class Node:
 
     async def assert_as_before(self, complaints: set[str]) -> None:
         """All is as if nothing had run out. `complaints`: what was wrong before, for want of a udevd say."""
-        expected = {"null": 1, "screen": int(self._is_plugged), "zero": int(self.more)}
-        wanted = {f"{_DOMAIN}/{name}": count for name, count in expected.items()}
-
-        def is_so() -> bool:
-            return all(self.kubelet.allocatable.get(name, 0) == count for name, count in wanted.items())
-
-        await self.kubelet.wait_until(is_so, timeout_s=RECOVERED_S)
-        status = await self.kubelet.admit(_a_pod())
-        assert status.containers["main"].created is not None, status
-        self.kubelet.delete(status)
-        listed = {id_ for name, count in wanted.items() if count for id_ in self.kubelet.devices(name)}
         wrong: set[str] = set()
         try:
             async with asyncio.timeout(RECOVERED_S):
-                while wrong := await self._wrong(listed) - complaints:  # noqa: ASYNC110  (in another process)
-                    await asyncio.sleep(0.1)
+                while wrong := await self._wrong() - complaints:
+                    await self.keep_alive()
+                    await asyncio.sleep(0.05)  # what is wrong is in another process
         except TimeoutError:
             raise AssertionError(f"{RECOVERED_S:g} s after the shortage: {sorted(wrong)}") from None
         busy_s = self._process.work().busy_s
         assert busy_s <= CPU_S, f"{busy_s:.1f} s of processor time"
 
-    async def _wrong(self, listed: set[str]) -> set[str]:
-        return {f"not saved: {id_}" for id_ in listed - {*self._saved()}} | await self.complaints()
+    async def _wrong(self) -> set[str]:
+        expected = {"null": 1, "screen": int(self._is_plugged), "zero": int(self.more)}
+        wanted = {f"{_DOMAIN}/{name}": count for name, count in expected.items()}
+        if any(self.kubelet.allocatable.get(name, 0) != count for name, count in wanted.items()):
+            return {self.kubelet.describe()}
+        status = await self.kubelet.admit(_a_pod())
+        created = status.containers["main"].created is not None
+        self.kubelet.delete(status)
+        listed = {id_ for name, count in wanted.items() if count for id_ in self.kubelet.devices(name)}
+        return {
+            *(() if created else (f"not created: {status}",)),
+            *(f"not saved: {id_}" for id_ in listed - {*self._saved()}),
+            *await self.complaints(),
+        }
 
     def _saved(self) -> Iterator[str]:
         path = self._root / "state/memory.json"
@@ -217,7 +227,6 @@ async def _run_out(attack: Sequence[tuple[str, int]]) -> None:
     async with a_node() as node:
         complaints = await node.complaints()
         for what, number in attack:
-            await node.keep_alive()
             match what:
                 case "restart the kubelet":
                     await node.kubelet.restart()
@@ -226,10 +235,9 @@ async def _run_out(attack: Sequence[tuple[str, int]]) -> None:
                 case "let time pass":
                     await asyncio.sleep(memory.SAVE_WITHIN_S * 1.2)
                 case _:
-                    (SHORTAGES | EVENTS)[what](node, number)
+                    await node.follow(partial((SHORTAGES | EVENTS)[what], node, number))
             await asyncio.sleep(0.02 * number)  # so that it may, or may not, be followed before the next
-        await node.keep_alive()
-        node.end_shortages()
+        await node.follow(node.end_shortages)
         await node.assert_as_before(complaints)
 
 

@@ -28,6 +28,12 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #: So many descriptors may remain: gRPC keeps some for its next connections.
 _KEPT = 8
 
+#: gRPC keeps a byte of a header block as an entry of up to this size, and bounds neither (DECISIONS.md).
+_ENTRY = 70
+
+#: What is sent at once: the attackers are in this process, and their memory is counted, too.
+_PIECE = 1 << 16
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -56,17 +62,20 @@ frames = st.builds(
     st.binary(max_size=40) | st.sampled_from([b"", b"\0" * 4, b"\0" * 8, b"x" * 20_000]),
     st.none() | st.sampled_from([0, 1, 0xFFFFFF]),
 )
-#: SETTINGS; a request that is reset at once (CVE-2023-44487); PING; headers without end (CVE-2024-27316).
+#: What is sent once, and what is then repeated: SETTINGS; a request that is reset at once (CVE-2023-44487);
+#: PING; headers without end (CVE-2024-27316), of literal fields and of fields that take one byte each.
 KNOWN_FRAMES = [
-    _frame(4, 0, 0, b"", None),
-    _frame(1, 5, 1, b"\x82\x84\x86\x41\x01a", None) + _frame(3, 0, 1, b"\0\0\0\x08", None),
-    _frame(6, 0, 0, b"12345678", None),
-    _frame(1, 0, 1, b"\x82", None) + _frame(9, 0, 1, b"\0\1a\1b" * 1000, None),
+    (b"", b""),
+    (b"", _frame(4, 0, 0, b"", None)),
+    (b"", _frame(1, 5, 1, b"\x82\x84\x86\x41\x01a", None) + _frame(3, 0, 1, b"\0\0\0\x08", None)),
+    (b"", _frame(6, 0, 0, b"12345678", None)),
+    (_frame(1, 0, 1, b"\x82", None), _frame(9, 0, 1, b"\0\1a\1b" * 20, None)),
+    (_frame(1, 0, 1, b"\x82", None), _frame(9, 0, 1, b"\x8f" * 20, None)),
 ]
 http2 = st.builds(
-    lambda some, known, times: PREFACE + b"".join(some) + known * times,
+    lambda some, known, times: PREFACE + b"".join(some) + known[0] + known[1] * times,
     st.lists(frames, max_size=4),
-    st.sampled_from([b"", *KNOWN_FRAMES]),
+    st.sampled_from(KNOWN_FRAMES),
     st.sampled_from([0, 1, 50, 1000]),
 )
 #: What the control socket and the metrics expect, and what they do not.
@@ -143,18 +152,23 @@ async def _client(path: Path, attack: Attack, over: asyncio.Event) -> None:
     with suppress(OSError):
         reader, writer = await asyncio.open_unix_connection(str(path))
         try:
-            writer.write(attack.data)
+            if attack.then == "hold":
+                writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
+            await _first_of(_send(writer, attack.data), over)
             match attack.then:
                 case "half":
                     writer.write_eof()
                     await _first_of(reader.read(), over)
                 case "hold":
-                    writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
                     await over.wait()
-                case _:
-                    await _first_of(writer.drain(), over)
         finally:
             writer.transport.abort()
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    for start in range(0, len(data), _PIECE):
+        writer.write(data[start : start + _PIECE])
+        await writer.drain()
 
 
 async def _first_of(work: object, over: asyncio.Event) -> None:
@@ -183,4 +197,25 @@ def _descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-TARGETS = (Target(sockets, st.lists(attacks, min_size=1, max_size=3), few=6, cpu_s=4.0, mebibytes=128.0),)
+def _entries(attack: Sequence[Attack]) -> float:
+    """The most that gRPC takes for what is sent to it, in MiB."""
+    sent = [
+        each.connections * len(each.data) for each in attack if each.socket == "plugin" and _is_http2(each)
+    ]
+    return sum(sent) * _ENTRY / (1 << 20)
+
+
+def _is_http2(attack: Attack) -> bool:
+    return attack.data.startswith(PREFACE)
+
+
+TARGETS = (
+    Target(
+        sockets,
+        st.lists(attacks, min_size=1, max_size=3),
+        few=6,
+        cpu_s=4.0,
+        mebibytes=128.0,
+        more_for=_entries,
+    ),
+)

@@ -1,11 +1,12 @@
 """What the kubelet's checkpoint says of who got what."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.checkpoint import NAME, ids_in
+from genericdp.kubelet.checkpoint import LONGEST, NAME, ids_in
 from genericdp.simulator.devices import checkpoint as simulated
 
 
@@ -57,4 +58,21 @@ def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
 def test_what_cannot_be_read_says_nothing(directory: Path, text: str | None) -> None:
     if text is not None:
         (directory / NAME).write_text(text)
+    assert ids_in(str(directory)) == frozenset()
+
+
+@pytest.mark.parametrize("what", ["pipe", "directory", "long file"])
+def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, what: str) -> None:
+    """A pipe would be waited for, and a longer file would take seconds."""
+    path = directory / NAME
+    match what:
+        case "pipe":
+            os.mkfifo(path)
+        case "directory":
+            path.mkdir()
+        case _:
+            path.write_text('{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a"]}]}}')
+            assert ids_in(str(directory)) == {"a"}
+            with path.open("a") as file:
+                file.write(" " * LONGEST)
     assert ids_in(str(directory)) == frozenset()

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from genericdp.kubelet.endpoints import fresh_name, sweep
+from tests.scenes.shortage import descriptors_left
 
 
 @contextmanager
@@ -44,3 +47,11 @@ def test_nothing_of_others_is_touched(short_dir: Path) -> None:
 
 def test_a_directory_that_is_not_there_has_none(short_dir: Path) -> None:
     assert sweep(str(short_dir / "none")) == ()
+
+
+def test_without_a_descriptor_nobody_knows_which_of_them_live(short_dir: Path) -> None:
+    with a_socket(short_dir / fresh_name(), listening=False):
+        with descriptors_left(0), pytest.raises(OSError, match="Too many open files"):
+            sweep(str(short_dir))
+        assert sweep(str(short_dir)) == ()
+        assert os.listdir(short_dir) == []

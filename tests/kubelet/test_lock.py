@@ -80,3 +80,15 @@ def test_without_a_descriptor_nobody_knows_whose_it_is(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert not lock.is_held()
+
+
+def test_without_memory_nobody_knows_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    lock, before = DirectoryLock(str(tmp_path)), os.listdir("/proc/self/fd")
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(OSError, match="Cannot allocate memory"):
+        lock.taken()
+    assert not lock.is_held()
+    assert os.listdir("/proc/self/fd") == before

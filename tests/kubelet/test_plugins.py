@@ -1,12 +1,20 @@
-"""What is kept of plugins that are no longer served: nothing."""
+"""Plugins that are no longer served: they give nothing, and nothing is kept of them."""
 
 import gc
 import weakref
 from pathlib import Path
 
+import grpc.aio
+import pytest
+
+from genericdp.core.allocate import RefusalReason
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
+from tests.scenes.answering import a_grpc_server
+from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.service import settings_below
@@ -32,3 +40,34 @@ async def test_nothing_is_kept_of_the_plugins_that_a_resource_had_before(short_d
             earlier.append(weakref.ref(plugins.plugins[FTDI]))
             plugins.apply(after, diff(before, after))
         await until(lambda: gc.collect() >= 0 and not any(each() for each in earlier), timeout_s=5.0)
+
+
+@pytest.mark.parametrize("rules", ["", FTDI_RULE + "prestart = {}\n"], ids=["no rule", "registered again"])
+async def test_a_call_that_begins_after_its_plugin_was_told_to_stop_gets_nothing(
+    short_dir: Path, rules: str
+) -> None:
+    """The server ends a moment later, and nobody would remember what was given."""
+    allocated: list[Allocated] = []
+    plugins = Plugins(settings_below(short_dir), on_allocate=allocated.append)
+    before, after = inventory_of(FTDI_RULE, a_usb_serial(0)), inventory_of(rules, a_usb_serial(0))
+    (id_,) = before.offers[FTDI].ids
+    request = api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=[id_])])
+    async with plugins.running():
+        plugins.apply(before, diff(Inventory(), before))
+        path, plugin = short_dir / "p.sock", plugins.plugins[FTDI]
+        async with (
+            a_grpc_server(path, api.device_plugin_handler(plugin)),
+            grpc.aio.insecure_channel(f"unix:{path}") as channel,
+        ):
+            stub = api.DevicePluginStub(channel)
+            assert (await stub.Allocate(request)).container_responses
+            plugins.apply(after, diff(before, after))
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.Allocate(request)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    error = "example.com/ftdi is no longer offered, or is being registered again; create the pod again"
+    assert caught.value.details() == error
+    assert allocated == [
+        Allocated(FTDI, (id_,)),
+        Allocated(FTDI, (id_,), error, RefusalReason.STOPPED),
+    ]

@@ -26,6 +26,23 @@ async def test_a_cancellation_waits_for_work_that_must_not_be_half_done() -> Non
     assert done.is_set()
 
 
+async def test_a_cancellation_is_one_even_if_the_work_fails() -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        started.set()
+        await release.wait()
+        raise OSError("no room")
+
+    task = asyncio.ensure_future(_uninterrupted(work()))
+    await started.wait()
+    task.cancel()
+    release.set()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await task
+    assert repr(caught.value.__cause__) == "OSError('no room')"
+
+
 def test_pauses_double_up_to_the_longest_and_differ_from_each_other() -> None:
     pauses = Pauses(first=1.0, longest=10.0)
     for failures, longest in ((0, 1.0), (1, 2.0), (3, 8.0), (4, 10.0), (10_000, 10.0)):

@@ -168,6 +168,31 @@ async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwa
             assert DirectoryLock(str(short_dir)).taken() is False
 
 
+async def test_stale_sockets_are_removed_once_there_are_descriptors_to_find_them(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, real, refused = LoopTime(), os.listdir, asyncio.Event()
+
+    def scarce(path: str) -> list[str]:
+        if path == str(short_dir) and not refused.is_set():
+            refused.set()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path)
+
+    stale = short_dir / "gdp-0123456789.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(stale))
+    monkeypatch.setattr(os, "listdir", scarce)
+    with listening(short_dir):
+        async with followed(short_dir, []) as kubelet:
+            await refused.wait()
+            await asyncio.sleep(0)
+            assert kubelet.incarnation is None
+            time.advance(3.0)
+            await kubelet.wait_until_there()
+            assert not stale.exists()
+
+
 WITHOUT_DESCRIPTORS = """
 import asyncio, os, resource, sys
 import grpc.aio

@@ -143,8 +143,11 @@ def spread_one_by_one(offer: Offer, available: Sequence[str], must: Sequence[str
     def hub(id_: str) -> str:
         return offer.ids[id_].hub if id_ in offer.ids else ""
 
-    chosen = sorted(set(must), key=natural)[:size]
-    left = sorted(set(available).difference(chosen), key=natural)
+    def order(id_: str) -> tuple[bool, object]:
+        return id_ not in offer.ids, natural(id_)
+
+    chosen = sorted(set(must), key=order)[:size]
+    left = sorted(set(available).difference(chosen), key=order)
     units, hubs = Counter(map(port, chosen)), Counter(map(hub, chosen))
     while left and len(chosen) < size:
         best = min(left, key=lambda id_: (units[port(id_)], hubs[hub(id_)]))

@@ -26,7 +26,7 @@ HANGS_S = 60.0
 BLOCKS_S = 240.0
 
 #: How long an async test may take to end once its time is over, in seconds.
-_ENDING_S = 60.0
+ENDING_S = 60.0
 
 #: How long grpc may take to end, in tasks and threads of its own, what a test has ended.
 _CLOSING_S = 2.0
@@ -70,7 +70,7 @@ def as_sync(test: Callable[..., Coroutine[Any, Any, T]], timeout_s: float = HANG
 
     @functools.wraps(test)
     def runs(*args: Any, **kwargs: Any) -> T:
-        with limited(timeout_s + _ENDING_S):
+        with limited(timeout_s + ENDING_S):
             return run(test(*args, **kwargs), timeout_s)
 
     return runs

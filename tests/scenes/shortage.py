@@ -1,9 +1,11 @@
-"""A process that lacks descriptors, or room on the disk."""
+"""A process that lacks descriptors, or room on the disk; a disk that can no longer be written."""
 
 import os
 import resource
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -32,3 +34,25 @@ def no_file_larger_than(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def a_file_system_at(path: Path, size: str = "64k") -> Iterator[None]:
+    """In the block, a file system of this size is mounted on a new directory."""
+    path.mkdir(mode=0o755)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=755,size={size}", "tmpfs", path], check=True)
+    try:
+        yield
+    finally:
+        # At once, even if a failed test has left a file open.
+        subprocess.run(["umount", "--lazy", path], check=True)
+
+
+@contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """In the block, a file system is mounted read-only, as ext4 does itself after an error of its disk."""
+    subprocess.run(["mount", "-o", "remount,ro", path], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", path], check=True)

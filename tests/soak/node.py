@@ -9,6 +9,7 @@ The rules of this file:
 import asyncio
 import contextlib
 import json
+import os
 import re
 import time
 from collections import Counter
@@ -204,6 +205,19 @@ class Node:
         except FileNotFoundError:
             return ()
         return tuple(sorted({*saved["devices"], *saved["withdrawn"]}))
+
+    def udev(self) -> list[str]:
+        """For each console: what the kernel has, and what udev knows about it."""
+        found = []
+        for console in self.consoles:
+            number = f"c7:{console.number}"
+            entry = Path(f"/run/udev/data/{number}")
+            there = [each for each in (console.sys_path, console.node, str(entry)) if os.path.exists(each)]
+            words = ["plugged" if console in self.plugged else "unplugged", *there]
+            if entry.exists():
+                words.append(f"written {time.time() - entry.stat().st_mtime:.3f} s ago")
+            found.append(f"{console.node}: {', '.join(words)}")
+        return found
 
     def saved(self) -> int:
         """How many bytes the daemon keeps for a reboot."""

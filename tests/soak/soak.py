@@ -154,6 +154,9 @@ class Soak:
                 error.add_note("unix sockets of the daemon:")
                 for connection in self._node.process.connections():
                     error.add_note(f"  {connection}")
+            error.add_note("udev:")
+            for line in self._node.udev():
+                error.add_note(f"  {line}")
             error.add_note("the end of the log:")
             for line in self._node.log()[-LAST:]:
                 error.add_note(f"  {line}")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from genericdp.status import broadcast, control
 from genericdp.status.broadcast import Broadcast
 from genericdp.status.control import Control
+from genericdp.status.listener import MOST
 from genericdp.status.protocol import SOCKET
 from tests.scenes.asking import answer_to, connected
 from tests.scenes.waiting import until
@@ -117,3 +118,26 @@ async def test_a_client_that_never_reads_is_disconnected(
         while events:
             events.tell({"event": "x" * 100_000})
             await asyncio.sleep(0)
+
+
+async def test_a_client_beyond_the_limit_is_told_so(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_control(short_dir), AsyncExitStack() as clients:
+        for _ in range(MOST):
+            await clients.enter_async_context(connected(short_dir / SOCKET))
+        async with connected(short_dir / SOCKET) as client:
+            assert await client.reader.readline() == b'{"error": "16 clients are connected already"}\n'
+    (record,) = caplog.records
+    assert record.message == "a client was sent away, as too many are connected"
+
+
+async def test_followers_of_events_leave_places_for_those_who_ask_for_the_status(short_dir: Path) -> None:
+    async with a_control(short_dir), AsyncExitStack() as clients:
+        for _ in range(MOST - 4):
+            client = await clients.enter_async_context(connected(short_dir / SOCKET))
+            client.writer.write(ASK)
+            assert json.loads(await client.reader.readline())["event"] == "begin"
+        refused = await answer_to(short_dir / SOCKET, ASK)
+        assert refused == b'{"error": "12 clients follow the events already"}\n'
+        assert await answer_to(short_dir / SOCKET, b'{"ask": "status"}\n') == b'{"status": {"well": true}}\n'

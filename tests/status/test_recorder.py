@@ -7,7 +7,9 @@ import pytest
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
 from genericdp.core.status.history import Since
+from genericdp.errors import Location, Problem
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.registration import Phase, Progress
 from genericdp.status import recorder
 from genericdp.status.recorder import Recorder
@@ -101,3 +103,42 @@ async def test_a_refused_allocation_is_counted_under_its_true_reason(short_dir: 
             (FTDI, RefusalReason.UNPLUGGED.value): 1,
             (FTDI, RefusalReason.UNKNOWN.value): 1,
         }
+
+
+def test_a_log_line_names_some_ids_of_an_allocation_and_counts_the_rest(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    it = Recorder(lambda: 5.0)
+    it.see_allocated(Allocated(FTDI, ("x" * 200, "ftdi\x1b")))
+    it.see_allocated(Allocated(FTDI, tuple(f"ftdi_{n}" for n in range(20_000))))
+
+    assert [vars(record)["fields"]["ids"] for record in caplog.records] == [
+        f"{'x' * 64}...,ftdi_",
+        "ftdi_0,ftdi_1,ftdi_2,ftdi_3,ftdi_4,ftdi_5,ftdi_6,ftdi_7,ftdi_8,ftdi_9,19990 more",
+    ]
+
+
+def test_only_new_mistakes_in_rule_files_are_logged_and_not_all_of_many(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    it = Recorder(lambda: 5.0)
+    mistakes = tuple(Problem(Location("a.toml", n), "unknown key 'x'") for n in range(1, 301))
+
+    it.see_problems(mistakes)
+    first = [record.message for record in caplog.records]
+    assert first == [
+        *(f"a.toml:{n}:1: unknown key 'x'" for n in range(1, 21)),
+        "the rule files have more mistakes",
+    ]
+    assert vars(caplog.records[-1])["fields"] == {"more": 280, "hint": "genericdp check"}
+
+    caplog.clear()
+    it.see_problems(mistakes)
+    assert caplog.records == []
+    it.see_problems((*mistakes[1:], Problem(Location("b.toml", 7), "unknown key 'y'")))
+    it.see_problems(mistakes)
+    assert [record.message for record in caplog.records] == [
+        "b.toml:7:1: unknown key 'y'",
+        "a.toml:1:1: unknown key 'x'",
+    ]

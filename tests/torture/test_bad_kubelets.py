@@ -21,9 +21,9 @@ from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.socket import KubeletSocket
 from genericdp.simulator import Generation, Kubelet, ManualClock
-from genericdp.simulator.changes import Changes
 from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
+from tests.scenes.kubelets import Context, FakeKubelet
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene, both_generations, until_allocatable
 from tests.scenes.service import SHORT_PAUSES, links_in, settings_below
@@ -83,62 +83,30 @@ async def test_a_kubelet_replaced_between_two_checks_counts_as_another_kubelet(s
 # Hanging and refusing
 
 
-class HangingKubelet:
-    """Never answers the registration of some resources, and opens the streams of the others."""
-
-    def __init__(self, directory: Path, hanging: str) -> None:
-        self.endpoints: dict[str, list[str]] = {}
-        self.heard: set[str] = set()
-        self.changes = Changes()
-        self._directory = directory
-        self._hanging = hanging
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def Register(  # noqa: N802  (the proto's spelling)
-        self,
-        request: api.RegisterRequest,
-        context: "grpc.aio.ServicerContext[api.RegisterRequest, api.Empty]",
-    ) -> api.Empty:
-        del context
-        self.endpoints.setdefault(request.resource_name, []).append(request.endpoint)
-        self.changes.notify()
-        if request.resource_name == self._hanging:
-            await asyncio.Event().wait()
-        task = asyncio.ensure_future(self._listen(request.resource_name, request.endpoint))
-        self._tasks.add(task)
-        return api.Empty()
-
-    async def _listen(self, resource: str, endpoint: str) -> None:
-        async with grpc.aio.insecure_channel(f"unix:{self._directory}/{endpoint}") as channel:
-            with suppress(grpc.aio.AioRpcError):
-                async for _ in api.DevicePluginStub(channel).ListAndWatch(api.Empty()):
-                    self.heard.add(resource)
-                    self.changes.notify()
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        try:
-            async with a_grpc_server(self._directory / "kubelet.sock", api.registration_handler(self)):
-                yield
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
 async def test_a_registration_that_hangs_does_not_delay_others_and_is_retried_under_a_fresh_name(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registering, "REGISTER_TIMEOUT_S", 0.05)
 
+    async def hang(request: api.RegisterRequest, context: Context) -> None:
+        del context
+        if request.resource_name == FTDI:
+            await asyncio.Event().wait()
+
+    async def listen(request: api.RegisterRequest, plugin: api.DevicePluginStub) -> None:
+        async for _ in plugin.ListAndWatch(api.Empty()):
+            heard.add(request.resource_name)
+            hanging.changes.notify()
+
+    heard: set[str] = set()
     directory = short_dir / "device-plugins"
     directory.mkdir()
-    hanging = HangingKubelet(directory, FTDI)
+    hanging = FakeKubelet(directory, listen, hang)
     async with (
         hanging.serving(),
         a_scene(short_dir, rules=TWO, kubelet_runs=False, pauses=SHORT_PAUSES) as scene,
     ):
-        await until(lambda: OTHER in hanging.heard, hanging.changes)
+        await until(lambda: OTHER in heard, hanging.changes)
         await until(lambda: len(hanging.endpoints[FTDI]) >= 3, hanging.changes)
         assert len(set(hanging.endpoints[FTDI])) == len(hanging.endpoints[FTDI])
         assert len(hanging.endpoints[OTHER]) == 1

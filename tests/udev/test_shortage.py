@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import pyudev
 
 from genericdp.core.hint import RescanCause, Resync, Uevent
 from genericdp.udev import UdevDevices, snapshot
@@ -184,6 +185,29 @@ def test_a_device_is_not_read_without_its_entry_in_udevs_database(bed: Testbed) 
     entry.chmod(0o644)
     devices.resync()
     assert devices.unread is None
+
+
+@pytest.mark.parametrize("misses", [1, 2])
+def test_a_device_whose_successor_appears_while_it_is_looked_for_is_found(
+    monkeypatch: pytest.MonkeyPatch, misses: int
+) -> None:
+    """Libudev finds nothing, and then the directory is there."""
+    path, real = "/sys/devices/virtual/mem/null", pyudev.Devices.from_sys_path
+    looks: list[str] = []
+
+    def from_sys_path(context: pyudev.Context, sys_path: str) -> pyudev.Device:
+        looks.append(sys_path)
+        if len(looks) <= misses:
+            raise pyudev.DeviceNotFoundError(sys_path)
+        return real(context, sys_path)
+
+    monkeypatch.setattr(pyudev.Devices, "from_sys_path", from_sys_path)
+    if misses == 1:
+        assert snapshot.find(path) is not None
+    else:
+        with pytest.raises(OSError, match="Input/output error"):
+            snapshot.find(path)
+    assert looks == [path, path]
 
 
 def test_an_attribute_is_not_absent_because_a_thread_took_the_last_descriptor() -> None:

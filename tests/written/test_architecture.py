@@ -131,3 +131,45 @@ def test_every_package_is_packaged() -> None:
         ".".join(path.parent.relative_to(ROOT).parts) for path in MODULES if path.name == "__init__.py"
     }
     assert listed == sorted(on_disk)
+
+
+#: What asyncio.timeout raises. It is no error of what was awaited, and does not take a cancellation's place.
+_TIMEOUTS = {"TimeoutError"}
+
+
+def loops_that_may_outlive_their_cancellation(source: str) -> list[int]:
+    """The lines of loops that catch errors of what they await, and do not ask whether they were cancelled.
+
+    An error that is raised while a cancellation unwinds takes its place. A loop that catches it and goes on
+    is never cancelled again.
+    """
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        for loop in (node for node in ast.walk(function) if isinstance(node, ast.While)):
+            for attempt in (node for node in ast.walk(loop) if isinstance(node, ast.Try)):
+                awaited = any(
+                    isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor)
+                    for statement in attempt.body
+                    for node in ast.walk(statement)
+                )
+                for handler in attempt.handlers:
+                    caught = "" if handler.type is None else ast.unparse(handler.type)
+                    asks = "_end_if_cancelled()" in ast.unparse(handler)
+                    raises = isinstance(handler.body[-1], ast.Raise)
+                    if awaited and caught not in _TIMEOUTS and not asks and not raises:
+                        found.append(loop.lineno)
+    return found
+
+
+def test_a_loop_that_goes_on_after_an_error_asks_whether_it_was_cancelled() -> None:
+    loop = "async def f():\n  while True:\n    try: await g()\n    except OSError: {}\n"
+    assert loops_that_may_outlive_their_cancellation(loop.format("pass")) == [2]
+    assert loops_that_may_outlive_their_cancellation(loop.format("_end_if_cancelled()")) == []
+    may = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in MODULES
+        for line in loops_that_may_outlive_their_cancellation(path.read_text())
+    }
+    assert may == set()

@@ -109,3 +109,10 @@ def test_a_drop_in_says_how_it_is_put_in_force(drop_in: Path) -> None:
     parser = configparser.ConfigParser(strict=False)
     parser.read_string(text)
     assert parser.sections() == ["Service"]
+
+
+def test_a_flood_on_a_plugins_socket_ends_the_daemon_and_not_the_pods() -> None:
+    """The kernel spares the daemon when the node has no memory left, and gRPC takes what it is sent."""
+    assert values_of("Service", "OOMScoreAdjust") == {"-900"}
+    assert values_of("Service", "MemoryMax") == {"1G"}
+    assert values_of("Service", "Restart") == {"always"}

@@ -162,7 +162,8 @@ def _kubelet(event: Event) -> tuple[str, Styled]:
 
 
 def _allocation(event: Event) -> tuple[str, Styled]:
-    text = f"{event['resource']} {', '.join(event['ids'])}"
+    more = [f"{event['moreIds']} more"] if event.get("moreIds") else []
+    text = f"{event['resource']} {', '.join([*event['ids'], *more])}"
     if event["error"]:
         return "allocate", Styled(f"{text}: {event['error']}", Style.BAD)
     return "allocate", Styled(text)

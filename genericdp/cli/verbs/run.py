@@ -6,8 +6,6 @@ import signal
 from genericdp import log
 from genericdp.cli.options import add_rule_options, open_rules
 
-_log = log.get(__name__)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -23,8 +21,6 @@ def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings, rule_files = open_rules(rules, config, domain)
     log.configure(settings.log_format, settings.log_level)
-    for problem in rule_files.problems:
-        _log.error(f"{problem.location}: {problem.message}", hint=problem.hint)
     from genericdp.cli.service import serve  # noqa: PLC0415  (see the rules of that file)
 
     serve(settings, rule_files)

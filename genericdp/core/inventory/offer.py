@@ -125,15 +125,26 @@ class Offer:
         return tuple(sorted(self.ids, key=natural))
 
     def in_order(self, ids: Iterable[str]) -> list[str]:
-        """These ids, each once, in natural order, whether the resource has them or not."""
+        """These ids, each once: those of the resource in natural order, then the others as plain text.
+
+        A client may make up others for which natural order takes a second.
+        """
         wanted = set(ids)
-        unknown = wanted.difference(self.ids)
-        return sorted(wanted, key=natural) if unknown else [id_ for id_ in self._ordered_ids if id_ in wanted]
+        known = [id_ for id_ in self._ordered_ids if id_ in wanted]
+        return known if len(known) == len(wanted) else [*known, *sorted(wanted.difference(known))]
 
 
 def ids_of(device: str, replicas: int | None) -> tuple[str, ...]:
     """The ids that the kubelet is told for one device."""
     return (device,) if replicas is None else tuple(f"{device}.{n}" for n in range(replicas))
+
+
+def is_id_of(id_: str, device: str, replicas: int | None) -> bool:
+    """Whether the id is one of `ids_of`, without making them all."""
+    if replicas is None:
+        return id_ == device
+    owner, _, number = id_.rpartition(".")
+    return owner == device and number.isdecimal() and number == str(int(number)) and int(number) < replicas
 
 
 def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:

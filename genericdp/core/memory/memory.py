@@ -40,8 +40,9 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
     New ties and new holdings may not wait: after a power cut, nothing else tells which of two twins came
-    first, and nothing tells at once who holds what.
+    first, and nothing tells at once who holds what. A holding is new if it says something else of its id.
     """
     if after == before:
         return None
-    return 0.0 if after.ties != before.ties or after.held.keys() - before.held.keys() else SAVE_WITHIN_S
+    gained = not after.held.items() <= before.held.items()
+    return 0.0 if after.ties != before.ties or gained else SAVE_WITHIN_S

@@ -12,7 +12,7 @@ The rules of this file:
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.inventory.offer import Device, Health, Offer, ids_of, is_id_of
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.resource import Resource, grace_s
 
@@ -103,7 +103,7 @@ def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
 
 def _includes(resource: Resource | None, id_: str, device: str) -> bool:
     """Whether the resource includes the id, or includes it again."""
-    return resource is not None and id_ in ids_of(device, resource.replicas)
+    return resource is not None and is_id_of(id_, device, resource.replicas)
 
 
 def _most_needed(mine: Mapping[str, Withdrawn], held: Container[str]) -> dict[str, Withdrawn]:

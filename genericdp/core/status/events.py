@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from genericdp.core.hint import Deafness, Resync, Uevent
+from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.status.news import News
@@ -18,7 +19,7 @@ from genericdp.core.status.wording import why_rescan, why_silent
 
 Event = Mapping[str, object]
 
-#: A list event names at most this many of the devices that changed.
+#: An event names at most this many ids or changed devices.
 NAMED_LIMIT = 20
 
 
@@ -113,7 +114,13 @@ def of_kubelet(*, there: bool) -> Event:
 
 def of_allocation(resource: str, ids: Sequence[str], error: str) -> Event:
     """A container got these devices, or `error` says why not."""
-    return {"event": Kind.ALLOCATION, "resource": resource, "ids": list(ids), "error": error}
+    return {
+        "event": Kind.ALLOCATION,
+        "resource": resource,
+        "ids": [for_quote(id_) for id_ in ids[:NAMED_LIMIT]],
+        "moreIds": max(0, len(ids) - NAMED_LIMIT),
+        "error": error,
+    }
 
 
 def of_rules(files: int, problems: int) -> Event:

@@ -9,7 +9,6 @@ The rules of this file:
 """
 
 import base64
-import contextlib
 import json
 import os
 import secrets
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.simulator.errors import DeviceError
 
 NAME = "kubelet_internal_checkpoint"
 
@@ -96,13 +96,18 @@ def read(directory: Path) -> Checkpoint | None:
 
 
 def write(directory: Path, text: str) -> None:
-    """Replace the file. A missing directory is ignored; a kubelet only logs it."""
+    """Replace the file. A missing directory is ignored. Raises DeviceError if it cannot be written."""
     temporary = directory / f".{secrets.randbelow(10**9)}"
-    with contextlib.suppress(FileNotFoundError):
+    try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
         temporary.replace(directory / NAME)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        why = os.strerror(error.errno or 0).lower()
+        raise DeviceError(f'failed to write checkpoint file "{NAME}": open {temporary}: {why}') from error
 
 
 def _checksum(data: Any) -> int:

@@ -104,6 +104,7 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         ({"event": "kubelet", "there": True}, "kubelet  is up"),
         ({"event": "kubelet", "there": False}, "kubelet  is down"),
         (ALLOCATION, "allocate x/ftdi a, b"),
+        ({**ALLOCATION, "moreIds": 18}, "allocate x/ftdi a, b, 18 more"),
         ({**ALLOCATION, "error": "no"}, "allocate x/ftdi a, b: no"),
         (RULES, "rules    reloaded: 2 files"),
         ({**RULES, "problems": 1}, "rules    reloaded: 2 files, 1 problem: see 'genericdp check'"),
@@ -117,6 +118,18 @@ def lines(*events: Mapping[str, Any]) -> bytes:
 def test_an_event_is_one_line(event: Mapping[str, Any], text: str) -> None:
     kind, words = words_of(event)
     assert (f"{kind:<8} {words.text}" if words.text else "") == text
+
+
+def test_a_daemon_that_refuses_to_tell_events_says_why(
+    short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with a_daemon_that_says(short_dir, lines({"error": "16 clients are connected already"})):
+        assert main(["monitor", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().err == (
+        f"genericdp: error: no events from what listens on '{short_dir}/{SOCKET}': "
+        "16 clients are connected already\n"
+        "  hint: 'journalctl -u genericdp' says what it is doing\n"
+    )
 
 
 def test_events_of_the_daemon_are_shown_with_their_time(

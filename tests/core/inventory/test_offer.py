@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.inventory.offer import Device, Health, Offer, ids_of, in_order, is_id_of
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Resource
 from tests.scenes.steps import growth
@@ -78,3 +78,30 @@ def test_finding_all_devices_by_their_ids_takes_twice_as_long_for_twice_as_many(
         return lambda: [offer.device(id_) for id_ in ids]
 
     assert growth(finding, 100) < 2.5
+
+
+@pytest.mark.parametrize("replicas", [None, 1, 3, 11])
+@pytest.mark.parametrize(
+    "id_",
+    [
+        "a",
+        "a.0",
+        "a.1",
+        "a.2",
+        "a.3",
+        "a.10",
+        "a.11",
+        "a.00",
+        "a.01",
+        "a.-1",
+        "a.",
+        "a.x",
+        "a.²",
+        "a.٣",
+        "b.0",
+        ".0",
+        "",
+    ],
+)
+def test_an_id_is_one_of_those_of_its_device_or_not(id_: str, replicas: int | None) -> None:
+    assert is_id_of(id_, "a", replicas) is (id_ in ids_of("a", replicas))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -371,3 +372,13 @@ def test_what_a_pod_has_got_is_saved_at_once_and_that_it_has_gone_soon() -> None
     held = Memory(held={"ftdi_A": Holding("example.com/ftdi", "ftdi_A", shared=False)})
     assert save_within_s(Memory(), held) == 0.0
     assert save_within_s(held, Memory()) == SAVE_WITHIN_S
+
+
+@pytest.mark.parametrize("change", [{"shared": False}, {"device": "ftdi_A.0"}, {"listed": False}], ids=str)
+def test_what_another_pod_has_got_under_the_same_id_is_saved_at_once(change: dict[str, Any]) -> None:
+    """A daemon that is killed would go on with what the earlier pod had: a device that may be shared."""
+    had = Holding(FTDI, "ftdi_A", shared=True, listed=True, given=1.0)
+    before = Memory(held={"ftdi_A.0": had, "ftdi_A.1": had})
+    assert save_within_s(before, Memory(held={**before.held, "ftdi_A.0": replace(had, given=2.0)})) is None
+    assert save_within_s(before, Memory(held={**before.held, "ftdi_A.0": replace(had, **change)})) == 0.0
+    assert save_within_s(before, Memory(held={"ftdi_A.0": replace(had, **change)})) == 0.0

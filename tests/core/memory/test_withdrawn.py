@@ -1,5 +1,7 @@
 """An edit of `replicas` drops no id that a pod may hold."""
 
+from functools import partial
+
 import pytest
 
 from genericdp.core.inventory.changes import diff
@@ -12,6 +14,7 @@ from genericdp.core.memory.withdrawn import REASON, Shares, Withdrawn
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from tests.scenes.builders import a_fuse, a_usb_serial
 from tests.scenes.inventories import answered, inventory_of
+from tests.scenes.steps import growth
 
 FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nunplug_grace = "10s"\n'
 NOBODY: frozenset[str] = frozenset()
@@ -170,3 +173,17 @@ def test_the_kubelet_is_told_once() -> None:
     assert diff(first, edited).updated == (NAME,)
     assert not diff(edited, again)
     assert same == memory
+
+
+@pytest.mark.parametrize("after", ["not shared", "one less", "half", "one more"])
+@pytest.mark.parametrize("pods", [None, NOBODY], ids=["no answer", "nobody holds any"])
+def test_an_edit_takes_time_in_proportion_to_the_ids(after: str, pods: frozenset[str] | None) -> None:
+    """The watchdog of systemd ends a daemon that takes long, and the next one would have to do the same."""
+
+    def edit(size: int) -> None:
+        replicas = {"not shared": None, "one less": size - 1, "half": size // 2, "one more": size + 1}[after]
+        memory = Memory()
+        for number, now in ((size, 0.0), (replicas, 1.0), (replicas, 2.0), (size, 3.0)):
+            _, memory = remember(shared(number), memory, now, answered(pods, memory, now))
+
+    assert growth(lambda size: partial(edit, size), 200) < 2.5

@@ -1,0 +1,40 @@
+"""Which requests a plugin answers: those that are no larger than what a kubelet sends.
+
+Every process of root can call the socket of a plugin, and while an answer is computed the whole daemon waits.
+
+The rules of this file:
+
+* What a request can cost is bounded before anything else is done with it: it is neither answered, logged nor
+  counted.
+* The kubelet asks for one container per call, and names ids that it has read in a list (kubelet 1.36,
+  `allocateContainerResources`, `callGetPreferredAllocationIfAvailable`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+#: The most containers of one request, and the most ids of all of them.
+CONTAINER_LIMIT = 16
+COUNT_LIMIT = 100_000
+
+#: The most characters of one id. Those of genericdp are shorter.
+LENGTH_LIMIT = 256
+
+Container = TypeVar("Container")
+
+
+def excess(containers: Sequence[Container], ids_of: Callable[[Container], Iterable[Sequence[str]]]) -> str:
+    """Why a request is too large to be answered; "" if it is not.
+
+    ids_of  the lists of ids in the part of a request that is for one container
+    """
+    if len(containers) > CONTAINER_LIMIT:
+        return f"the request is for {len(containers)} containers, and the limit is {CONTAINER_LIMIT}"
+    lists = [ids for each in containers for ids in ids_of(each)]
+    count = sum(map(len, lists))
+    if count > COUNT_LIMIT:
+        return f"the request names {count} device ids, and the limit is {COUNT_LIMIT}"
+    longest = max((len(id_) for ids in lists for id_ in ids), default=0)
+    if longest > LENGTH_LIMIT:
+        return f"the request names a device id of {longest} characters, and the limit is {LENGTH_LIMIT}"
+    return ""

@@ -55,7 +55,7 @@ class Notify:
         self._change("READY=1", *_status(status))
 
     def extend(self, seconds: float) -> None:
-        """The start goes on: the service manager should wait at least so much longer for READY."""
+        """The start goes on: the service manager should wait so much longer."""
         self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     def reloading(self) -> None:

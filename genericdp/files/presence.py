@@ -60,8 +60,7 @@ class Presence:
         if not self._boot:
             return frozenset()
         try:
-            data, _ = read_whole(self.path)
-            boot, healthy = _parse(data)
+            boot, healthy = _parse(read_whole(self.path)[0])
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
         except (OSError, GenericdpError, ValueError, TypeError, KeyError, RecursionError) as error:

@@ -26,7 +26,7 @@ from genericdp.files.trust import UntrustedError, open_trusted
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: What tells a file from another one, or from what somebody else has made of it.
-_Identity = tuple[int, int, int, int]
+FileIdentity = tuple[int, int, int, int]
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
 
@@ -43,7 +43,7 @@ class StateFile:
     def __init__(self, directory: str) -> None:
         self.path = os.path.join(directory, "memory.json")
         self._saved = b""
-        self._file: _Identity | None = None
+        self._file: FileIdentity | None = None
         self._writer = saved.Writer()
         self._broken = False
 
@@ -98,13 +98,13 @@ class StateFile:
         except OSError:
             return False
 
-    def _write(self, data: bytes) -> _Identity:
+    def _write(self, data: bytes) -> FileIdentity:
         identity = write_whole(self.path, data, keep_as=f"{self.path}.broken" if self._broken else "")
         self._broken = False
         return identity
 
 
-def write_whole(path: str, data: bytes, *, keep_as: str = "") -> _Identity:
+def write_whole(path: str, data: bytes, *, keep_as: str = "") -> FileIdentity:
     """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
 
     keep_as  the path to which the old file is moved
@@ -137,7 +137,7 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "") -> _Identity:
     return identity
 
 
-def read_whole(path: str) -> tuple[bytes, _Identity]:
+def read_whole(path: str) -> tuple[bytes, FileIdentity]:
     """The content of a regular file, and which one it is. Raises UntrustedError, OSError."""
     descriptor = open_trusted(path)
     try:
@@ -152,5 +152,5 @@ def read_whole(path: str) -> tuple[bytes, _Identity]:
         os.close(descriptor)
 
 
-def _identity(file: os.stat_result) -> _Identity:
+def _identity(file: os.stat_result) -> FileIdentity:
     return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns

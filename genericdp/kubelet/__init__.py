@@ -8,6 +8,7 @@ Reading order:
     socket        kubelet.sock: does a kubelet listen, and which one?
     streams       who follows the list of a plugin, and which of them is the kubelet
     requests      which requests are too large to be answered
+    responses     values of the core as messages
     plugin        one resource as a DevicePlugin service
     registration  the life of one resource's registration; read `serve` from top to bottom
     plugins       the plugins and registrations of all resources

@@ -14,7 +14,8 @@ from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.memory.saved import Writer
 from genericdp.core.rules.resource import Prefer, PreStart
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.plugin import Plugin, answer_of, list_of
+from genericdp.kubelet.plugin import Plugin
+from genericdp.kubelet.responses import answer_of, list_of
 from tests.bench.rebuild import best
 from tests.bench.row import Row
 from tests.scenes.builders import resources_of

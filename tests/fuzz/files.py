@@ -27,7 +27,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Problem
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile
-from genericdp.kubelet.plugin import answer_of, list_of
+from genericdp.kubelet.responses import answer_of, list_of
 from tests.fuzz.grammar import rule_files, settings_files
 from tests.fuzz.target import Target
 from tests.properties.strategies import DOMAIN, Unit, booted, machines

@@ -16,7 +16,8 @@ from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset, answer_of
+from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
+from genericdp.kubelet.responses import answer_of
 from tests.scenes.answering import a_grpc_server
 
 NAME = "example.com/ftdi"

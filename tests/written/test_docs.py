@@ -200,7 +200,7 @@ def drawn_tree() -> dict[str, set[str]]:
 
 def test_architecture_is_short() -> None:
     lines = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 110
+    assert len(lines) <= 118
     assert [line for line in lines if len(line) > 118] == []
 
 

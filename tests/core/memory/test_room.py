@@ -16,7 +16,7 @@ from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.memory.withdrawn import WITHDRAWN_LIMIT
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
-from genericdp.kubelet.plugin import list_of
+from genericdp.kubelet.responses import list_of
 from tests.scenes.builders import a_terminal, resources_of
 from tests.scenes.inventories import DOMAIN, ids_of, inventory_of
 

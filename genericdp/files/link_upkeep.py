@@ -83,10 +83,10 @@ class LinkUpkeep:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
-        dead = self._links.dead_among(names)
-        if dead:
+        changed = self._links.changed(names)
+        if changed.dead:
             self._schedule_dead()
-        if self._links.intact(names, without=dead):
+        if not changed.others:
             return
         now = asyncio.get_running_loop().time()
         if self._mended is None or now - self._mended > AGAIN_S:
@@ -107,7 +107,7 @@ class LinkUpkeep:
 
     def _revive(self) -> None:
         self._timer = None
-        self._reviving = self._links.dead_among()
+        self._reviving = self._links.changed().dead
         self._links.revive(self._reviving)
         self._on_dead(self._reviving)
 

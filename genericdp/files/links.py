@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from genericdp import log
 from genericdp.errors import GenericdpError
@@ -28,6 +29,13 @@ from genericdp.files.trust import UntrustedError, open_trusted
 _NEW = re.compile(r"\.new(?:-[0-9a-f]{16})?")
 
 _log = log.get(__name__)
+
+
+class Changed(NamedTuple):
+    """The links that another process has changed: to point at themselves, or in any other way."""
+
+    dead: frozenset[str]
+    others: frozenset[str]
 
 
 class Links:
@@ -83,20 +91,16 @@ class Links:
         target = path or name
         return self._made.get(name) == target == _target(f"{self.directory}/{name}")
 
-    def intact(self, names: Collection[str] = (), *, without: Collection[str] = ()) -> bool:
-        """Whether the links that were made still exist: those of these names, or all of them."""
-        return all(
-            name in without or _target(f"{self.directory}/{name}") == target
-            for name, target in self._made_of(names).items()
-        )
-
-    def dead_among(self, names: Collection[str] = ()) -> frozenset[str]:
-        """Those of these links, or of all, that another process has pointed at themselves."""
-        leading = {name for name, target in self._made_of(names).items() if target != name}
-        return frozenset(name for name in leading if _target(f"{self.directory}/{name}") == name)
-
-    def _made_of(self, names: Collection[str]) -> dict[str, str]:
-        return {name: self._made[name] for name in names or self._made if name in self._made}
+    def changed(self, names: Collection[str] = ()) -> Changed:
+        """Those of these links, or of all, that another process has changed. Each is looked at once."""
+        dead: set[str] = set()
+        others: set[str] = set()
+        for name in names or self._made:
+            target = self._made.get(name)
+            found = None if target is None else _target(f"{self.directory}/{name}")
+            if found != target:
+                (dead if found == name else others).add(name)
+        return Changed(frozenset(dead), frozenset(others))
 
     def revive(self, names: Collection[str]) -> None:
         """Let the next `apply` make these links again: their devices were read again."""

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.files.links import Links
+from genericdp.files.links import Changed, Links
 
 
 def links_in(directory: Path) -> dict[str, str]:
@@ -50,11 +50,9 @@ def test_a_link_that_udev_pointed_at_itself_is_left_alone_until_its_device_was_r
     wanted: dict[str, str | None] = {"ftdi_A5": "/dev/ttyUSB0", "ftdi_B5": "/dev/ttyUSB1", "absent": None}
     links.apply(wanted)
     kill(tmp_path / "ftdi_A5")
-    assert not links.intact()
-    assert not links.intact(["ftdi_A5"])
-    assert links.intact(without=["ftdi_A5"])
-    assert links.dead_among(["ftdi_B5", "absent"]) == frozenset()
-    assert links.dead_among() == links.dead_among(["ftdi_A5"]) == {"ftdi_A5"}
+    (tmp_path / "absent").unlink()
+    assert links.changed() == Changed(frozenset({"ftdi_A5"}), frozenset({"absent"}))
+    assert links.changed(["ftdi_A5", "ftdi_B5", "unknown"]) == Changed(frozenset({"ftdi_A5"}), frozenset())
     for _ in range(2):
         assert links.apply(wanted) == {}
         assert links.dead == {"ftdi_A5"}
@@ -269,7 +267,7 @@ READ_ONLY = """
 import json, sys
 from subprocess import run
 from genericdp import log
-from genericdp.files.links import Links
+from genericdp.files.links import Changed, Links
 
 log.configure(stream=sys.stdout)
 links = Links(sys.argv[1])
@@ -322,15 +320,15 @@ def test_a_link_directory_below_one_of_another_user_is_refused(tmp_path: Path) -
 def test_links_are_intact_while_they_are_as_they_were_made(tmp_path: Path) -> None:
     (tmp_path / "in-the-way").mkdir()
     links = Links(str(tmp_path))
-    assert links.intact()
+    assert not any(links.changed())
     links.apply({"ftdi_A5": "/dev/ttyUSB0", "absent": None, "in-the-way": "/dev/null"})
-    assert links.intact()
+    assert not any(links.changed())
     os.unlink(tmp_path / "absent")
-    assert not links.intact()
-    assert not links.intact(["ftdi_A5", "absent"])
-    assert links.intact(["ftdi_A5", "somebody elses"])
+    assert any(links.changed())
+    assert any(links.changed(["ftdi_A5", "absent"]))
+    assert not any(links.changed(["ftdi_A5", "somebody elses"]))
     links.apply({"ftdi_A5": "/dev/ttyUSB0"})
-    assert links.intact()
+    assert not any(links.changed())
 
 
 def test_a_directory_that_was_exchanged_gets_its_links_anew(tmp_path: Path) -> None:

@@ -39,6 +39,13 @@ def test_every_link_to_the_node_is_pointed_at_itself_and_no_other(tmp_path: Path
     assert links_in(links) == {"a": "a", "b": "/dev/ttyUSB10", "c": "c", "d": "/dev/ttyUSB"}
 
 
+def test_a_link_that_the_daemon_is_about_to_rename_is_left_alone(tmp_path: Path) -> None:
+    links = make_links(tmp_path, a="/dev/ttyUSB0")
+    os.symlink("/dev/ttyUSB0", links / ".new-0123456789abcdef")
+    remove("/dev/ttyUSB0", links)
+    assert links_in(links) == {"a": "a", ".new-0123456789abcdef": "/dev/ttyUSB0"}
+
+
 def test_ids_and_places_of_any_spelling_are_names_of_links(tmp_path: Path) -> None:
     names = ("-n", "--help", "A.b_c-d@if02", "modem@usb", "x@index1:2+3=4")
     links = make_links(tmp_path, **dict.fromkeys(names, "/dev/bus/usb/001/005"))

@@ -1,10 +1,11 @@
 """The unit as systemd judges it."""
 
+import json
 import re
 from pathlib import Path
 
 from tests.package.case import Case
-from tests.package.node import DROP_INS, FUSE, UNIT, Node
+from tests.package.node import DROP_INS, FUSE, SCREEN, STATE, UNIT, Node
 
 #: The highest exposure that `systemd-analyze security` may report.
 MOST_EXPOSED = 1.2
@@ -44,6 +45,29 @@ async def with_each_drop_in_it_works_with_no_more_exposure_than_promised(node: N
         (DROP_INS / drop_in.name).unlink()
 
 
+async def after_a_boot_the_start_lasts_until_the_device_is_back_whatever_the_limit(node: Node) -> None:
+    await node.write_drop_in("short-start.conf", "[Service]\nTimeoutStartSec=3s\n")
+    with node.console.plugged():
+        await node.until_offered(SCREEN, 1)
+        await node.run("systemctl", "stop", UNIT)
+    presence = STATE / "presence.json"
+    saved = json.loads(presence.read_text())
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+    id_ = f"screen_vcs{node.console.number}"
+    assert (saved["boot"], id_ in saved["healthy"]) == (boot_id, True)
+    presence.write_text(json.dumps({**saved, "boot": "the one before"}))
+    await node.run("systemctl", "start", "--no-block", UNIT)
+    await node.logged("waiting for devices that were there before the reboot")
+    await node.run("sleep", "6")
+    assert await node.show("ActiveState") == "activating"
+    assert (await node.show("StatusText")).startswith(f"waiting for {id_}, there before the reboot; ")
+    with node.console.plugged():
+        # Returns once the service is READY.
+        await node.run("systemctl", "start", UNIT)
+        await node.logged("all devices that were there before the reboot are back")
+        await node.until_offered(SCREEN, 1)
+
+
 async def the_daemon_has_no_capability_and_cannot_get_one(node: Node) -> None:
     status = Path(f"/proc/{await node.pid()}/status").read_text()
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
@@ -77,6 +101,7 @@ CASES: tuple[Case, ...] = (
     systemd_finds_no_mistake_in_the_unit_and_its_manual_page,
     the_exposure_is_as_low_as_promised,
     with_each_drop_in_it_works_with_no_more_exposure_than_promised,
+    after_a_boot_the_start_lasts_until_the_device_is_back_whatever_the_limit,
     the_daemon_has_no_capability_and_cannot_get_one,
     it_is_installed_compiled_so_that_a_start_compiles_nothing,
     the_tests_that_debian_would_run_pass,

@@ -64,10 +64,12 @@ def test_a_device_waits_when_an_id_that_the_rule_makes_is_refused() -> None:
     assert Offer(SHARED, (a,)).why_waiting(a) == ""
 
 
-def test_ids_are_put_in_natural_order_once_each_whether_they_are_offered_or_not() -> None:
+def test_ids_are_put_in_natural_order_once_each_and_those_of_nobody_behind_them() -> None:
     offer = Offer(ONE, in_order(map(Device, ("x2", "x10", "x1"))))
     assert offer.in_order(["x10", "x1", "x2", "x1"]) == ["x1", "x2", "x10"]
-    assert offer.in_order(["x10", "x9", "x1"]) == ["x1", "x9", "x10"]
+    assert offer.in_order(["x10", "x9", "x1"]) == ["x1", "x10", "x9"]
+    many = Offer(ONE, in_order(Device(f"x{n}") for n in range(100)))
+    assert many.in_order(["x10", "y", "x9"]) == ["x9", "x10", "y"], "a few of many"
 
 
 @pytest.mark.parametrize("resource", [ONE, SHARED])

@@ -54,7 +54,7 @@ soak: packages .venv/ready  ## an hour of random operations; nothing may grow (M
 	@.ci/python-as-root -m tests.udev.machine hotplug -m tests.soak $(or $(MINUTES),60) $(SEED)
 
 .PHONY: test-vm
-test-vm: vm-packages deb .venv/ready  ## the package on an emulated Debian with USB devices (CASES=)
+test-vm: vm-packages deb .venv/ready  ## the package on emulated Debians with USB devices and real containers (CASES=)
 	@.ci/python-as-root -m tests.vm $(CASES)
 
 .PHONY: test-package

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import partial
 
 from genericdp import log, usb
@@ -20,14 +19,17 @@ from genericdp.core.hint import Hint, RescanCause, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
-from genericdp.core.memory.held import Answer, give
-from genericdp.core.memory.memory import Memory, save_within_s
+from genericdp.core.memory.held import Answer
+from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
+from genericdp.cri.cdi import ReadsCdi
+from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
+from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -69,7 +71,8 @@ class Daemon:
         self.inventory = Inventory()
         self.memory = Memory()
         self.standing_by = ""
-        self.recorder = Recorder(now)
+        self.recorder = recorder = Recorder(now)
+        self._cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
@@ -77,6 +80,7 @@ class Daemon:
             on_progress=self._see_progress,
             on_allocate=self._see_allocated,
             on_list=self.recorder.see_list,
+            by_cdi=self._cdi.answers,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
@@ -84,7 +88,7 @@ class Daemon:
         self.ready = Ready(settings, self._notify, self.status_line, now=now, wake=self._awake.set)
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
-        self._builder = Builder(rules.resources, settings.domain)
+        self._builder = Builder(rules.resources, settings.domain, settings.answer)
         self._now = now
         self._usb_reset = usb_reset
         self._on_step = on_step
@@ -99,6 +103,10 @@ class Daemon:
             is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
             tell=self.step,
         )
+        self._comeback = Comeback(
+            settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
+        )
+        self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self._cdi.see_runtime)
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
@@ -143,21 +151,23 @@ class Daemon:
             self.ready.begin()
             stack.callback(self._saving.close)
             stack.callback(self.ready.close)
-            stack.callback(self._reading.succeeded)
-            stack.callback(self._reading_rules.succeeded)
+            for retry in (self._reading, self._reading_rules):
+                stack.callback(retry.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._listen(self._hear, self.settings.rescan_s))
             stack.callback(self._watching_rules.close)
             self._watch_rules()
             stack.enter_context(self._links.watching())
-            async with self.plugins.running(), asyncio.TaskGroup() as group:
-                # The rules were read before they were watched, and this daemon may have stood by for
-                # days since.
+            stack.enter_context(self._cdi.serving())
+            async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
+                # They were read before they were watched: this daemon may have stood by for days since.
                 self._read_rules()
                 self._devices.resync()
+                await self._reads_cdi.begin()
                 self.step()
                 self._see_unread()
-                forgetting = group.create_task(self._forgetting.run(), name="forgetting")
+                runs = (self._forgetting, self._reads_cdi)
+                tasks = [group.create_task(each.run()) for each in runs]
                 self.ready.look(self.inventory)
                 if not self.plugins.kubelet.is_there():
                     _log.info("no kubelet yet, waiting for it", socket=self.plugins.kubelet.path)
@@ -170,33 +180,29 @@ class Daemon:
                     if reloading:
                         await self.answers.listen()
                 self._notify.stopping("stopping")
-                forgetting.cancel()
+                for task in tasks:
+                    task.cancel()
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
-        now = self._now()
-        inventory, memory = take_inventory(self._builder, self._devices.devices, self.memory, now, answer)
-        inventory = without_links(inventory, self._links.apply(inventory.links()))
+        taken, memory = take_inventory(self._builder, self._devices.devices, self.memory, self._now(), answer)
+        inventory = without_links(taken, self._links.apply(taken.links()))
+        inventory = self._cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_step(self.inventory, inventory, changes)
         self.inventory = inventory
-        self._keep(memory)
+        self.memory = self._saving.keep(memory)
         if changes:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)
             self._notify.status(self.status_line())
         self._forgetting.look_again()
+        self._comeback.see(inventory)
         self._on_step(inventory)
 
     def status_line(self) -> str:
         """One line for `systemctl status`."""
         return self.answers.status_line()
-
-    def _keep(self, memory: Memory) -> None:
-        seconds = save_within_s(self.memory, memory)
-        self.memory = memory
-        if seconds is not None:
-            self._saving.save_within(seconds, memory)
 
     def _reload_rules(self) -> None:
         self._reload = True
@@ -228,14 +234,12 @@ class Daemon:
 
     def _see_unread(self) -> None:
         """Read again later what could not be read."""
-        unread = self._devices.unread
-        self._see_tried(Retried.DEVICES, unread)
-        self._reading.tried(unread is None)
+        self._see_tried(Retried.DEVICES, self._devices.unread)
+        self._reading.tried(self._devices.unread is None)
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        # libusb blocks.
-        await asyncio.to_thread(self._usb_reset, busnum, devnum)
+        await asyncio.to_thread(self._usb_reset, busnum, devnum)  # libusb blocks
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 
@@ -258,8 +262,9 @@ class Daemon:
         self._reading_rules.tried(not self.rules.unread)
         changed = self._builder.resources != self.rules.resources
         if changed:
-            self._builder = Builder(self.rules.resources, self.settings.domain)
+            self._builder = Builder(self.rules.resources, self.settings.domain, self.settings.answer)
             self._devices.want(attributes_of(self.rules.resources))
+            self._reads_cdi.look_again()
         return changed
 
     def _stand_by(self, holder: str) -> None:
@@ -268,6 +273,7 @@ class Daemon:
 
     def _see_kubelet(self, there: bool) -> None:
         self.recorder.see_kubelet(self.plugins.kubelet.path, there=there)
+        self._reads_cdi.look_again()
         self._forgetting.look_again()
 
     def _see_allocated(self, allocated: Allocated) -> None:
@@ -277,7 +283,9 @@ class Daemon:
             return
         # A plugin that answers is in the inventory. If it were not, the call would fail and give nothing.
         offer = self.inventory.offers[allocated.resource]
-        self._keep(replace(self.memory, held=give(self.memory.held, offer, allocated.ids, self._now())))
+        memory = after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now())
+        self.memory = self._saving.keep(memory)
+        self._cdi.apply(self.inventory, self.memory.answered)
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.
             self.step()

@@ -64,6 +64,7 @@ class Forgetting:
         self._kubelet_seen: tuple[object, object] = (None, None)
         self._since = 0.0
         self._tries = 0
+        self._answered: tuple[object, object] | None = None
         self._incomplete = False
 
     def look_again(self) -> None:
@@ -135,18 +136,20 @@ class Forgetting:
                 return
             await self._until_changed(left)
 
-    def _is_complete(self) -> bool:
+    def complete(self) -> bool:
+        """Whether the kubelet, if it answers now, names every holder."""
         return self._is_followed() and holdings.are_complete(self._up_s())
 
     async def _ask(self) -> None:
-        complete, asked = self._is_complete(), self._now()
+        complete, asked = self.complete(), self._now()
         seen = self._kubelet_seen
         self._tries -= 1
         held = await podresources.ask(self._pod_resources)
         self._look()
         # Meanwhile another kubelet may have started.
         if held is not None and self._kubelet_seen == seen:
-            complete = complete and self._is_complete()
+            complete = complete and self.complete()
             self._tries, self._incomplete = 0, not complete
+            first, self._answered = self._answered != seen, seen
             checkpointed = checkpoint.ids_in(self._kubelet.directory)
-            self._tell(Answer(frozenset(held), asked, complete, checkpointed))
+            self._tell(Answer(frozenset(held), asked, complete, checkpointed, first))

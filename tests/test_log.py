@@ -225,8 +225,6 @@ def test_a_value_without_end_is_cut_in_the_line_and_in_what_is_remembered(form: 
     with recent.listening():
         LOG.warning("allocation refused", ids=giant, all=[giant, giant], why=ValueError(giant))
         LOG.warning(giant)
-    assert len(stream.getvalue()) < 200_000
-    assert (
-        "… (4000000 characters)" in stream.getvalue() or "\\u2026 (4000000 characters)" in stream.getvalue()
-    )
-    assert len(repr(recent.events)) < 200_000
+    assert len(stream.getvalue()) < 100_000
+    assert stream.getvalue().count(" (100000 characters)") >= 3
+    assert len(repr(recent.events)) < 100_000

@@ -80,6 +80,8 @@ def _below(settings: Settings, root: str) -> Settings:
         kubelet_dir=f"{root}/{_KUBELET_DIR}",
         pod_resources_socket=f"{root}/pod-resources/kubelet.sock",
         link_dir=f"{root}/links",
+        cdi_dir=f"{root}/cdi",
+        runtime_socket=f"{root}/runtime.sock",
         state_dir=f"{root}/state",
         run_dir=f"{root}/run",
         metrics="",
@@ -104,7 +106,9 @@ class DryRun:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
-        async with Kubelet(root, runtime=_RUNTIMES[runtime]) as kubelet:
+        # The CDI devices of the machine are those of its pods, too.
+        cdi_dirs = ("/etc/cdi", "/var/run/cdi", self._settings.cdi_dir)
+        async with Kubelet(root, runtime=replace(_RUNTIMES[runtime], cdi_dirs=cdi_dirs)) as kubelet:
             ready = asyncio.Event()
             daemon = Daemon(self._settings, rule_files, on_step=lambda _: ready.set())
             loop.add_signal_handler(signal.SIGHUP, daemon.reload)

@@ -30,7 +30,7 @@ def survey_of(
     memory: Memory | None = None,
 ) -> Survey:
     """What these rules do with these devices, with what the daemon remembers."""
-    builder = Builder(resources, settings.domain)
+    builder = Builder(resources, settings.domain, settings.answer)
     inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
     return Survey(settings, resources, devices, builder.claims, inventory, after)
 

@@ -10,7 +10,9 @@ Reading order:
     rules, reading       what a rule file can say; how it is read
     inventory            from udev devices to the devices of each resource
     allocate, prefer     what a container gets; which of the free devices
+    cdi                  the same as names, and the spec files that say what they mean
     explain, suggest     why a device is offered or not; a rule for it
+    comeback             which containers no longer have their device
     status               how the daemon is doing
     hint, hostile        where something may have changed; what a device says, made harmless
     limits, usb_port, words   the kernel's limits; USB ports; English for messages

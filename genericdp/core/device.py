@@ -31,6 +31,10 @@ CORE_ATTRIBUTES = frozenset(
 )
 
 
+#: The group of nobody. A user namespace shows it for every group that it does not have (user_namespaces(7)).
+NOBODY = 65534
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceNumber:
     """The number of a device node: `kind` is "c" or "b", followed by major and minor."""

@@ -9,6 +9,8 @@ Reading order:
     trust         opening only what nobody but its owner can have put there
     links         the stable links in /dev/genericdp
     link_upkeep   when they are repaired, and what is logged about them
+    cdi_specs     the CDI spec files, which say what the names in answers by CDI mean
+    cdi_upkeep    when they are written, restored and removed
     state         what must survive a restart
     saving        when it is written
     presence      which devices were Healthy when the machine went down

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 
 from genericdp import log
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import Memory, save_within_s
 from genericdp.errors import GenericdpError
 from genericdp.files.state import BrokenStateError, StateFile
 from genericdp.retry import Retry
@@ -40,6 +40,13 @@ class Saving:
         except BrokenStateError as error:
             _log.warning(str(error), hint=error.hint)
         return self._memory
+
+    def keep(self, memory: Memory) -> Memory:
+        """Save a new memory in the time that its difference to the one before may wait. Returns it."""
+        seconds = save_within_s(self._memory, memory)
+        if seconds is not None:
+            self.save_within(seconds, memory)
+        return memory
 
     def save_within(self, seconds: float, memory: Memory) -> None:
         """Save a new memory at once (0) or within so many seconds, together with later ones."""

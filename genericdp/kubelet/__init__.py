@@ -7,7 +7,7 @@ Reading order:
     lock          only one genericdp serves a kubelet
     socket        kubelet.sock: does a kubelet listen, and which one?
     streams       who follows the list of a plugin, and which of them is the kubelet
-    requests      which requests are too large to be answered
+    requests      which requests are too large to be answered; who sent them
     responses     values of the core as messages
     plugin        one resource as a DevicePlugin service
     registration  the life of one resource's registration; read `serve` from top to bottom

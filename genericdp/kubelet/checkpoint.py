@@ -10,15 +10,24 @@ The rules of this file:
   Those have no directory any more.
 """
 
+import base64
 import json
 import os
 import stat
+from collections.abc import Iterable
 from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from genericdp.core.comeback.judge import Answers, Saved
+from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
 
 NAME = "kubelet_internal_checkpoint"
 
 #: The longest file that is read, in bytes. A node with 20,000 pods that hold a device each has 8 MB.
 LONGEST = 16 << 20
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError)
 
 
 def ids_in(directory: str) -> frozenset[str]:
@@ -30,13 +39,31 @@ def ids_in(directory: str) -> frozenset[str]:
     found: set[str] = set()
     try:
         existing = {entry.name for entry in os.scandir(pods)}
-        entries = json.loads(_read(os.path.join(directory, NAME)))["Data"]["PodDeviceEntries"]
-        for entry in entries or ():
+        for entry in _entries(directory):
             if entry["PodUID"] in existing:
                 found.update(_ids(entry["DeviceIDs"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except _UNREADABLE:
         return frozenset()
     return frozenset(found)
+
+
+def answers_in(directory: str) -> Answers:
+    """What each container gets again, as long as its pod exists: the saved answers to Allocate."""
+    found: dict[tuple[str, str, str], Saved] = {}
+    try:
+        for entry in _entries(directory):
+            answer = ContainerAllocateResponse.FromString(base64.b64decode(entry["AllocResp"]))
+            found[entry["PodUID"], entry["ContainerName"], entry["ResourceName"]] = Saved(
+                {device.container_path: device.host_path for device in answer.devices},
+                tuple(device.name for device in answer.cdi_devices),
+            )
+    except _UNREADABLE:
+        return {}
+    return found
+
+
+def _entries(directory: str) -> Iterable[Any]:
+    return json.loads(_read(os.path.join(directory, NAME)))["Data"]["PodDeviceEntries"] or ()
 
 
 def _read(path: str) -> bytes:

@@ -17,17 +17,18 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import grpc
 
 from genericdp.core.allocate import Allocation, RefusalReason, RefusedError, allocate
+from genericdp.core.cdi import ByCdi, by_names, cdi_device
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.requests import excess
+from genericdp.kubelet.requests import refuse_excess, user_agent
 from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 
@@ -45,12 +46,16 @@ async def no_usb_reset(busnum: int, devnum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Allocated:
-    """The answer to one container request: devices after `took_s` seconds, or `error` for a reason."""
+    """The answer to one container request: devices after `took_s` seconds, or `error` for a reason.
+
+    cdi_device  what the answer names instead of device nodes; None for an answer by devices
+    """
 
     resource: str
     ids: tuple[str, ...]
     error: str = ""
     refused: RefusalReason | None = None
+    cdi_device: CdiDevice | None = None
     took_s: float = field(default=0.0, compare=False)
 
 
@@ -78,6 +83,7 @@ class Plugin:
         coalesce_s: float,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
         on_list: Callable[[Listed], None] = lambda _: None,
+        by_cdi: ByCdi = lambda _: False,
         usb_reset: UsbReset = no_usb_reset,
     ) -> None:
         self.offer = offer
@@ -88,6 +94,7 @@ class Plugin:
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
         self._on_list = on_list
+        self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._list = list_of(offer)
         self._stopping = False
@@ -120,7 +127,7 @@ class Plugin:
         self, request: api.Empty, context: "grpc.aio.ServicerContext[api.Empty, api.DevicePluginOptions]"
     ) -> api.DevicePluginOptions:
         del request
-        self.streams.see_question(_user_agent(context))
+        self.streams.see_question(user_agent(context))
         return self.options()
 
     async def ListAndWatch(
@@ -131,7 +138,7 @@ class Plugin:
         del request
         sent: api.ListAndWatchResponse | None = None
         listed: Offer | None = None
-        with self.streams.opened(_user_agent(context)) as stream:
+        with self.streams.opened(user_agent(context)) as stream:
             while True:
                 changed = self._changed
                 if self._list != sent:
@@ -150,13 +157,8 @@ class Plugin:
         request: api.PreferredAllocationRequest,
         context: "grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse]",
     ) -> api.PreferredAllocationResponse:
-        await _refuse(
-            context,
-            excess(
-                request.container_requests,
-                lambda asked: (asked.available_deviceIDs, asked.must_include_deviceIDs),
-            ),
-        )
+        names = ("available_deviceIDs", "must_include_deviceIDs")
+        await refuse_excess(context, request.container_requests, *names)
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
@@ -177,19 +179,24 @@ class Plugin:
         request: api.AllocateRequest,
         context: "grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse]",
     ) -> api.AllocateResponse:
-        await _refuse(context, excess(request.container_requests, lambda asked: (asked.devices_ids,)))
+        await refuse_excess(context, request.container_requests, "devices_ids")
         name = self.offer.resource.name
         answers: list[api.ContainerAllocateResponse] = []
         for asked in request.container_requests:
             ids = tuple(asked.devices_ids)
             began = time.perf_counter()
             try:
-                answers.append(answer_of(self._allocate(ids)))
+                allocation = self._allocate(ids)
             except RefusedError as error:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+            named = cdi_device(self.offer, ids) if ids and self._by_cdi(self.offer.resource) else None
+            answers.append(
+                answer_of(by_names(allocation, named, self.offer.resource) if named else allocation)
+            )
             self._note_use(ids)
-            self._on_allocate(Allocated(name, ids, took_s=time.perf_counter() - began))
+            took_s = time.perf_counter() - began
+            self._on_allocate(Allocated(name, ids, cdi_device=named, took_s=took_s))
         # An empty answer would leak the devices in the kubelet ("no containers return in allocation
         # response").
         return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
@@ -209,7 +216,7 @@ class Plugin:
         request: api.PreStartContainerRequest,
         context: "grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse]",
     ) -> api.PreStartContainerResponse:
-        await _refuse(context, excess((request,), lambda asked: (asked.devices_ids,)))
+        await refuse_excess(context, (request,), "devices_ids")
         prestart = self.offer.resource.prestart
         if prestart is not None:
             self.starting += 1
@@ -266,15 +273,3 @@ class Plugin:
     def _wake_up(self) -> None:
         event, self._changed = self._changed, asyncio.Event()
         event.set()
-
-
-async def _refuse(context: "grpc.aio.ServicerContext[Any, Any]", why: str) -> None:
-    """End the call if there is a reason why it is not answered."""
-    if why:
-        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
-
-
-def _user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
-    """The user agent that a client sent; "" without one."""
-    named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
-    return str(next(named, ""))

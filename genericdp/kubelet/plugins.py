@@ -12,6 +12,7 @@ import functools
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
+from genericdp.core.cdi import ByCdi
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
@@ -34,6 +35,7 @@ class Plugins:
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
         on_list: Callable[[Listed], None] = lambda _: None,
+        by_cdi: ByCdi = lambda _: False,
         usb_reset: UsbReset = no_usb_reset,
         pauses: Pauses = REFUSED,
     ) -> None:
@@ -45,6 +47,7 @@ class Plugins:
         self._on_progress = on_progress
         self._on_allocate = on_allocate
         self._on_list = on_list
+        self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._pauses = pauses
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -111,6 +114,7 @@ class Plugins:
             coalesce_s=self._settings.coalesce_s,
             on_allocate=self._on_allocate,
             on_list=self._on_list,
+            by_cdi=self._by_cdi,
             usb_reset=self._usb_reset,
         )
         registration = Registration(plugin, self.kubelet, on_progress=self._on_progress, pauses=self._pauses)

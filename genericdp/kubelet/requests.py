@@ -1,4 +1,4 @@
-"""Which requests a plugin answers: those that are no larger than what a kubelet sends.
+"""Which requests a plugin answers: those that are no larger than what a kubelet sends. And who sent them.
 
 Every process of root can call the socket of a plugin, and while an answer is computed the whole daemon waits.
 
@@ -10,8 +10,11 @@ The rules of this file:
   `allocateContainerResources`, `callGetPreferredAllocationIfAvailable`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+import grpc.aio
 
 #: The most containers of one request, and the most ids of all of them.
 CONTAINER_LIMIT = 16
@@ -20,17 +23,21 @@ COUNT_LIMIT = 100_000
 #: The most characters of one id. Those of genericdp are shorter.
 LENGTH_LIMIT = 256
 
-Container = TypeVar("Container")
+
+async def refuse_excess(
+    context: "grpc.aio.ServicerContext[Any, Any]", containers: Sequence[object], *fields: str
+) -> None:
+    """End a call that is too large to be answered. `fields`: where each container of it has ids."""
+    why = excess(containers, *fields)
+    if why:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, why)
 
 
-def excess(containers: Sequence[Container], ids_of: Callable[[Container], Iterable[Sequence[str]]]) -> str:
-    """Why a request is too large to be answered; "" if it is not.
-
-    ids_of  the lists of ids in the part of a request that is for one container
-    """
+def excess(containers: Sequence[object], *fields: str) -> str:
+    """Why a request is too large to be answered; "" if it is not."""
     if len(containers) > CONTAINER_LIMIT:
         return f"the request is for {len(containers)} containers, and the limit is {CONTAINER_LIMIT}"
-    lists = [ids for each in containers for ids in ids_of(each)]
+    lists: list[Sequence[str]] = [getattr(each, field) for each in containers for field in fields]
     count = sum(map(len, lists))
     if count > COUNT_LIMIT:
         return f"the request names {count} device ids, and the limit is {COUNT_LIMIT}"
@@ -38,3 +45,9 @@ def excess(containers: Sequence[Container], ids_of: Callable[[Container], Iterab
     if longest > LENGTH_LIMIT:
         return f"the request names a device id of {longest} characters, and the limit is {LENGTH_LIMIT}"
     return ""
+
+
+def user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
+    """The user agent that a client sent; "" without one."""
+    named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
+    return str(next(named, ""))

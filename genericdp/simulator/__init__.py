@@ -27,7 +27,8 @@ The files beside them connect these folders. Read in this order:
 * `server`, `relay`      unix sockets that behave like those of a Go program
 * `blocking`, `pytest_plugin`   the same kubelet without asyncio, and as a fixture
 
-Does not belong here: whatever knows genericdp. Of the program, only `genericdp.kubelet.api` is imported.
+Does not belong here: whatever knows genericdp. Of the program, only the messages in
+`genericdp.kubelet.api` and `genericdp.cri.api` are imported.
 """
 
 from genericdp.simulator.clock import Clock, ManualClock, WallClock
@@ -36,7 +37,15 @@ from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.gates import Point
 from genericdp.simulator.kubelet import Kubelet
 from genericdp.simulator.plugins.client_table import Generation
-from genericdp.simulator.pods import Container, ContainerState, ContainerStatus, Phase, Pod, PodStatus
+from genericdp.simulator.pods import (
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Phase,
+    Pod,
+    PodStatus,
+    RestartPolicy,
+)
 from genericdp.simulator.runtimes.runtime import (
     CONTAINERD,
     CRIO,
@@ -65,6 +74,7 @@ __all__ = [
     "PodStatus",
     "Point",
     "Policy",
+    "RestartPolicy",
     "Runtime",
     "SimulatorError",
     "WallClock",

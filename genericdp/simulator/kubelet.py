@@ -16,13 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from genericdp.kubelet.api import deviceplugin
 from genericdp.simulator.changes import Changes
 from genericdp.simulator.clock import Clock, WallClock
 from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.errors import KubeletPanicError, SimulatorError
 from genericdp.simulator.faults import Faults, empty
 from genericdp.simulator.gates import Gates
+from genericdp.simulator.node.container_runtime import ContainerRuntime
 from genericdp.simulator.node.node_status import NodeStatusHistory
 from genericdp.simulator.plugins.client_table import Generation
 from genericdp.simulator.pods import ContainerStatus, Phase, Pod, PodStatus
@@ -63,14 +63,14 @@ class Kubelet(View):
         status_period_s: float | None = None,
         watchdog_s: float = 300.0,
     ) -> None:
-        super().__init__(Path(root) / "pods")
+        super().__init__(Directories(Path(root)))
         self.clock: Clock = clock or WallClock()
         self.node_status = NodeStatusHistory()
         self.health_pushes: list[str] = []
         self.panics: list[KubeletPanicError] = []
         self._gates = Gates()
         self._configuration = Configuration(
-            Directories(Path(root)),
+            self._directories,
             generation,
             runtime,
             self.clock,
@@ -82,35 +82,17 @@ class Kubelet(View):
         self.faults = Faults(self.directory, self._gates, lambda: self._running.plugins)
         self._rng = random.Random(seed)  # noqa: S311  # no secret depends on these orders
         self._changes = Changes()
+        self.container_runtime = ContainerRuntime(
+            self._node, runtime, self.clock, self.runtime_socket, on_exit=self._hear_of_exit
+        )
         self._status_period_s = status_period_s
         self._timers: list[asyncio.Task[None]] = []
         self._failures: list[BaseException] = []
 
-    # Paths.
-
-    @property
-    def directory(self) -> Path:
-        """The device plugin directory."""
-        return self._configuration.directories.device_plugins
-
-    @property
-    def socket(self) -> Path:
-        """kubelet.sock"""
-        return self.directory / deviceplugin.KUBELET_SOCKET
-
-    @property
-    def pod_resources_socket(self) -> Path:
-        """The socket of the PodResources API."""
-        return self._configuration.directories.pod_resources / "kubelet.sock"
-
-    @property
-    def plugins_registry(self) -> Path:
-        """The directory that the plugin watcher scans."""
-        return self._configuration.directories.plugins_registry
-
     # Its life.
 
     async def __aenter__(self) -> Self:
+        await self.container_runtime.start()
         await self.start()
         return self
 
@@ -119,6 +101,7 @@ class Kubelet(View):
     ) -> None:
         if self.running:
             await self.stop()
+        await self.container_runtime.stop()
         problems = [*self.panics, *self._failures]
         if problems and error is None:
             raise problems[0]
@@ -278,6 +261,12 @@ class Kubelet(View):
             raise
         finally:
             self._changes.notify()
+
+    def _hear_of_exit(self, pod: PodStatus) -> None:
+        """A container of a pod has ended; a kubelet that does not run sees it when it starts."""
+        if self._process is not None:
+            self._process.workload.hear_of_exit(pod)
+        self._changes.notify()
 
     def _push_health(self, uids: set[str]) -> None:
         """Publish the status of these pods at once, not at their next sync."""

@@ -16,6 +16,7 @@ class Container:
     env           set by the pod; overrides what a plugin sets
     privileged, run_as_user, run_as_group    the security context
     image_files   paths that are regular files in the image
+    ends_after_s  how long its process takes to end when it is told to
     """
 
     name: str
@@ -26,6 +27,15 @@ class Container:
     run_as_user: int = 0
     run_as_group: int = 0
     image_files: frozenset[str] = frozenset()
+    ends_after_s: float = 0.0
+
+
+class RestartPolicy(StrEnum):
+    """`pod.spec.restartPolicy`."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,8 @@ class Pod:
     init_containers: Sequence[Container] = ()
     namespace: str = "default"
     host_users: bool = True
+    restart_policy: RestartPolicy = RestartPolicy.ALWAYS
+    grace_period_s: int = 30
 
 
 class Phase(StrEnum):
@@ -62,6 +74,9 @@ class ContainerStatus:
 
     created      the result of the last successful creation; None before the first
     restarts     how often the container was created again
+    created_at   when it was created last, in nanoseconds of the kubelet's clock
+    exit_code    how its process ended; None while it has not, or was not started since
+    ended        when that was, in seconds of the kubelet's clock
     resources    `allocatedResourcesStatus` as last published: resource -> device id -> health
     """
 
@@ -71,11 +86,19 @@ class ContainerStatus:
     message: str = ""
     created: CreatedContainer | None = None
     restarts: int = 0
+    created_at: int = 0
+    exit_code: int | None = None
+    ended: float = 0.0
     resources: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def become(self, state: ContainerState, reason: str = "", message: str = "") -> None:
         """Enter a state; reason and message of the previous one are cleared."""
         self.state, self.reason, self.message = state, reason, message
+
+    def exit(self, code: int, now: float) -> None:
+        """The process of the container has ended."""
+        self.become(ContainerState.TERMINATED, "Error" if code else "Completed")
+        self.exit_code, self.ended = code, now
 
 
 @dataclass(slots=True, eq=False)
@@ -113,6 +136,13 @@ class PodStatus:
     def is_init(self, container: Container) -> bool:
         """Whether a container is listed under initContainers; sidecars are, too."""
         return container in self.spec.init_containers
+
+    def restarts_after(self, status: ContainerStatus) -> bool:
+        """Whether a container whose process has ended is to be started again."""
+        policy = self.spec.restart_policy
+        return policy is RestartPolicy.ALWAYS or (
+            policy is RestartPolicy.ON_FAILURE and status.exit_code != 0
+        )
 
     def reject(self, reason: str, message: str) -> None:
         """Fail the pod for good: none of its containers runs again."""

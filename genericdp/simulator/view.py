@@ -8,21 +8,48 @@ The rules of this file:
 from collections.abc import Mapping
 from pathlib import Path
 
+from genericdp.kubelet.api import deviceplugin
 from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import SimulatorError
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.plugins.registration import Attempt
 from genericdp.simulator.pods import PodStatus
-from genericdp.simulator.process import Process
+from genericdp.simulator.process import Directories, Process
 
 
 class View:
     """What a Kubelet shows. `registrations` holds every call of Register, across restarts."""
 
-    def __init__(self, pods_directory: Path) -> None:
+    def __init__(self, directories: Directories) -> None:
         self.registrations: list[Attempt] = []
-        self._node = Node(pods_directory)
+        self._directories = directories
+        self._node = Node(directories.root / "pods")
         self._process: Process | None = None
+
+    @property
+    def directory(self) -> Path:
+        """The device plugin directory."""
+        return self._directories.device_plugins
+
+    @property
+    def socket(self) -> Path:
+        """kubelet.sock"""
+        return self.directory / deviceplugin.KUBELET_SOCKET
+
+    @property
+    def pod_resources_socket(self) -> Path:
+        """The socket of the PodResources API."""
+        return self._directories.pod_resources / "kubelet.sock"
+
+    @property
+    def plugins_registry(self) -> Path:
+        """The directory that the plugin watcher scans."""
+        return self._directories.plugins_registry
+
+    @property
+    def runtime_socket(self) -> Path:
+        """The CRI socket of the container runtime."""
+        return self._directories.root / "runtime.sock"
 
     @property
     def running(self) -> bool:

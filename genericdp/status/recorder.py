@@ -18,7 +18,8 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.status import events
 from genericdp.core.status.history import History, Retried
 from genericdp.core.status.news import news
-from genericdp.core.status.wording import that_works, what_to_do, why_rescan, why_silent
+from genericdp.core.status.wording import that_works, what_to_do, why_rescan, why_silent, why_stop
+from genericdp.cri.comeback import Stop
 from genericdp.errors import GenericdpError, Problem
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugin import Allocated, Listed
@@ -159,6 +160,22 @@ class Recorder:
             _log.info("allocated", resource=resource, ids=_named(ids))
         self.history.allocated(resource, allocated.refused, allocated.took_s)
         self.events.tell(events.of_allocation(resource, ids, error))
+
+    def see_stop(self, stop: Stop) -> None:
+        """The container runtime is asked to stop a container, or could not stop it."""
+        fields = {
+            "resource": stop.resource,
+            "id": stop.device,
+            "pod": f"{stop.holder.namespace}/{stop.holder.pod}",
+            "container": stop.holder.container,
+        }
+        if stop.error:
+            _log.warning("container not stopped", **fields, why=stop.error)
+            self.history.stopping_failed(stop.resource)
+        else:
+            _log.info("stopping a container", **fields, why=why_stop(stop.cause))
+            self.history.stopped(stop.resource, stop.cause)
+        self.events.tell(events.of_stop(stop.resource, stop.device, stop.holder, stop.cause, stop.error))
 
     def _tell_uevents(self, before: Inventory, after: Inventory) -> None:
         uevents, self._uevents = self._uevents, []

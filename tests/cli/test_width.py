@@ -57,9 +57,7 @@ def views() -> Iterator[Callable[[Output], None]]:
     yield lambda output: listing.show(after, output)
     for node in [device for device in machine.devices.values() if device.device_node]:
         explained = explain(node, machine)
-        yield lambda output, each=explained: explanation.show(
-            each, SETTINGS.link_dir, output, lambda _: ACCESS
-        )  # type: ignore[misc]
+        yield lambda output, each=explained: explanation.show(each, SETTINGS, output, lambda _: ACCESS)  # type: ignore[misc]
     found = look_up(Query(serial=SERIAL), after)
     assert isinstance(found, Absent)
     yield lambda output: absent.show(found, SETTINGS.link_dir, output)

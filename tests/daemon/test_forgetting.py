@@ -78,7 +78,7 @@ async def test_a_kubelet_is_asked_once_when_it_has_started(monkeypatch: pytest.M
     """The answer counts from when the question was asked: what was given meanwhile may not be in it."""
     asked = Asked(monkeypatch)
     await asked.run_until(lambda: asked.answers)
-    assert asked.answers == [Answer(ANSWER, asked=1.0, complete=True)]
+    assert asked.answers == [Answer(ANSWER, asked=1.0, complete=True, first=True)]
     assert asked.times == 1
 
 
@@ -88,7 +88,7 @@ async def test_of_a_kubelet_that_has_just_started_only_the_holders_that_it_names
     asked = Asked(monkeypatch)
     asked.starts()
     await asked.run_until(lambda: asked.answers)
-    assert asked.answers == [Answer(ANSWER, asked=1.0, complete=False)]
+    assert asked.answers == [Answer(ANSWER, asked=1.0, complete=False, first=True)]
 
 
 async def test_a_kubelet_that_restarts_while_it_is_asked_is_not_believed_and_the_next_one_is_asked(

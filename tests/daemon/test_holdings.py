@@ -7,6 +7,7 @@ import pytest
 
 from genericdp import forgetting
 from genericdp.core.memory import held
+from genericdp.core.memory.held import Answer
 from genericdp.core.status import holdings
 from genericdp.core.status.history import Retried
 from genericdp.files.state import StateFile
@@ -27,6 +28,7 @@ def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
     monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.05)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.05)
 
 
 async def rename(scene: Scene) -> None:
@@ -112,3 +114,40 @@ async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(sh
         assert pod.container("main").state is ContainerState.RUNNING, "its own device stays within reach"
         scene.kubelet.delete(pod)
         await scene.until_allocatable(3)
+
+
+async def test_what_containers_have_stays_theirs_while_their_kubelet_cannot_reach_the_api_server(
+    short_dir: Path,
+) -> None:
+    """A kubelet that has started without the API server knows no pod; the containers go on running."""
+    stick, other = STICK, a_usb_serial(1, port="3", serial="B")
+    async with a_scene(short_dir, stick, other, rules=FTDI_RULE + 'unplug_grace = "0s"\n') as scene:
+        await scene.until_allocatable(2)
+        pods = [await scene.admit(name="a"), await scene.admit(name="b")]
+        scene.unplug(other)
+        await scene.until_allocatable(1, capacity=2)
+        await until(lambda: all(holding.listed for holding in scene.daemon.memory.held.values()))
+        await scene.kubelet.restart(readmit=False)
+        await until(lambda: not any(holding.listed for holding in scene.daemon.memory.held.values()))
+        await scene.until_allocatable(1, capacity=2)
+        await rename(scene)
+        await answers(scene, 3)
+        assert scene.kubelet.allocatable[SERIAL] == 0
+        await scene.kubelet.readmit()
+        for pod in pods:
+            scene.kubelet.delete(pod)
+        await scene.until_allocatable(1, SERIAL)
+
+
+async def answers(scene: Scene, count: int) -> None:
+    """Return once the daemon has heard so many more answers of PodResources."""
+    heard = 0
+    learn = scene.daemon.step
+
+    def step(answer: Answer | None = None) -> None:
+        nonlocal heard
+        heard += answer is not None
+        learn(answer)
+
+    scene.daemon._forgetting._tell = step
+    await until(lambda: heard >= count)

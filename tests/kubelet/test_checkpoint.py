@@ -1,12 +1,14 @@
 """What the kubelet's checkpoint says of who got what."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from genericdp.core.comeback.judge import Saved
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.checkpoint import LONGEST, NAME, ids_in
+from genericdp.kubelet.checkpoint import LONGEST, NAME, answers_in, ids_in
 from genericdp.simulator.devices import checkpoint as simulated
 
 
@@ -59,6 +61,24 @@ def test_what_cannot_be_read_says_nothing(directory: Path, text: str | None) -> 
     if text is not None:
         (directory / NAME).write_text(text)
     assert ids_in(str(directory)) == frozenset()
+
+
+def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) -> None:
+    spec = api.DeviceSpec(container_path="/dev/a", host_path="/dev/genericdp/a", permissions="rw")
+    answer = api.ContainerAllocateResponse(devices=[spec], cdi_devices=[api.CDIDevice(name="v.example/c=n")])
+    entry = simulated.PodDevices("uid", "main", "example.com/a", {-1: ("a",)}, answer)
+    simulated.write(directory, simulated.render([entry], {}))
+    assert answers_in(str(directory)) == {
+        ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"}, ("v.example/c=n",))
+    }
+
+
+@pytest.mark.parametrize("answer", ["", "%", "/w==", "null", 1, None, ["a"]])
+def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: object) -> None:
+    entry = {"PodUID": "uid", "ContainerName": "main", "ResourceName": "example.com/a", "AllocResp": answer}
+    text = json.dumps({"Data": {"PodDeviceEntries": [entry]}})
+    (directory / NAME).write_text(text)
+    assert answers_in(str(directory)) in ({}, {("uid", "main", "example.com/a"): Saved({})})
 
 
 @pytest.mark.parametrize("what", ["pipe", "directory", "long file"])

@@ -43,7 +43,8 @@ from tests.kubelet.test_plugin import a_ftdi, a_plugin, a_resource, an_offer, se
     ],
 )
 def test_a_request_beyond_what_a_kubelet_sends_says_so(containers: list[tuple[str, ...]], why: str) -> None:
-    assert excess(containers, lambda ids: (ids,)) == why
+    asked = [api.ContainerAllocateRequest(devices_ids=ids) for ids in containers]
+    assert excess(asked, "devices_ids") == why
 
 
 async def test_every_method_refuses_a_giant_id_and_nothing_is_recorded(short_dir: Path) -> None:

@@ -21,7 +21,7 @@ ports = alike.map(lambda exact: Port(f"/sys/{exact}", exact[-2:]))
 @st.composite
 def identities(draw: st.DrawFn) -> Identity:
     """Of all kinds. What people read of a key is the key itself or follows from it."""
-    basis = draw(st.sampled_from(["serial", "name", "port", "property"]))
+    basis = draw(st.sampled_from(["serial", "name", "port", "property A", "property B"]))
     key = draw(alike)
     readable = f"port-{key[-2:]}" if basis == "port" else key
     return Identity(basis, key, readable, draw(alike), draw(ports), "")

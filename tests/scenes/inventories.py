@@ -25,7 +25,8 @@ def answered(held: frozenset[str] | None, memory: Memory, now: float) -> Answer 
     if held is None:
         return None
     names = {known.resource for known in memory.devices.values()}
-    return Answer(frozenset((name, id_) for name in names for id_ in held), now, complete=True)
+    of = {id_: [memory.devices[id_].resource] if id_ in memory.devices else names for id_ in held}
+    return Answer(frozenset((name, id_) for id_ in held for name in of[id_]), now, complete=True)
 
 
 def devices_of(inventory: Inventory) -> list[Device]:

@@ -4,12 +4,15 @@ The laws:
 
 * A container only ever gets the unit that it got first, one that cannot be told apart from it, or a
   refusal. See `truth.may_stand_in`.
+* By CDI, a container finds its units under the paths that they have now, and is told these paths.
 * An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed, and
   until then none of its links goes.
 * Two running containers never have one unit, unless both got it while it was shared. An id waits only for a
   unit that a pod may hold under another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
+* Only a container that holds a device is stopped, only after that device has moved, and once for that. Of a
+  resource whose containers follow their device, none runs for long that has not what is there now.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -19,6 +22,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +30,10 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from genericdp.core.comeback.plugs import ASK_AGAIN_S
+from genericdp.core.rules.name import env_names
+from genericdp.core.rules.resource import UNPLUG_GRACE_S
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator import (
     CONTAINERD,
     CRIO,
@@ -38,7 +46,7 @@ from genericdp.simulator import (
     PodStatus,
     Runtime,
 )
-from tests.torture.node import TestNode, numbers_in
+from tests.torture.node import TestNode, ids_in, numbers_in
 from tests.torture.truth import BAD_RULES, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
 
 T = TypeVar("T")
@@ -58,6 +66,9 @@ class Workload:
     """A pod with one container.
 
     units  the (unit, port) pairs that it got first
+    inside what its last container was created with: number -> unit
+    moves  how often one of its units, or one like it, was plugged or unplugged since its admission
+    stopped  the same when its container was last stopped
     has    the units that its container was created with and that have been plugged in since
     last   the units that its last container was created with
     """
@@ -68,6 +79,10 @@ class Workload:
     checked: CreatedContainer | None = None
     has: frozenset[str] = frozenset()
     last: frozenset[str] = frozenset()
+    created: CreatedContainer | None = None
+    inside: dict[int, str | None] = field(default_factory=dict)
+    moves: int = 0
+    stopped: int = 0
 
 
 class NodeMachine(RuleBasedStateMachine):
@@ -84,6 +99,9 @@ class NodeMachine(RuleBasedStateMachine):
         self.settled_places: dict[str, Place] = {}
         self.names_when_it_went_down: dict[int, str] = {}
         self.refused = self.socket_gone = self.time_passed = False
+        self.stops_seen = 0
+        self.outdated: list[CreatedContainer] = []
+        self.seconds = 0.0
         self._loop = asyncio.new_event_loop()
         self._root = Path(tempfile.mkdtemp(prefix="gdp-", dir="/tmp"))
         self._root.chmod(0o755)
@@ -113,6 +131,7 @@ class NodeMachine(RuleBasedStateMachine):
     @initialize(
         generation=st.sampled_from(list(Generation)),
         runtime=st.sampled_from([CONTAINERD, CRIO]),
+        answer=st.sampled_from(list(AnswerBy)),
         rules=st.sampled_from(sorted(RULES)),
         seed=st.integers(0, 99),
         units=st.permutations(sorted(UNITS)),
@@ -124,13 +143,14 @@ class NodeMachine(RuleBasedStateMachine):
         *,
         generation: Generation,
         runtime: Runtime,
+        answer: AnswerBy,
         rules: str,
         seed: int,
         units: list[str],
         ports: list[str],
         count: int,
     ) -> None:
-        self.node = TestNode(self._root, generation, runtime, seed)
+        self.node = TestNode(self._root, generation, runtime, seed, answer)
         self.truth.rules = rules
         DONE[f"node: {generation.name.lower()}, {'containerd' if runtime is CONTAINERD else 'cri-o'}"] += 1
         self.do("start", self._first(rules, dict(zip(units[:count], ports, strict=False))))
@@ -228,6 +248,12 @@ class NodeMachine(RuleBasedStateMachine):
         """Every grace period ends."""
         self.do("time passes", self._let_time_pass())
 
+    @precondition(lambda self: any(table.follows for table in self.truth.tables))
+    @rule()
+    def let_containers_follow(self) -> None:
+        """Some seconds pass, in which containers that lack their device are stopped and started again."""
+        self.do("containers follow", self._let_containers_follow())
+
     # Events of the kubelet.
 
     @rule(
@@ -273,6 +299,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, MANY_PODS - 1))
     def delete(self, which: int) -> None:
+        self._check_stops()
         if which < len(self.pods):
             DONE["pod deleted"] += 1
             self.node.kubelet.delete(self.pods.pop(which).status)
@@ -310,13 +337,26 @@ class NodeMachine(RuleBasedStateMachine):
         return Place(data.draw(st.sampled_from(ports)), data.draw(st.sampled_from(numbers)))
 
     def _plug(self, unit: str, place: Place) -> None:
+        self._move(unit, place)
         self.truth.plugged[unit] = place
         self.node.plug(unit, place)
 
     def _unplug(self, unit: str) -> None:
+        self._move(unit, self.truth.plugged[unit])
         self.node.unplug(self.truth.plugged.pop(unit))
         for pod in self.pods:
             pod.has -= {unit}
+
+    def _move(self, unit: str, place: Place) -> None:
+        """A unit is about to be plugged or unplugged."""
+        self._check_stops()
+        self._look_into_containers()
+        for pod in self.pods:
+            if any(
+                (unit, place.port) == known or place.port == known[1] or UNITS[unit] == UNITS[known[0]]
+                for known in pod.units
+            ):
+                pod.moves += 1
 
     async def _after(self, settle: bool, act: Callable[[], None]) -> None:
         act()
@@ -371,6 +411,12 @@ class NodeMachine(RuleBasedStateMachine):
                     "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                 )
                 await self._settle()
+            await self._until_containers_follow()
+
+    async def _let_containers_follow(self) -> None:
+        await self._settle()
+        if self.node.up and self._reachable:
+            await self._until_containers_follow()
 
     async def _restart_kubelet(self, *, crash: bool, settle: bool) -> None:
         kubelet = self.node.kubelet
@@ -412,6 +458,7 @@ class NodeMachine(RuleBasedStateMachine):
         for unit in places:
             self._unplug(unit)
         shutil.rmtree(self.node.settings.link_dir, ignore_errors=True)
+        shutil.rmtree(self.node.settings.cdi_dir, ignore_errors=True)
         for (unit, place), number in zip(sorted(places.items()), numbers, strict=False):
             self._plug(unit, Place(place.port, number))
         self.names_when_it_went_down = {}
@@ -462,7 +509,8 @@ class NodeMachine(RuleBasedStateMachine):
     async def _admit(self, table: Table, count: int) -> None:
         kubelet = self.node.kubelet
         kubelet.tick()
-        spec = Pod(f"pod-{DONE['pod admitted']}", [Container("main", limits={full(table): count})])
+        containers = [Container("main", limits={full(table): count}), Container("beside")]
+        spec = Pod(f"pod-{DONE['pod admitted']}", containers)
         status = await kubelet.admit(spec)
         self.given |= self._allocated()
         if status.phase is Phase.FAILED:
@@ -487,6 +535,67 @@ class NodeMachine(RuleBasedStateMachine):
         self._check_container(pod)
 
     # The laws.
+
+    def _check_stops(self) -> None:
+        """Check what the container runtime was asked to stop since the last look."""
+        self._look_into_containers()
+        calls = self.node.kubelet.container_runtime.stops[self.stops_seen :]
+        self.stops_seen += len(calls)
+        for call in calls:
+            DONE["container stopped"] += 1
+            assert call.container == "main", "a container was stopped that holds no device"
+            assert any(call.created is each for each in self.outdated), (
+                f"{call.pod.name} was stopped although it had its devices: {call.created.nodes}"
+            )
+            for pod in self.pods:
+                if pod.status is call.pod:
+                    assert pod.moves > pod.stopped, f"{pod.status.name} was stopped twice for one plug"
+                    pod.stopped = pod.moves
+
+    def _look_into_containers(self) -> None:
+        """Note which containers do not have their devices any more. Called before and after each move."""
+        for pod in self.pods:
+            created = pod.status.container("main").created
+            if created is None:
+                continue
+            if created is not pod.created:
+                pod.created = created
+                pod.inside = {number: self._at(number) for number in numbers_in(created)}
+                if not self.node.up:
+                    self.outdated.append(created)  # nobody has kept the links right
+            if any(self._at(number) != unit or unit is None for number, unit in pod.inside.items()):
+                self.outdated.append(created)
+
+    def _containers_follow(self) -> bool:
+        """Whether the containers that run of a resource that follows have what its links point to now."""
+        following = [full(table) for table in self.truth.tables if table.follows]
+        links, waiting = self.node.links(), self.node.waiting()
+        for pod in self.pods:
+            status = pod.status.container("main")
+            if status.state is not ContainerState.RUNNING or not set(status.spec.limits) & {*following}:
+                continue
+            ids = ids_in(status.created, following)
+            devices = sorted({id_.partition(".")[0] for id_ in ids})
+            listed = self.node.listed(full(pod.table))
+            if set(devices) & waiting.keys() or not set(ids) <= listed.keys():
+                continue
+            if sorted(numbers_in(status.created)) != sorted(
+                number for number in (links.get(device) for device in devices) if number is not None
+            ):
+                return False
+        return True
+
+    async def _until_containers_follow(self) -> None:
+        """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""
+        for _ in range(50):
+            self.node.clock.advance(ASK_AGAIN_S)
+            self.seconds += ASK_AGAIN_S
+            self.time_passed = self.time_passed or self.seconds > UNPLUG_GRACE_S - 100.0
+            await self.node.caught_up()
+            with suppress(TimeoutError):
+                await self.node.kubelet.wait_until(self._containers_follow, timeout_s=0.1)
+                break
+        assert self._containers_follow(), f"{self.node.links()}, {self.node.kubelet.describe()}"
 
     @property
     def _reachable(self) -> bool:
@@ -517,6 +626,7 @@ class NodeMachine(RuleBasedStateMachine):
             unit = self._at(number)
             assert unit is not None, f"ttyUSB{number} is in a container and is not plugged"
             found.append((unit, self.truth.plugged[unit].port))
+        self._check_paths(pod)
         if not pod.units:
             pod.units = found
             DONE["containers created"] += 1
@@ -526,6 +636,16 @@ class NodeMachine(RuleBasedStateMachine):
         for other in self.pods:
             if other is not pod and not (is_shared(pod.table) and is_shared(other.table)):
                 assert not pod.has & other.has, f"{pod.has & other.has} is in two containers"
+
+    def _check_paths(self, pod: Workload) -> None:
+        """Check that a container that got its units by CDI finds them where they are now."""
+        created = pod.checked
+        if created is None or not created.cdi_devices:
+            return
+        DONE["containers created by CDI"] += 1
+        paths = [node.container_path for node in created.nodes]
+        assert paths == [node.source for node in created.nodes], "a path of earlier"
+        assert created.envs[env_names(full(pod.table))[0]].split(",") == paths, "told another path"
 
     def _identity_of(self, table: Table) -> str:
         """What the ids of a table depend on: on the port, too, if the operator has said so since."""
@@ -559,6 +679,7 @@ class NodeMachine(RuleBasedStateMachine):
             self._check_lists()
             self._check_told()
         self._check_ids()
+        self._check_stops()
         self.settled_places = dict(self.truth.plugged)
 
     async def _until_links_are_right(self) -> None:

@@ -12,14 +12,17 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from genericdp.core.hint import RescanCause, Resync
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
+from genericdp.simulator.runtimes.cdi_cache import CdiCache
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
@@ -35,10 +38,14 @@ class TestNode:
 
     __test__ = False
 
-    def __init__(self, root: Path, generation: Generation, runtime: Runtime, seed: int) -> None:
+    def __init__(
+        self, root: Path, generation: Generation, runtime: Runtime, seed: int, answer: AnswerBy
+    ) -> None:
         self.clock = ManualClock()
-        self.settings = settings_below(root)
-        self.kubelet = Kubelet(root, generation=generation, runtime=runtime, clock=self.clock, seed=seed)
+        self.settings = settings_below(root, answer=answer)
+        self.cdi = CdiCache([self.settings.cdi_dir])
+        mine = replace(runtime, cdi_cache=self.cdi)
+        self.kubelet = Kubelet(root, generation=generation, runtime=mine, clock=self.clock, seed=seed)
         self._rules_dir = root / "rules.d"
         self._rules_dir.mkdir(mode=0o755)
         self._stack = AsyncExitStack()
@@ -56,6 +63,7 @@ class TestNode:
             self.settings, self._read_rules(), self.udev, now=self.clock.now, pauses=SHORT_PAUSES
         )
         self.write_rules(rules)
+        await self.kubelet.container_runtime.start()
         await self.kubelet.start()
         await self.start_daemon()
 
@@ -64,7 +72,9 @@ class TestNode:
         await self.service.stop()
         if self.kubelet.running:
             await self.kubelet.stop()
+        await self.kubelet.container_runtime.stop()
         await self._stack.aclose()
+        self.cdi.close()
         if self.kubelet.panics:
             raise self.kubelet.panics[0]
 
@@ -86,11 +96,14 @@ class TestNode:
         """Record what a killed process would leave behind; the result restores it."""
         memory = Path(self.settings.state_dir, "memory.json")
         saved = memory.read_bytes() if memory.exists() else None
+        specs = {path: path.read_bytes() for path in Path(self.settings.cdi_dir).glob("*.json")}
         sockets = list(self.kubelet.directory.glob("gdp-*.sock"))
 
         def leave() -> None:
             if saved is not None:
                 memory.write_bytes(saved)
+            for path, text in specs.items():
+                path.write_bytes(text)
             for path in (each for each in sockets if not each.exists()):
                 with socket.socket(socket.AF_UNIX) as dead:
                     dead.bind(str(path))

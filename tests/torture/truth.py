@@ -29,6 +29,8 @@ class Table:
     """The part of a [[resource]] table that the model knows.
 
     takes     the only serial number that it takes; None: every unit
+    follows   whether running containers follow their device
+    answer    how containers get its units: as devices or by CDI; None: as the node's setting says
     """
 
     name: str
@@ -36,6 +38,8 @@ class Table:
     identity: str = "serial"
     replicas: int | None = None
     prestart: bool = False
+    follows: bool = False
+    answer: str | None = None
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -46,7 +50,9 @@ class Table:
             f'match = {{ SUBSYSTEM = "tty", usb = {{ {usb} }} }}',
             f'identity = "{self.identity}"',
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
+            *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
+            *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
         ]
         return "\n".join(lines) + "\n"
 
@@ -56,14 +62,18 @@ BASE = Table("ftdi")
 #: Contents of the rule file, by name. The first table that takes a unit gets it.
 RULES: dict[str, tuple[Table, ...]] = {
     "base": (BASE,),
+    "following": (Table("ftdi", follows=True),),
     "shared": (Table("ftdi", replicas=2),),
+    "shared and following": (Table("ftdi", replicas=2, follows=True),),
     "less shared": (Table("ftdi", replicas=1),),
-    "renamed": (Table("serial"),),
+    "renamed": (Table("serial", follows=True),),
     "renamed and shared": (Table("serial", replicas=2),),
-    "by port": (Table("ftdi", identity="port"),),
-    "guarded": (Table("ftdi", prestart=True),),
+    "by port": (Table("ftdi", identity="port", follows=True),),
+    "guarded": (Table("ftdi", prestart=True, follows=True),),
+    "by CDI": (Table("ftdi", answer="cdi"),),
+    "by devices": (Table("ftdi", answer="devices"),),
     "one more": (BASE, Table("none", takes="NOBODY")),
-    "B apart": (Table("special", takes="OTHER"), BASE),
+    "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),
 }
 

@@ -1,94 +1,124 @@
-"""`make test-vm`: the Debian package on an emulated Debian, with USB devices that come and go.
+"""`make test-vm`: the Debian package on emulated Debians, with USB devices that come and go.
 
 python -m tests.vm [WORD …]: only cases with one of the words in their title.
+
+The rules of this file:
+
+* Each machine boots once, and all machines work at the same time.
 """
 
 import importlib
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.vm import image, seed
 from tests.vm.case import CASES, Case, title
 from tests.vm.channel import ChannelError
 from tests.vm.guest import Guest, GuestError
+from tests.vm.image import Image
 from tests.vm.node import CaseError, Node
 from tests.vm.qmp import QmpError
+from tests.vm.runtime import OutcomeError
 
 _CACHE = Path(".cache/vm")
-_CONSOLE = _CACHE / "console"
 
-#: In this order: the first ones tell most when everything is broken.
-_FILES = ("plugging", "devices", "gadgets", "udev", "service", "boot")
+#: Release of Debian -> its files of cases. In this order: the first ones tell most when everything is broken.
+_FILES = {
+    "12": ("plugging", "devices", "gadgets", "udev", "service", "boot", "runtimes", "containers"),
+    "13": ("runtimes", "cdi", "containers"),
+}
+
+Plan = Mapping[str, Sequence[Case]]
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the cases. Returns 0 if all pass, 1 if one fails, 2 if none could be run."""
+    """Run the cases. Returns 0 if all pass, 1 if one fails, 2 if some could not be run."""
     packages = sorted(Path("dist").glob("genericdp_*_all.deb"))
     if len(packages) != 1:
         print(f"dist holds {len(packages)} packages of genericdp instead of one: run make deb")
         return 2
-    package = packages[0]
-    cases = _cases(words)
-    if not cases:
+    plan = _plan(words)
+    if not plan:
         print(f"no case has any of these words in its title: {' '.join(words)}")
         return 2
-    clock = _Clock()
-    system = image.provide(_CACHE)
-    clock.tell("      the image is ready")
-    _CONSOLE.unlink(missing_ok=True)
+    clock = _Clock("")
+    systems = {release: image.provide(release, _CACHE) for release in plan}
+    clock.tell("", "the images are ready")
+    with ThreadPoolExecutor() as machines:
+        runs = {
+            release: machines.submit(_run, release, systems[release], packages[0], plan[release])
+            for release in plan
+        }
+    results = [run.result() for run in runs.values()]
+    count = sum(map(len, plan.values()))
+    clock.total(f"{sum(passed for passed, _ in results)} of {count} cases passed")
+    return 0 if sum(passed for passed, _ in results) == count else max(status for _, status in results)
+
+
+def _run(release: str, system: Image, package: Path, cases: Sequence[Case]) -> tuple[int, int]:
+    """Run the cases on one machine. Returns how many passed, and the status."""
+    clock = _Clock(release)
+    console = _CACHE / f"console-{release}"
+    console.unlink(missing_ok=True)
     started = seed.initrd(system, {package.name: package.read_bytes()})
-    with Guest(system, started, _CONSOLE) as guest:
+    with Guest(system, started, console) as guest:
         try:
             guest.wait_for_boot()
-            clock.tell("      the guest has booted")
-            node = Node(guest)
+            clock.tell("", "the guest has booted")
+            node = Node(guest, release)
             node.install(package)
-            clock.tell(f"      {package.name} is installed")
+            clock.tell("", f"{package.name} is installed")
         except (GuestError, CaseError) as error:
-            print(error)
-            return 2
-        failed = sum(not _passes(each, node, clock) for each in cases)
-    clock.total(f"{len(cases) - failed} of {len(cases)} cases passed")
-    return 1 if failed else 0
+            print(error, flush=True)
+            return 0, 2
+        return sum(_passes(each, node, clock) for each in cases), 1
 
 
 def _passes(each: Case, node: Node, clock: "_Clock") -> bool:
     try:
         each(node)
-    except (CaseError, GuestError, ChannelError, QmpError) as error:
-        clock.tell(f"FAIL  {title(each)}")
-        print(f"{error}\n", flush=True)
+    except (CaseError, GuestError, ChannelError, QmpError, OutcomeError) as error:
+        clock.tell("FAIL", title(each), str(error))
         return False
     except Exception:  # noqa: BLE001  # the other cases still run
-        clock.tell(f"FAIL  {title(each)}")
-        traceback.print_exc(file=sys.stdout)
+        clock.tell("FAIL", title(each), traceback.format_exc())
         return False
-    clock.tell(f"ok    {title(each)}")
+    clock.tell("ok", title(each))
     return True
 
 
-def _cases(words: Sequence[str]) -> list[Case]:
-    for name in _FILES:
+def _plan(words: Sequence[str]) -> Plan:
+    """The cases of each machine; without those that have none."""
+    for name in dict.fromkeys(name for names in _FILES.values() for name in names):
         importlib.import_module(f"tests.vm.cases.{name}")
-    return [each for each in CASES if not words or any(word in title(each) for word in words)]
+    wanted = [each for each in CASES if not words or any(word in title(each) for word in words)]
+    plan = {
+        release: [each for name in names for each in wanted if each.__module__.endswith(f".{name}")]
+        for release, names in _FILES.items()
+    }
+    return {release: cases for release, cases in plan.items() if cases}
 
 
 class _Clock:
-    """Prints how long each step took."""
+    """Prints how long each step took on a machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: str) -> None:
+        self._release = release
         self._started = self._last = time.monotonic()
 
-    def tell(self, what: str) -> None:
+    def tell(self, verdict: str, what: str, more: str = "") -> None:
         now = time.monotonic()
-        print(f"{what:<70} {now - self._last:6.1f} s", flush=True)
+        line = f"{self._release:<2} {verdict:<4} {what:<64} {now - self._last:5.1f} s"
+        # In one piece, because the machines print at the same time.
+        print(f"{line}\n{more}\n" if more else line, flush=True)
         self._last = now
 
     def total(self, what: str) -> None:
-        print(f"\n{what:<70} {self._last - self._started:6.1f} s")
+        print(f"\n{what:<72} {time.monotonic() - self._started:5.1f} s")
 
 
 if __name__ == "__main__":

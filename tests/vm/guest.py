@@ -20,10 +20,10 @@ from tests.vm.channel import Channel, ChannelError, Document
 from tests.vm.image import Image
 from tests.vm.qmp import Qmp
 
-_MEMORY_MB = 768
+_MEMORY_MB = 1024
 
-#: From power on to the agent's first message; about half a minute on an idle machine.
-_BOOT_S = 300.0
+#: From power on to the agent's first message: about half a minute on an idle machine; this one may be busy.
+_BOOT_S = 900.0
 
 #: How a panic shows on the console, and how often to check for it.
 _PANIC = "Kernel panic"
@@ -48,6 +48,7 @@ class Guest:
         (self._folder / "initrd").write_bytes(initrd)
         self.agent = Channel(self._folder / "agent")
         self.kubelet = Channel(self._folder / "kubelet")
+        self.runtime = Channel(self._folder / "runtime")
         self._monitor = Channel(self._folder / "qmp")
         self.qmp = Qmp(self._monitor)
         self._errors = (self._folder / "errors").open("w+b")
@@ -57,7 +58,7 @@ class Guest:
 
     def __enter__(self) -> Self:
         try:
-            for channel in (self._monitor, self.agent, self.kubelet):
+            for channel in (self._monitor, self.agent, self.kubelet, self.runtime):
                 channel.accept(30.0)
             self.qmp.greet()
         except BaseException:
@@ -79,7 +80,7 @@ class Guest:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        for channel in (self._monitor, self.agent, self.kubelet):
+        for channel in (self._monitor, self.agent, self.kubelet, self.runtime):
             channel.close()
         self._errors.close()
         shutil.rmtree(self._folder)
@@ -141,5 +142,6 @@ class Guest:
             *("-device", "virtio-serial-pci"),
             *port("agent", self.agent.path),
             *port("kubelet", self.kubelet.path),
+            *port("runtime", self.runtime.path),
             *("-device", "qemu-xhci,id=xhci,p2=8,p3=8"),
         ]

@@ -1,4 +1,4 @@
-"""The guest's disk and kernel: Debian 12 from this machine's mirror, made once and cached.
+"""The guests' disks and kernels: releases of Debian from this machine's mirror, each made once and cached.
 
 The rules of this file:
 
@@ -9,15 +9,18 @@ The rules of this file:
 """
 
 import hashlib
+import lzma
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-RELEASE = "bookworm"
+#: Number -> codename.
+RELEASES = {"12": "bookworm", "13": "trixie"}
 
-#: The packages of a node, the dependencies of genericdp's package, and a shell for the initrd.
+#: The packages of a node, the dependencies of genericdp's package, a shell for the initrd and for containers,
+#: and container runtimes: containerd 1.6 in Debian 12, 1.7 in Debian 13. No release of Debian has CRI-O.
 PACKAGES = (
     "systemd-sysv",
     "udev",
@@ -31,6 +34,9 @@ PACKAGES = (
     "python3-usb",
     "python3-tomli",
     "busybox-static",
+    "containerd",
+    "runc",
+    "crun",
 )
 #: Unpacks the kernel instead of installing it, which would build an initrd; the guest has its own.
 _UNPACK_KERNEL = (
@@ -43,6 +49,9 @@ _UNPACK_KERNEL = (
 #: The modules that the kernel needs to read its disk; their dependencies are added.
 _BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
+#: Debian 13 compresses its modules; the shell in the initrd cannot load those.
+_COMPRESSED = ".xz"
+
 #: Drivers for hardware that the guest never has: more than half of the kernel package.
 _NOT_NEEDED = (
     "drivers/gpu",
@@ -54,7 +63,10 @@ _NOT_NEEDED = (
     "sound",
 )
 
-_SIZE = "1G"
+_SIZE = "2G"
+
+#: Enabled by their packages; a case starts what it needs.
+_DISABLED = ("containerd.service",)
 
 #: Units that a guest does not need: logins and periodic jobs.
 _MASKED = (
@@ -81,16 +93,15 @@ class Image:
     modules: tuple[Path, ...]
 
 
-def provide(cache: Path) -> Image:
-    """The image in `cache`, made if it is missing. Needs root and, to make it, the mirror."""
-    place = cache / f"image-{_key()}"
+def provide(release: str, cache: Path) -> Image:
+    """The image of a release in `cache`, made if it is missing. Needs root and, to make it, the mirror."""
+    place = cache / f"image-{release}-{_key()}"
     if not place.exists():
-        for outdated in cache.glob("image-*"):
+        for outdated in cache.glob(f"image-{release}-*"):
             shutil.rmtree(outdated)
-        unfinished = cache / "image-unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished = cache / f"image-{release}-unfinished"
         unfinished.mkdir(parents=True)
-        _make(unfinished)
+        _make(RELEASES[release], unfinished)
         unfinished.rename(place)
     order = (place / "modules" / "order").read_text().split()
     return Image(
@@ -120,7 +131,7 @@ def _mirror() -> str:
     return "http://deb.debian.org/debian/"
 
 
-def _make(place: Path) -> None:
+def _make(codename: str, place: Path) -> None:
     tree = place / "tree"
     _run(
         "mmdebstrap",
@@ -130,7 +141,7 @@ def _make(place: Path) -> None:
         '--aptopt=APT::Sandbox::User "root"',
         f"--include={','.join(PACKAGES)}",
         f"--customize-hook={_UNPACK_KERNEL}",
-        RELEASE,
+        codename,
         str(tree),
         _mirror(),
     )
@@ -138,7 +149,7 @@ def _make(place: Path) -> None:
     (release,) = os.listdir(tree / "lib/modules")
     modules = tree / "lib/modules" / release
     for folder in _NOT_NEEDED:
-        shutil.rmtree(modules / "kernel" / folder)
+        shutil.rmtree(modules / "kernel" / folder, ignore_errors=True)
     _run("depmod", "--basedir", str(tree), release)
     shutil.copy(tree / f"boot/vmlinuz-{release}", place / "vmlinuz")
     shutil.copy(tree / "bin/busybox", place / "busybox")
@@ -152,6 +163,8 @@ def _set_up(tree: Path) -> None:
     # With this folder the journal survives reboots.
     (tree / "var/log/journal").mkdir(exist_ok=True)
     (tree / "etc/hostname").write_text("node\n")
+    for unit in _DISABLED:
+        (tree / "etc/systemd/system/multi-user.target.wants" / unit).unlink()
     for unit in _MASKED:
         (tree / "etc/systemd/system" / unit).symlink_to("/dev/null")
 
@@ -166,10 +179,15 @@ def _copy_boot_modules(modules: Path, place: Path) -> None:
         paths[name] = path
         # A line of modules.dep lists all dependencies; those to be loaded first are at its end.
         needs[name] = [_module_name(other) for other in reversed(others.split())]
-    order = dict.fromkeys(name for wanted in _BOOT_MODULES for name in (*needs[wanted], wanted))
+    # Debian 13 has some of them built in.
+    wanted = [name for name in _BOOT_MODULES if name in needs]
+    order = dict.fromkeys(other for name in wanted for other in (*needs[name], name))
     place.mkdir()
     for name in order:
-        shutil.copy(modules / paths[name], place / f"{name}.ko")
+        module = (modules / paths[name]).read_bytes()
+        if paths[name].endswith(_COMPRESSED):
+            module = lzma.decompress(module)
+        (place / f"{name}.ko").write_bytes(module)
     (place / "order").write_text("".join(f"{name}.ko\n" for name in order))
 
 

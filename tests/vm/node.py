@@ -16,6 +16,7 @@ from typing import Any
 from tests.vm.channel import ChannelError, Document
 from tests.vm.gadgets import Gadgets
 from tests.vm.guest import PATIENCE_S, Guest
+from tests.vm.runtime import ContainerRuntime
 from tests.vm.seed import HOME
 from tests.vm.usb import Usb
 
@@ -52,6 +53,7 @@ class Pod:
 
     nodes    container path -> node on the host when the container was created
     numbers  container path -> major, minor
+    request  what the kubelet asks of a container runtime, for `ContainerRuntime.create`
     """
 
     phase: str
@@ -60,6 +62,7 @@ class Pod:
     nodes: Mapping[str, str]
     numbers: Mapping[str, tuple[int, int]]
     env: Mapping[str, str]
+    request: Mapping[str, Any]
     health: Mapping[str, Mapping[str, str]]
 
 
@@ -89,12 +92,14 @@ _NOTHING = View({}, {}, {}, {}, {}, {})
 
 
 class Node:
-    """The guest that all cases share."""
+    """The guest that all cases of a release share. `release`: the number of Debian's."""
 
-    def __init__(self, guest: Guest) -> None:
+    def __init__(self, guest: Guest, release: str) -> None:
         self.guest = guest
+        self.release = release
         self.usb = Usb(guest.qmp)
         self.gadgets = Gadgets(self.sh)
+        self.runtime = ContainerRuntime(guest.runtime, self.sh)
         self.view = _NOTHING
         self._run = ""
         self._since = "@0"

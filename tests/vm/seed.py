@@ -54,6 +54,14 @@ ExecStart=/usr/bin/python3 -u {HOME}/kubelet.py
 WantedBy=multi-user.target
 """
 
+#: What drives the container runtime.
+_RUNTIME = f"""[Unit]
+Description=Drives the container runtime for the test outside
+[Service]
+Environment=PYTHONPATH=/usr/share/genericdp
+ExecStart=/usr/bin/python3 -u {HOME}/runtime.py
+"""
+
 
 def initrd(image: Image, packages: Mapping[str, bytes]) -> bytes:
     """The initrd's archive. `packages`: further files for HOME."""
@@ -66,6 +74,7 @@ def initrd(image: Image, packages: Mapping[str, bytes]) -> bytes:
     units = "seed/etc/systemd/system"
     archive.add(f"{units}/vm-agent.service", _AGENT.encode())
     archive.add(f"{units}/kubelet.service", _KUBELET.encode())
+    archive.add(f"{units}/vm-runtime.service", _RUNTIME.encode())
     archive.add(f"{units}/multi-user.target.wants/vm-agent.service", b"../vm-agent.service", mode=0o120777)
     for source in sorted(_INSIDE.glob("*.py")):
         archive.add(f"seed{HOME}/{source.name}", source.read_bytes())

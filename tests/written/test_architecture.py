@@ -26,9 +26,10 @@ MOST_LINES = 300
 DOORS = {
     "pyudev": {"genericdp.udev"},
     "usb": {"genericdp.usb"},
-    "inotify_simple": {"genericdp.watch"},
-    "grpc": {"genericdp.kubelet", "genericdp.simulator"},
-    "google": {"genericdp.kubelet"},
+    # A simulated runtime has a watch of its own, which overlooks what the real one overlooks.
+    "inotify_simple": {"genericdp.watch", "genericdp.simulator.runtimes.cdi_cache"},
+    "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.simulator"},
+    "google": {"genericdp.cri", "genericdp.kubelet"},
     "pytest": {"genericdp.simulator.pytest_plugin"},
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }

@@ -260,6 +260,7 @@ def test_every_event_and_its_keys_are_documented_and_nothing_else() -> None:
         events.of_registration("a", "registering", registered=False, error=""),
         events.of_kubelet(there=True),
         events.of_allocation("a", ["b"], ""),
+        events.of_stop("a", "b", Holder("c", "d", "e"), "unplug", ""),
         events.of_rules(1, 0),
         events.of_deafness(Deafness(None)),
         events.of_resync(Resync(RescanCause.DEAF)),

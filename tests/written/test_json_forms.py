@@ -135,7 +135,7 @@ def test_explain() -> None:
     documents = [
         explanation.as_json(
             explain(node, machine),
-            machine.settings.link_dir,
+            machine.settings,
             lambda _: Access(0o20660, 0, "root", 20, "x"),
         )
         for node in nodes

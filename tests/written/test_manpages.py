@@ -18,6 +18,9 @@ from genericdp.core.reading.table import Key
 from genericdp.core.rules.template import FIELDS
 
 PAGES = sorted((ROOT / "generated" / "man").iterdir())
+#: Options that pages name and that are not those of genericdp.
+OF_THE_KUBELET = {"--root-dir", "--container-runtime-endpoint"}
+
 PROGRAM, RULES, SETTINGS = "genericdp.1", "genericdp-rules.5", "genericdp.toml.5"
 SOURCES = [path.read_text(encoding="utf-8") for path in (ROOT / "genericdp").rglob("*.py")]
 
@@ -149,7 +152,7 @@ def test_what_a_page_says_in_words_names_nothing_that_is_not_there(path: Path) -
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     typed = re.findall(r"`([^`]+)`", prose)
     assert typed
-    assert flags_in([prose]) - options - {"--root-dir"} == set()  # the kubelet's
+    assert flags_in([prose]) - options - OF_THE_KUBELET == set()
     assert {word.split()[1] for word in typed if word.startswith("genericdp ")} <= {*VERBS}
     assert {word for word in typed if re.fullmatch("[a-z_]{2,}", word)} <= keys | {*VERBS} | OTHER_WORDS
     for name, section in re.findall(r"\b([a-z_.-]+)\((\d)\)", text):

@@ -13,6 +13,7 @@ import pytest
 
 from genericdp.cli.main import VERBS
 from genericdp.core.rules.settings import Settings
+from genericdp.cri.sockets import SOCKETS
 
 SYSTEMD = Path(__file__).resolve().parents[2] / "systemd"
 UNIT = SYSTEMD / "genericdp.service"
@@ -69,9 +70,14 @@ def test_with_a_drop_in_the_exposure_is_at_most_1_6(drop_in: Path, tmp_path: Pat
     assert exposure(tmp_path, drop_in) <= 1.6
 
 
-def test_with_all_drop_ins_the_exposure_is_at_most_1_6(tmp_path: Path) -> None:
-    assert [path.name for path in DROP_INS] == ["metrics.conf", "usb-reset.conf"]
-    assert exposure(tmp_path, *DROP_INS) <= 1.6
+def test_with_all_drop_ins_the_exposure_is_at_most_1_7(tmp_path: Path) -> None:
+    assert [path.name for path in DROP_INS] == [
+        "groups.conf",
+        "metrics.conf",
+        "runtime.conf",
+        "usb-reset.conf",
+    ]
+    assert exposure(tmp_path, *DROP_INS) <= 1.7
 
 
 def test_it_comes_before_every_kubelet() -> None:
@@ -98,7 +104,19 @@ def test_it_starts_a_verb_that_there_is() -> None:
 def test_its_directories_are_those_of_the_settings() -> None:
     settings = Settings()
     assert {f"/var/lib/{name}" for name in values_of("Service", "StateDirectory")} == {settings.state_dir}
-    assert {f"/run/{name}" for name in values_of("Service", "RuntimeDirectory")} == {settings.run_dir}
+    assert {f"/run/{name}" for name in values_of("Service", "RuntimeDirectory")} == {
+        settings.run_dir,
+        settings.cdi_dir,
+    }
+    assert values_of("Service", "RuntimeDirectoryPreserve") == {"yes"}, "others use /run/cdi"
+
+
+def test_only_the_drop_in_lets_it_use_a_container_runtime() -> None:
+    hidden = {path.removeprefix("-") for path in values_of("Service", "InaccessiblePaths")}
+    for socket in SOCKETS:
+        assert hidden & {socket, *map(str, Path(socket).parents)}, socket
+    drop_in = (SYSTEMD / "dropins/runtime.conf").read_text(encoding="utf-8")
+    assert drop_in.endswith("[Service]\nInaccessiblePaths=\n")  # the empty value takes all of them back
 
 
 @pytest.mark.parametrize("drop_in", DROP_INS, ids=lambda path: str(path.stem))

@@ -1,10 +1,12 @@
 """What a container gets: for people, and for programs."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.core.explain.container import Container
+from genericdp.core.rules.settings import AnswerBy
 
 
 class _Device(Protocol):
@@ -45,17 +47,36 @@ def show(container: Container, output: Output) -> None:
 
 
 def _rows(container: Container) -> Iterator[Row]:
-    for spec in container.allocation.devices:
-        node = container.targets.get(spec.host_path, "")
-        yield ("device", f"{spec.container_path} ({spec.permissions}) from {spec.host_path}, now {node}")
-    yield from rows_of(container.allocation)
-    if container.needs.advice:
-        yield ("access", container.needs.advice)
+    if container.by is AnswerBy.CDI:
+        yield from _rows_by_cdi(container)
+    else:
+        for spec in container.allocation.devices:
+            node = container.targets.get(spec.host_path, "")
+            yield ("device", f"{spec.container_path} ({spec.permissions}) from {spec.host_path}, now {node}")
+        yield from rows_of(container.allocation)
+        if container.needs.advice:
+            yield ("access", container.needs.advice)
+    if container.by is AnswerBy.AUTO:
+        yield ("by CDI", f"{container.named.cdi_devices[0]}, if the container runtime reads CDI")
+    elif container.by is AnswerBy.DEVICES and container.stale:
+        what = ", ".join(container.stale)
+        yield ("caution", f'after a re-plug, only answer = "cdi" keeps this right: {what}')
     if container.renamed:
         # runc binds a device into a user namespace from its path in the container.
         paths = ", ".join(container.renamed)
         where = f"in a pod with hostUsers: false, runc looks for {paths} on the host"
         yield ("caution", f'{where}; container_path = "{{link}}" works in every pod')
+
+
+def _rows_by_cdi(container: Container) -> Iterator[Row]:
+    for name in container.named.cdi_devices:
+        yield ("CDI device", name)
+    for spec in container.allocation.devices:
+        node = container.targets.get(spec.host_path, "")
+        yield ("device", f"{spec.container_path} ({spec.permissions}) from {node} now")
+    for group in container.groups:
+        yield ("group", f"{group}, for its process")
+    yield from rows_of(replace(container.allocation, cdi_devices=()))
 
 
 def rows_of(contents: Contents) -> Iterator[Row]:
@@ -73,9 +94,14 @@ def rows_of(contents: Contents) -> Iterator[Row]:
 
 def as_json(container: Container) -> dict[str, object]:
     """For programs. Keys are only ever added."""
+    by_devices = container.by is not AnswerBy.CDI
     return {
         "devices": [device_as_json(spec) for spec in container.allocation.devices],
         **contents_as_json(container.allocation),
+        "answer": str(container.by),
+        "cdiDevices": list((container.allocation if by_devices else container.named).cdi_devices),
+        "additionalGids": [] if by_devices else list(container.groups),
+        "staleAfterReplug": list(container.stale) if by_devices else [],
         "supplementalGroups": list(container.needs.groups),
         "onlyForRoot": list(container.needs.closed),
         "notWithUserNamespaces": list(container.renamed),

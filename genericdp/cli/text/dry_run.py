@@ -74,13 +74,14 @@ def show_outcome(outcome: Outcome, output: Output) -> None:
     if outcome.created is not None:
         output.line()
         rows = [row for node in outcome.created.nodes for row in _device(node)]
-        output.table((), [*rows, *rows_of(outcome.created)], indent=2)
+        groups = [("group", f"{group}, for its process") for group in outcome.created.groups]
+        output.table((), [*rows, *groups, *rows_of(outcome.created)], indent=2)
     output.line()
 
 
 def _device(node: DeviceNode) -> Iterator[tuple[str, str]]:
     yield "device", f"{node.container_path}  {_number(node)} {node.permissions}"
-    yield "  from", f"{node.host_path} -> {node.source}"
+    yield "  from", node.source if node.host_path == node.source else f"{node.host_path} -> {node.source}"
 
 
 def _number(node: DeviceNode) -> str:
@@ -127,4 +128,4 @@ def _container_as_json(created: CreatedContainer) -> dict[str, object]:
     devices = [
         {**device_as_json(node), "node": node.source, "number": _number(node)} for node in created.nodes
     ]
-    return {"devices": devices, **contents_as_json(created)}
+    return {"devices": devices, **contents_as_json(created), "additionalGids": list(created.groups)}

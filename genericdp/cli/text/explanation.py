@@ -11,23 +11,26 @@ from genericdp.core.explain.explanation import Explanation
 from genericdp.core.explain.model import identification
 from genericdp.core.explain.opinion import Judged, Opinion, holds
 from genericdp.core.rules.match import Verdict
+from genericdp.core.rules.settings import Settings
 
 
-def show_all(explanations: Sequence[Explanation], link_dir: str, output: Output, access_of: AccessOf) -> None:
+def show_all(
+    explanations: Sequence[Explanation], settings: Settings, output: Output, access_of: AccessOf
+) -> None:
     """One line for each of several; then everything about the first."""
     if len(explanations) > 1:
         for each in explanations:
             output.paragraph(where_to(each))
         output.line()
-    show(explanations[0], link_dir, output, access_of)
+    show(explanations[0], settings, output, access_of)
 
 
-def show(explanation: Explanation, link_dir: str, output: Output, access_of: AccessOf) -> None:
+def show(explanation: Explanation, settings: Settings, output: Output, access_of: AccessOf) -> None:
     """The answer, the facts, the consequences, the reasons."""
     _show_answer(explanation, output)
     output.line()
     output.table((), list(_facts(explanation.subject, access_of)), indent=2)
-    container = _container(explanation, link_dir, access_of)
+    container = _container(explanation, settings, access_of)
     if container is not None:
         output.line()
         container_text.show(container, output)
@@ -47,11 +50,11 @@ def where_to(explanation: Explanation) -> str:
     return answer if explanation.device is not None else f"{answer}: {explanation.why_not_offered}"
 
 
-def _container(explanation: Explanation, link_dir: str, access_of: AccessOf) -> Container | None:
+def _container(explanation: Explanation, settings: Settings, access_of: AccessOf) -> Container | None:
     if explanation.offer is None or explanation.device is None:
         return None
     access = [access_of(node.path) for node in explanation.device.nodes]
-    return container_of(explanation.offer, explanation.device, link_dir, access)
+    return container_of(explanation.offer, explanation.device, settings, access)
 
 
 def _answer(explanation: Explanation) -> str:
@@ -117,11 +120,11 @@ def _verdict(verdict: Verdict) -> Row:
     return (holds_, verdict.key, actual, f"wanted: {verdict.wanted}")
 
 
-def as_json(explanation: Explanation, link_dir: str, access_of: AccessOf) -> dict[str, object]:
+def as_json(explanation: Explanation, settings: Settings, access_of: AccessOf) -> dict[str, object]:
     """For programs. Keys are only ever added."""
     subject, offer, device = explanation.subject, explanation.offer, explanation.device
     access = access_of(subject.device_node or "")
-    container = _container(explanation, link_dir, access_of)
+    container = _container(explanation, settings, access_of)
     return {
         "sysPath": subject.sys_path,
         "node": subject.device_node,

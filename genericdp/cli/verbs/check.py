@@ -2,14 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import Waiting, waiting
 from genericdp.core.hostile import for_terminal
-from genericdp.core.rules.settings import DEFAULT_DOMAIN
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.words import counted
+from genericdp.cri.sockets import RuntimeUnavailableError, candidates
 from genericdp.errors import ConfigError, Problem
 from genericdp.files.overlooked import notes
 from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
@@ -51,8 +53,10 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     places = [*rules, *paths]
     problems: tuple[Problem, ...] = ()
     waits: tuple[Waiting, ...] = ()
+    notes_on_runtime: tuple[str, ...] = ()
     try:
         settings, rule_files = open_rules(places, config, domain)
+        notes_on_runtime = without_runtime(settings, rule_files.resources)
         waits = () if errors_in(rule_files.problems) else waiting(settings, rule_files.resources)
     except ConfigError as error:
         # A mistake in the settings must not hide those in the rule files.
@@ -68,7 +72,9 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            show(rule_files, problems, output, (*notes(rule_files.places), *in_words(waits)))
+            show(
+                rule_files, problems, output, (*notes(rule_files.places), *notes_on_runtime, *in_words(waits))
+            )
     return 1 if errors_in(problems) else 0
 
 
@@ -97,6 +103,18 @@ def show_summary(rule_files: RuleFiles, problems: Sequence[Problem], output: Out
         output.line(f"{checked}: ", Styled("no mistakes", Style.GOOD))
     else:
         output.paragraph(f"no rule files in {', '.join(rule_files.places)}")
+
+
+def without_runtime(settings: Settings, resources: Iterable[Resource]) -> tuple[str, ...]:
+    """A remark if rules need the container runtime's socket and this machine has none."""
+    names = [resource.name for resource in resources if resource.follows]
+    if not names:
+        return ()
+    try:
+        candidates(settings.runtime_socket)
+    except RuntimeUnavailableError as error:
+        return (f"{', '.join(names[:MOST_REMARKS])}: no container is stopped: {error}; {error.hint}",)
+    return ()
 
 
 def errors_in(problems: Sequence[Problem]) -> list[Problem]:

@@ -91,10 +91,10 @@ def run(
     is_one = isinstance(found, UdevDevice)
     explanations = [explain(each, survey) for each in ((found,) if isinstance(found, UdevDevice) else found)]
     if json:
-        documents = [explanation.as_json(each, link_dir, access_of) for each in explanations]
+        documents = [explanation.as_json(each, survey.settings, access_of) for each in explanations]
         output.json(documents[0] if is_one else {"devices": documents})
     else:
-        explanation.show_all(explanations, link_dir, output, access_of)
+        explanation.show_all(explanations, survey.settings, output, access_of)
     status = show_reservations(survey, Output(sys.stderr))
     return status if any(each.device is not None for each in explanations) else 1
 

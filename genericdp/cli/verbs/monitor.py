@@ -19,6 +19,7 @@ from typing import Any
 from genericdp import log
 from genericdp.cli.options import add_json_option, add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled, valid_in_json, wrap
+from genericdp.core.status.wording import why_stop
 from genericdp.core.words import counted
 from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
@@ -169,6 +170,14 @@ def _allocation(event: Event) -> tuple[str, Styled]:
     return "allocate", Styled(text)
 
 
+def _stop(event: Event) -> tuple[str, Styled]:
+    container = f"{event['namespace']}/{event['pod']} {event['container']}"
+    text = f"{event['resource']} {event['device']}: container {container}"
+    if event["error"]:
+        return "stop", Styled(f"{text}: {event['error']}", Style.BAD)
+    return "stop", Styled(f"{text} is stopped: {why_stop(event['cause'])}")
+
+
 def _rules(event: Event) -> tuple[str, Styled]:
     text = f"reloaded: {counted(event['files'], 'file')}"
     if event["problems"]:
@@ -201,6 +210,7 @@ WORDS: dict[str, Callable[[Event], tuple[str, str | Styled]]] = {
     "registration": _registration,
     "kubelet": _kubelet,
     "allocation": _allocation,
+    "stop": _stop,
     "rules": _rules,
     "udev": _udev,
     "resync": _resync,

@@ -3,9 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.allocate import Allocation, allocate
+from genericdp.core.allocate import Allocation, allocate, kubevirt_env
+from genericdp.core.cdi import by_names, cdi_device, groups_of
 from genericdp.core.explain.access import Access, Needs, needs_of
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import AnswerBy, Settings
+from genericdp.core.rules.template import Field
+
+#: The fields and properties that say where the kernel has put a device today.
+_WHEREABOUTS = frozenset({"devname", "DEVNAME", "DEVPATH", "BUSNUM", "DEVNUM", "MAJOR", "MINOR"})
+
+#: Where libusb looks for devices, by the numbers that they have today.
+_BUS_USB = "/dev/bus/usb/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +23,11 @@ class Container:
     """What a container gets when it is allocated one device and nothing else.
 
     id          of the device, as the kubelet would allocate it
-    allocation  the answer to the kubelet
+    allocation  what it gets, as an answer by devices
+    by          how the kubelet is answered
+    named       the answer by CDI to the same request
+    groups      the groups that CDI adds to its process
+    stale       the container paths and envs that are wrong after a re-plug, in an answer by devices
     targets     host path of a link -> the device node that it leads to
     devlinks    what else the device nodes are called on the host
     needs       what its processes need unless they are root
@@ -21,6 +35,10 @@ class Container:
 
     id: str
     allocation: Allocation
+    by: AnswerBy
+    named: Allocation
+    groups: tuple[int, ...]
+    stale: tuple[str, ...]
     targets: Mapping[str, str]
     devlinks: frozenset[str]
     needs: Needs
@@ -35,13 +53,32 @@ class Container:
         )
 
 
-def container_of(offer: Offer, device: Device, link_dir: str, access: Sequence[Access | None]) -> Container:
+def container_of(
+    offer: Offer, device: Device, settings: Settings, access: Sequence[Access | None]
+) -> Container:
     """What a container would get of a device of an offer, given the access to each of its nodes."""
     id_ = next(id_ for id_, each in offer.ids.items() if each is device)
+    allocation = allocate(offer, [id_], settings.link_dir)
     return Container(
         id_,
-        allocate(offer, [id_], link_dir),
-        targets={f"{link_dir}/{node.link}": node.path for node in device.nodes},
+        allocation,
+        by=offer.resource.answer or settings.answer,
+        named=by_names(allocation, cdi_device(offer, [id_]), offer.resource),
+        groups=groups_of(device.nodes),
+        stale=_stale(offer.resource, allocation),
+        targets={f"{settings.link_dir}/{node.link}": node.path for node in device.nodes},
         devlinks=frozenset(devlink for node in device.nodes for devlink in node.devlinks),
         needs=needs_of(device, access),
     )
+
+
+def _stale(resource: Resource, allocation: Allocation) -> tuple[str, ...]:
+    """What says where the device is today: a link leads elsewhere tomorrow, these stay as they are."""
+    paths = [each.container_path for each in allocation.devices if each.container_path.startswith(_BUS_USB)]
+    envs = [
+        name
+        for name, template in resource.env
+        if any(isinstance(part, Field) and part.name in _WHEREABOUTS for part in template.parts)
+    ]
+    kubevirt = [kubevirt_env(resource.name)] if resource.kubevirt else []
+    return (*paths, *kubevirt, *envs)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.identity import Identity, Speller
+from genericdp.core.inventory.identity import Identity, Speller, basis_of
 from genericdp.core.inventory.place import Port, locate
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -97,9 +97,8 @@ class Query:
         """The absent devices with this serial number; () when that is not known."""
         if self.serial is None or self.vendor is not None:
             return ()
-        identities = [
-            Identity(basis, self.serial, self.serial, "", _NOWHERE, "") for basis in ("serial", "property")
-        ]
+        bases = ("serial", *map(basis_of, _WRITTEN_AS["serial"][1]))
+        identities = [Identity(basis, self.serial, self.serial, "", _NOWHERE, "") for basis in bases]
         return tuple(
             known
             for known in memory.devices.values()

@@ -18,7 +18,9 @@ from genericdp.core.inventory.group import Group, gather, identity_of
 from genericdp.core.inventory.identity import Identity, Ties, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
+from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import MissingPropertyError
 
 
@@ -26,13 +28,17 @@ class Builder:
     """Builds the inventory of these resources from any udev devices.
 
     domain  the one that goes without saying, see `identity.assign`
+    answer  how a resource is answered that does not say it
     claims  which resource takes which of the devices of the last build
     """
 
-    def __init__(self, resources: Iterable[Resource], domain: str) -> None:
+    def __init__(
+        self, resources: Iterable[Resource], domain: str, answer: AnswerBy = AnswerBy.DEVICES
+    ) -> None:
         self.resources = tuple(resources)
         self.claims = Claims(self.resources)
         self._domain = domain
+        self._answer = answer
         self._drafts: dict[str, _Draft] = {}
 
     def build(
@@ -48,13 +54,14 @@ class Builder:
         devices are the snapshots of last time keeps the very offer that it had.
         """
         ties = ties or {}
+        self.claims.see(devices)
         taken, overlaps = self._sort(devices)
         for resource in self.resources:
             draft = self._drafts.get(resource.name)
-            if draft is None or not draft.still_holds(taken[resource.name], ties):
-                self._drafts[resource.name] = self._draft(
-                    resource, taken[resource.name], ties, known_ports or {}
-                )
+            mine = taken[resource.name]
+            siblings = self._siblings_of(mine)
+            if draft is None or not draft.still_holds(mine, siblings, ties):
+                self._drafts[resource.name] = self._draft(resource, mine, siblings, ties, known_ports or {})
         drafts = [self._drafts[resource.name] for resource in self.resources]
         new_ties = {unit: port for draft in drafts for unit, port in draft.ties.items()}
         return Inventory(
@@ -78,11 +85,19 @@ class Builder:
             if len(found) > 1:
                 winner, *losers = (claim.resource.name for claim in found)
                 overlaps.append(Overlap(device.device_node or "", winner, tuple(losers)))
-        self.claims.forget_all_but(devices)
         return taken, overlaps
 
+    def _siblings_of(self, devices: Sequence[UdevDevice]) -> Sequence[Spot]:
+        """The spots of those that have siblings."""
+        return [spot for device in devices if (spot := self.claims.spot_of_sibling(device)) is not None]
+
     def _draft(
-        self, resource: Resource, devices: Sequence[UdevDevice], ties: Ties, known_ports: Ties
+        self,
+        resource: Resource,
+        devices: Sequence[UdevDevice],
+        siblings: Sequence[Spot],
+        ties: Ties,
+        known_ports: Ties,
     ) -> "_Draft":
         groups, refusals = gather(resource, devices, self.claims)
         identified: list[tuple[Group, Identity]] = []
@@ -93,7 +108,7 @@ class Builder:
                 refusals += group.refusals(f"it has no property {error.name}, which 'identity' uses")
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, ties, known_ports)
-        composer = Composer(resource)
+        composer = Composer(resource, self._answer)
         composed: list[Device] = []
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             try:
@@ -104,6 +119,7 @@ class Builder:
         units = tuple(dict.fromkeys(assigned.units))
         return _Draft(
             devices=devices,
+            siblings=siblings,
             offer=Offer(resource, in_order(composed)),
             refusals=refusals,
             units=units,
@@ -116,17 +132,23 @@ class Builder:
 class _Draft:
     """One resource's part of an inventory, and what it was made of.
 
-    units   of all its devices
-    ties    those of its units, old and new
+    siblings  the spots of the devices that have siblings
+    units     of all its devices
+    ties      those of its units, old and new
     """
 
     devices: Sequence[UdevDevice]
+    siblings: Sequence[Spot]
     offer: Offer
     refusals: Sequence[Refusal]
     units: Sequence[str]
     ties: Ties
     unsure: Sequence[str]
 
-    def still_holds(self, devices: Sequence[UdevDevice], ties: Ties) -> bool:
-        """Whether these snapshots and ties would give the same draft."""
-        return self.devices == devices and all(ties.get(unit) == self.ties.get(unit) for unit in self.units)
+    def still_holds(self, devices: Sequence[UdevDevice], siblings: Sequence[Spot], ties: Ties) -> bool:
+        """Whether these snapshots, siblings and ties would give the same draft."""
+        return (
+            self.devices == devices
+            and self.siblings == siblings
+            and all(ties.get(unit) == self.ties.get(unit) for unit in self.units)
+        )

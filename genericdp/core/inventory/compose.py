@@ -3,33 +3,43 @@
 The rules of this file:
 
 * Links are named after the places of the nodes. So the link of one node never becomes that of another,
-  whichever nodes are missing.
+  whichever nodes are missing. Nodes that look alike get longer names, and none of them keeps the short one.
 * A template that cannot be expanded is found here, not when a pod is waiting.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import NOBODY, UdevDevice
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
-_NO_GROUP = "65534"
+_NO_GROUP = str(NOBODY)
 
 #: How many characters of a hash tell the units of one device apart; there are few.
 _MARK_LENGTH = 6
 
+#: The same for nodes that look alike.
+_LONG_MARK_LENGTH = 10
+
 
 class Composer:
-    """Makes the devices of one resource. It knows which properties the templates name."""
+    """Makes the devices of one resource. It knows which properties the templates name.
 
-    def __init__(self, resource: Resource) -> None:
+    answer  how the resource is answered if it does not say it
+    """
+
+    def __init__(self, resource: Resource, answer: AnswerBy) -> None:
         self._resource = resource
+        # A node's new group does not concern other resources.
+        self._needs_groups = (resource.answer or answer) is not AnswerBy.DEVICES
         self._of_device = _Properties(resource.device_templates)
         self._of_nodes = tuple(_Properties(table.container_paths) for table in resource.nodes)
 
@@ -53,7 +63,7 @@ class Composer:
             hub=identity.port.hub,
             usb=_bus_and_device(first.place.usb),
             values=self._of_device.values(member.device for member in group.members),
-            spots=tuple([member.place.spot for member in group.members]),
+            spots=tuple([member.place.spot for member, _ in places]),
         )
 
     def _node(self, member: Member, link: str) -> Node:
@@ -66,6 +76,7 @@ class Composer:
             values={"devname": device.devname, **self._of_nodes[claim.table].values((device,))},
             devlinks=_devlinks(claim.node_table, device),
             sys_path=device.sys_path,
+            gid=device.gid if self._needs_groups else None,
         )
 
 
@@ -104,28 +115,25 @@ def _links(group: Group, identity: Identity, id_: str) -> list[str]:
 
     `@` occurs in no id, so no link of one device is ever that of another.
     """
-    resource = group.resource
-    if resource.group_by == "node":
+    if group.resource.group_by == "node":
         return [id_]
-    links: list[str] = []
-    for member in group.members:
-        place = member.place
-        link = f"{id_}@{for_path(place.spot.within)}"
-        if group.subject is None or place.port.exact != identity.port.exact:
-            # Another unit may have the same place, so the link says which unit it is.
-            serial = place.serial if resource.identity == "serial" else None
-            link += f"@{hash_of(serial or place.port.exact)[:_MARK_LENGTH]}"
-        links.append(_free(link, links))
-    return links
+    names = [_name(group, identity, id_, member) for member in group.members]
+    times = Counter(names)
+    return [
+        name if times[name] == 1 else f"{name}@{hash_of(*member.place.spot)[:_LONG_MARK_LENGTH]}"
+        for name, member in zip(names, group.members, strict=True)
+    ]
 
 
-def _free(link: str, taken: Sequence[str]) -> str:
-    """The link's name, with a number when only the order of arrival tells the nodes apart."""
-    name, rank = link, 1
-    while name in taken:
-        rank += 1
-        name = f"{link}@{rank}"
-    return name
+def _name(group: Group, identity: Identity, id_: str, member: Member) -> str:
+    """The link of a member, unless another one looks like it, such as that of a twin."""
+    spot = member.place.spot
+    name = f"{id_}@{for_path(spot.within)}"
+    if group.subject is None or spot.port != identity.port.exact:
+        # Another unit may have the same place, so the link says which unit it is.
+        serial = spot.serial if group.resource.identity == "serial" else ""
+        name += f"@{hash_of(serial or spot.port)[:_MARK_LENGTH]}"
+    return f"{name}@{spot.number + 1}of{spot.of}" if spot.of > 1 else name
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claim, Claims, is_dangerous
-from genericdp.core.inventory.identity import Identity, identify, natural
+from genericdp.core.inventory.identity import Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, locate
 from genericdp.core.rules.resource import Resource
@@ -29,7 +29,7 @@ class Member:
     @property
     def order(self) -> tuple[object, ...]:
         """The sort key: first what a re-plug does not change, last the kernel's name."""
-        port, serial, within = self.place.spot
+        port, serial, within = self.place.spot[:3]
         return (natural(within), serial, port, natural(self.device.sys_path))
 
 
@@ -86,7 +86,8 @@ def identity_of(group: Group) -> Identity:
         place = min((member.place for member in group.members), key=lambda place: place.port.exact)
         order = min(member.device.sys_path for member in group.members)
         if wanted == "serial":
-            return Identity("property", group.value, group.value, "", place.port, order)
+            basis = basis_of(group.resource.group_by)
+            return Identity(basis, group.value, group.value, "", place.port, order)
         return identify(place, "", order, wanted, property_of)
     place, within = _place_of_subject(group.resource.group_by, group.subject, group.members[0].place)
     return identify(place, within, group.subject.sys_path, wanted, property_of)

@@ -56,7 +56,7 @@ _DIGITS = re.compile(r"([0-9]+)")
 class Identity:
     """Which physical device it is, whatever the kernel calls it today.
 
-    basis     what `key` is: "serial", "port", "name" or "property"
+    basis     what `key` is: "serial", "port", "name", or what `basis_of` makes of the names of properties
     key       the serial number, port, kernel name or property values, exactly as found
     readable  the same for people; equal to `key` when nothing had to be left out
     place     the place within the unit, "" for the unit as a whole
@@ -96,12 +96,17 @@ def identify(
     if isinstance(wanted, tuple):
         values = [_required(property_of, name) for name in wanted]
         key = values[0] if len(values) == 1 else ascii(values)
-        return Identity("property", key, "-".join(values), within, port, order)
+        return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:
         return Identity("name", port.readable, port.readable, within, port, order)
     return Identity("port", port.exact, port.readable, within, port, order)
+
+
+def basis_of(*properties: str) -> str:
+    """The basis of what these properties identify. The same values of others may be another device's."""
+    return " ".join(("property", *properties))
 
 
 def _required(property_of: Callable[[str], str | None], name: str) -> str:
@@ -222,6 +227,12 @@ def may_be_id_of(device: str, id_: str) -> bool:
     """Whether the kubelet may have been told this id for the device: its own, or that of a replica."""
     is_numbered = id_.startswith(device) and _NUMBERED.fullmatch(id_, len(device)) is not None
     return id_ == device or is_numbered
+
+
+def may_be_id(id_: str) -> bool:
+    """Whether the kubelet may have been told this id for any device."""
+    device = id_.rpartition(".")[0]
+    return may_be_device(id_) or (may_be_device(device) and may_be_id_of(device, id_))
 
 
 def hash_of(*parts: str | int) -> str:

@@ -35,6 +35,7 @@ class Node:
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
     sys_path  the udev device, "" once that is gone
+    gid       the group of the node; None while it is missing, and unless the resource may be answered by CDI
     """
 
     path: str
@@ -44,6 +45,7 @@ class Node:
     values: Mapping[str, str]
     devlinks: tuple[str, ...]
     sys_path: str
+    gid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +55,14 @@ class Device:
     id         stable; replicas add `.0`, `.1`, …
     reason     why it is not Healthy, "" when it is
     nodes      in the order of the node tables; () for a device known only from before a restart
-    links      the names of its links, including those of absent nodes
+    links      the names of its links: first of those in `nodes`, then of nodes that it had before
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of the USB device, for KubeVirt
     values     the udev properties that envs, mounts, annotations and CDI names name
-    spots      where its nodes sit, to recognize it while it is not offered
+    spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
     """
 
     id: str
@@ -130,7 +132,10 @@ class Offer:
         A client may make up others for which natural order takes a second.
         """
         wanted = set(ids)
-        known = [id_ for id_ in self._ordered_ids if id_ in wanted]
+        if len(wanted) < len(self.ids) // 16:
+            known = sorted((id_ for id_ in wanted if id_ in self.ids), key=natural)
+        else:
+            known = [id_ for id_ in self._ordered_ids if id_ in wanted]
         return known if len(known) == len(wanted) else [*known, *sorted(wanted.difference(known))]
 
 

@@ -54,17 +54,31 @@ class Port:
 class Spot(NamedTuple):
     """What tells a device node from every other one, whatever the kernel and the rules call it.
 
-    Only siblings that nothing but their order tells apart share one. It holds no snapshot, so it may
-    be kept for as long as the device is remembered.
+    Siblings are those that nothing but their order tells apart. When one comes or goes, nobody can say any
+    more which of them had which number. A spot holds no snapshot, so it may be kept for as long as the device
+    is remembered.
 
     port    the exact one
     serial  the serial number of the unit, "" when it has none
     within  the place within the unit, in full: `if00`, `if04-cdc-wdm`, `usb`
+    number  which of its siblings it is, from 0
+    of      how many siblings are plugged in, with itself
     """
 
     port: str
     serial: str
     within: str
+    number: int = 0
+    of: int = 1
+
+    @property
+    def of_all(self) -> "Spot":
+        """The spot that all siblings share."""
+        return self if self.of == 1 else self._replace(number=0, of=1)
+
+    def may_be(self, other: "Spot") -> bool:
+        """Whether both may be spots of one device node, seen at different times."""
+        return self == other or (self.of != other.of and self.of_all == other.of_all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ class Place:
     port    where that is connected
     serial  the serial number of the unit, None when it has none
     within  the place within the unit, short: "" is the unit itself, or the one node that one expects there
-    spot    all of it as text, with nothing left out
+    spot    all of it as text, with nothing left out; without siblings as far as `locate` knows
     """
 
     unit: UdevDevice
@@ -124,11 +138,6 @@ def port_of(unit: UdevDevice) -> Port:
         path = AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
     return Port(unit.sys_path, unit.sys_name)
-
-
-def sys_path_prefix(port: str) -> str:
-    """What the sys path of every udev device at a port (`Port.exact`) begins with."""
-    return port.rsplit(" ", 2)[0].partition(".auto")[0]
 
 
 def _usb_port(unit: UdevDevice) -> Port:

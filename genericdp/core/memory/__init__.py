@@ -24,11 +24,14 @@ A list has a limit. It never costs an id that a pod may hold: new devices are re
 The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything
 else is built anew from the rules and the udev devices at each event.
 
+A pod that was **answered** by CDI has only names, whose meaning is remembered while its ids are held.
+
 After a boot, READY waits for the devices that are still **returning**: they were Healthy when the machine
 went down.
 
-Read in this order: `remembered`, `held`, `absence`, `renewal`, `room`, `withdrawn`, `waiting`, `memory`,
-`remember`, `take` (all of it in one call). `saved` is the memory as text. `returning` stands for itself.
+Read in this order: `remembered`, `held`, `answered`, `absence`, `whereabouts`, `renewal`, `room`,
+`withdrawn`, `waiting`, `memory`, `remember`, `take` (all of it in one call). `saved` is the memory as text.
+`returning` stands for itself.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

@@ -6,8 +6,9 @@ The rules of this file:
   PodResources no longer lists it. No call of the kubelet says that a device is free again.
 * A pod appears in PodResources only after its admission. An answer says nothing about an id that was given
   shortly before the question.
-* PodResources never lists what only an init container got. So an id that was never listed is held for as long
-  as the kubelet has it in its checkpoint, too.
+* PodResources never lists what only an init container got, and a kubelet that has just started knows no pod
+  before it has reached the API server, however long that takes. So an id that this kubelet has never listed
+  is held for as long as its checkpoint names it, too.
 * Pods of another plugin may hold ids of the same resource that no device can have. They are ignored.
 """
 
@@ -29,7 +30,7 @@ class Holding:
     resource  the name of its resource
     device    the id of the device behind it
     shared    whether other containers may have the device at the same time
-    listed    whether PodResources has listed it since it was given
+    listed    whether the kubelet that runs now has listed it in PodResources since it was given
     given     when Allocate gave it, on the clock of `remember`; None when that was before a restart
     """
 
@@ -53,12 +54,14 @@ class Answer:
     complete      whether an id that is missing is free; a kubelet that has just started does not know its
                   pods
     checkpointed  the ids of existing pods in the kubelet's checkpoint
+    first         whether it is the first one of a kubelet, as far as this daemon knows
     """
 
     ids: frozenset[tuple[str, str]]
     asked: float
     complete: bool
     checkpointed: frozenset[str] = frozenset()
+    first: bool = False
 
 
 def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
@@ -75,28 +78,29 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     """
     listed = {id_ for _, id_ in answer.ids}
     kept = {
-        id_: replace(holding, listed=True) if id_ in listed and not holding.listed else holding
+        id_: replace(holding, listed=is_listed) if holding.listed is not is_listed else holding
         for id_, holding in held.items()
-        if id_ in listed or not _is_released(id_, holding, answer)
+        for is_listed in (id_ in listed or (holding.listed and not answer.first),)
+        if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
     ours = {*offers, *(known.resource for known in devices.values())}
     found = {
         id_: _holding(offers[name], id_, listed=True)
         if name in offers and id_ in offers[name].ids
-        else _unlisted(name, id_, devices)
-        for name, id_ in answer.ids
+        else _unoffered(name, id_, offers.get(name), devices)
+        for name, id_ in sorted(answer.ids)
         if id_ not in kept and name in ours and may_be_device(id_)
     }
     after = {**kept, **found}
     return held if after == held else after
 
 
-def _is_released(id_: str, holding: Holding, answer: Answer) -> bool:
+def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -> bool:
     """Whether an answer that does not list an id says that no pod holds it."""
     return (
         answer.complete
         and (holding.given is None or holding.given <= answer.asked - PODS_SETTLE_S)
-        and (holding.listed or id_ not in answer.checkpointed)
+        and (was_listed or id_ not in answer.checkpointed)
     )
 
 
@@ -106,8 +110,10 @@ def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | Non
     return Holding(offer.resource.name, device, shared, listed, given)
 
 
-def _unlisted(resource: str, id_: str, devices: Mapping[str, Remembered]) -> Holding:
+def _unoffered(resource: str, id_: str, offer: Offer | None, devices: Mapping[str, Remembered]) -> Holding:
     """What a pod has of a device that is not offered now: it may be back later."""
     device = id_.rpartition(".")[0]
-    is_replica = id_ not in devices and device in devices and may_be_id_of(device, id_)
+    has_replicas = offer is not None and offer.resource.replicas is not None
+    is_known = id_ not in devices and (device in devices or (has_replicas and may_be_device(device)))
+    is_replica = is_known and may_be_id_of(device, id_)
     return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)

@@ -1,10 +1,12 @@
 """The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.identity import Ties
-from genericdp.core.memory.held import Held
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.answered import Answered, CdiDevice, answer
+from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 
@@ -20,12 +22,14 @@ class Memory:
     ties     which of several twins has the plain ids
     shares   how the devices of each resource are shared
     held     the ids that pods may hold
+    answered the CDI devices that answers to pods have named
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
     ties: Ties = field(default_factory=dict)
     shares: Shares = field(default_factory=Shares)
     held: Held = field(default_factory=dict)
+    answered: Answered = field(default_factory=dict)
 
     @property
     def known_ports(self) -> Ties:
@@ -36,13 +40,22 @@ class Memory:
         return {known.device.unit: known.device.port for known in present_last}
 
 
+def after_allocate(
+    memory: Memory, offer: Offer, ids: Iterable[str], cdi_device: CdiDevice | None, now: float
+) -> Memory:
+    """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
+    answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
+    return replace(memory, held=give(memory.held, offer, ids, now), answered=answered)
+
+
 def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
-    New ties and new holdings may not wait: after a power cut, nothing else tells which of two twins came
-    first, and nothing tells at once who holds what. A holding is new if it says something else of its id.
+    New ties, holdings and CDI devices may not wait: after a power cut, nothing else tells which of two twins
+    came first, and nothing tells at once who holds what, or what the names in saved answers mean. A holding
+    is new if it says something else of its id.
     """
     if after == before:
         return None
-    gained = not after.held.items() <= before.held.items()
+    gained = not after.held.items() <= before.held.items() or after.answered.keys() - before.answered.keys()
     return 0.0 if after.ties != before.ties or gained else SAVE_WITHIN_S

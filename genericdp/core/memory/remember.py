@@ -13,17 +13,17 @@ The rules of this file:
 """
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import Plugged
 from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
-from genericdp.core.inventory.place import Place, locate
 from genericdp.core.memory.absence import Absence
-from genericdp.core.memory.held import Answer, learn
+from genericdp.core.memory.answered import still_held
+from genericdp.core.memory.held import Answer, Held, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import Renewal
@@ -41,37 +41,33 @@ def remember(
     memory: Memory,
     now: float,
     answer: Answer | None = None,
-    plugged: Mapping[str, UdevDevice] = MappingProxyType({}),
-    *,
-    place: Callable[[UdevDevice], Place] = locate,
+    plugged: Plugged = MappingProxyType({}),
 ) -> tuple[Inventory, Memory]:
     """The inventory with its absent devices as Unhealthy, and the memory afterwards.
 
     now      seconds, on a clock that does not jump
     answer   of PodResources, if there is a new one; nothing is forgotten without a complete one
-    plugged  all udev devices, by sys path: a device may be plugged in and yet not offered
-    place    where a udev device sits; a cache of `locate` makes this fast
+    plugged  the device nodes that are plugged in: they may be plugged in and yet not offered
     """
     held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(memory.devices, held_devices, plugged, place)
-    gone = _by_resource(memory.devices)
+    renewal = Renewal(memory.devices, held, plugged)
+    gone = _by_resource({**_unknown(held, memory.devices), **memory.devices})
     others: list[str] = []
     refusals: list[Refusal] = []
     present: dict[str, dict[str, Remembered]] = {}
     for name, offer in inventory.offers.items():
         present[name] = {}
         for device in offer.devices:
-            if renewal.is_another(device):
+            if renewal.is_another(name, device):
                 others.append(device.id)
                 refusals += [Refusal(name, node.path, _another(device.id)) for node in device.nodes]
             else:
-                gone.get(name, {}).pop(device.id, None)
+                known = memory.devices.get(device.id)
+                gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    absent_devices = (known.device for mine in gone.values() for known in mine.values())
-    absence = Absence(absent_devices, plugged, inventory.refusals, place)
-    leaving = _Leaving(now, held_devices, forget, absence)
+    leaving = _Leaving(now, held_devices, forget, Absence(plugged, inventory.refusals))
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     crowded: dict[str, Remembered] = {}
@@ -115,7 +111,8 @@ def remember(
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted(orphaned_links)),
     )
-    return complete, Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares, held)
+    answered = still_held(memory.answered, held)
+    return complete, Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares, held, answered)
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
@@ -131,6 +128,15 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
     ]
     dropping = next_dropping(memory.shares, inventory.offers)
     return min(ends if dropping is None else [*ends, dropping], default=None)
+
+
+def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Remembered]:
+    """What pods hold although nothing is remembered of it: its id must be listed, and its link dead."""
+    return {
+        holding.device: Remembered(holding.resource, Device(holding.device, links=(holding.device,)))
+        for holding in held.values()
+        if holding.device not in devices
+    }
 
 
 def _another(id_: str) -> str:

@@ -4,17 +4,21 @@ The rules of this file:
 
 * Edited rules may count other nodes to a device, or give its id to another unit, while a pod holds what it
   got. As long as the pod holds the id, the id means what the pod got.
+* A link that a pod got leads to what it led to, or nowhere.
+* A device with a node that another pod got is not what the first pod got, whatever else it has.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import Plugged, nodes_at
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Place, Spot
-from genericdp.core.memory.absence import nodes_near
+from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.whereabouts import Whereabouts
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -22,37 +26,44 @@ LINK_LIMIT = 64
 HELD_LINK_LIMIT = 1000
 
 
-@dataclass(frozen=True, slots=True)
 class Renewal:
-    """Compares present devices with what is remembered of them.
+    """Compares present devices with what is remembered of them."""
 
-    devices  all that are remembered, by id
-    held     the devices that pods hold
-    plugged  all udev devices, by sys path
-    place    where a udev device sits
-    """
+    def __init__(self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged) -> None:
+        """`devices` are all that are remembered, by id, `plugged` the device nodes that are plugged in."""
+        self._devices = devices
+        self._is_shared: dict[str, bool] = {}
+        self._resources: dict[str, str] = {}
+        for holding in held.values():
+            self._resources[holding.device] = holding.resource
+            self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
+        self._plugged = plugged
 
-    devices: Mapping[str, Remembered]
-    held: Collection[str]
-    plugged: Mapping[str, UdevDevice]
-    place: Callable[[UdevDevice], Place]
-
-    def is_another(self, device: Device) -> bool:
-        """Whether a pod holds the id of the device for another unit, which it may still have."""
-        known = self.devices.get(device.id)
-        if known is None or device.id not in self.held or device.spots == known.device.spots:
+    def is_another(self, resource: str, device: Device) -> bool:
+        """Whether a pod holds the id of the device for something else, which it may still have."""
+        known = self._devices.get(device.id)
+        if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
-        had = {*known.device.spots, *known.earlier}
-        if not had or not had.isdisjoint(device.spots):
+        if self._resources[device.id] != resource or self._is_held_by_others(device):
+            return True
+        if known is None or device.spots == known.device.spots:
             return False
-        return bool(self._plugged_of(known.device.spots)) or self._is_held_by_others(device)
+        led = dict(zip(known.device.links, _now(known, device), strict=False))
+        if not led:
+            return False
+        leads = dict(zip(device.links, device.spots, strict=False))
+        both = led.keys() & leads.keys()
+        if not both:
+            # Only the link of a device with one node does not say in its name which node that is.
+            return device.id in leads.keys() & {*known.device.links} or bool(self._plugged_of(led.values()))
+        return any(self._is_elsewhere(led[link], leads[link]) for link in both)
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
-        known = self.devices.get(device.id)
+        known = self._devices.get(device.id)
         if known is None:
             return Remembered(resource, device)
-        is_held = device.id in self.held
+        is_held = device.id in self._is_shared
         more = [link for link in known.device.links if link not in device.links]
         if more:
             room = max(0, (HELD_LINK_LIMIT if is_held else LINK_LIMIT) - len(device.links))
@@ -60,24 +71,44 @@ class Renewal:
         earlier = self._earlier(device, known) if is_held else ()
         # What did not change stays the same object, which makes comparing cheap.
         is_same = known.device == device and known.absent_since is None and known.listed
-        return (
-            known if is_same and known.earlier == earlier else Remembered(resource, device, earlier=earlier)
-        )
+        is_same = is_same and known.earlier == earlier and known.resource == resource
+        return known if is_same else Remembered(resource, device, earlier=earlier)
+
+    def _is_elsewhere(self, was: Spot, now: Spot) -> bool:
+        """Whether a link that led to one spot and leads to another one leads to another device node."""
+        is_moved = was.within == now.within and was.number == now.number and was.of == now.of
+        return was != now and not (is_moved and not nodes_at(self._plugged, was))
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
         if device.spots == known.device.spots:
             return known.earlier
-        lost = dict.fromkeys((*known.device.spots, *known.earlier))
+        lost = dict.fromkeys((*_now(known, device), *known.earlier))
         for spot in device.spots:
             lost.pop(spot, None)
         return self._plugged_of(lost)
 
-    def _plugged_of(self, spots: Collection[Spot]) -> tuple[Spot, ...]:
-        nodes = nodes_near(spots, self.plugged, self.place) if spots else {}
-        return tuple(spot for spot in spots if spot in nodes)
+    def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
+        return tuple(spot for spot in spots if nodes_at(self._plugged, spot))
 
     def _is_held_by_others(self, device: Device) -> bool:
-        spots = frozenset(device.spots)
-        others = (self.devices[id_] for id_ in self.held if id_ != device.id and id_ in self.devices)
-        return any(not spots.isdisjoint((*known.device.spots, *known.earlier)) for known in others)
+        is_shared = self._is_shared[device.id]
+        return any(
+            id_ != device.id and not (is_shared and self._is_shared[id_])
+            for spot in device.spots
+            for id_ in self._holders.at(spot)
+        )
+
+    @cached_property
+    def _holders(self) -> Whereabouts:
+        return Whereabouts({id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices})
+
+
+def _now(known: Remembered, device: Device) -> Iterable[Spot]:
+    """The spots that a device had. A node that stayed may have more or fewer siblings now."""
+    if known.absent_since is not None or not known.device.nodes:
+        return known.device.spots
+    now = {node.sys_path: spot for node, spot in zip(device.nodes, device.spots, strict=False)}
+    was = zip(known.device.nodes, known.device.spots, strict=False)
+    here = [(spot, now.get(node.sys_path, spot)) for node, spot in was]
+    return [new if new.may_be(spot) else spot for spot, new in here]

@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genericdp.core.inventory.identity import may_be_device, may_be_id_of
+from genericdp.core.inventory.identity import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -87,9 +88,9 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "port": known.device.port,
         "hub": known.device.hub,
         "numa": known.device.numa,
-        "links": sorted(known.device.links),
-        "spots": [list(spot) for spot in known.device.spots],
-        "earlier": [list(spot) for spot in known.earlier],
+        "links": list(known.device.links),
+        "spots": [_render_spot(spot) for spot in known.device.spots],
+        "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,
     }
 
@@ -108,10 +109,10 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
                 "resource": one.resource,
                 "device": one.device,
                 "shared": one.shared,
-                "listed": one.listed,
             }
             for id_, one in memory.held.items()
         },
+        "answered": [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()],
     }
 
 
@@ -123,7 +124,8 @@ def _parse(document: Any) -> Memory:
         if id_ in devices and id_ != one.device:
             raise ValueError(f"{id_!r} is both a device and a withdrawn id")
     held = {id_: _parse_holding(id_, entry) for id_, entry in document.get("held", {}).items()}
-    return Memory(devices, ties, shares, held)
+    answered = dict(_parse_answered(entry) for entry in _list(document.get("answered", [])))
+    return Memory(devices, ties, shares, held, answered)
 
 
 def _parse_shares(document: Any) -> Shares:
@@ -152,14 +154,16 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:
-    holding = Holding(
-        _resource(entry["resource"]),
-        _device_id(entry["device"]),
-        _truth(entry["shared"]),
-        _truth(entry.get("listed", False)),
-    )
+    holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
     _id_of(holding.device, id_)
     return holding
+
+
+def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
+    device = CdiDevice(_resource(entry["resource"]), tuple(_any_id(id_) for id_ in _list(entry["ids"])))
+    if not device.ids:
+        raise ValueError("a CDI device of no ids")
+    return device.name, device
 
 
 def _text(value: Any) -> str:
@@ -208,6 +212,14 @@ def _device_id(value: Any) -> str:
     return id_
 
 
+def _any_id(value: Any) -> str:
+    """An id of any device or replica."""
+    id_ = _name(value)
+    if not may_be_id(id_):
+        raise ValueError(f"{id_!r} is not an id")
+    return id_
+
+
 def _id_of(device: str, value: Any) -> str:
     """An id that the kubelet may have been told for the device: its own, or that of a replica."""
     id_ = _name(value)
@@ -226,8 +238,16 @@ def _link_of(device: str, value: Any) -> str:
     return name
 
 
+def _render_spot(spot: Spot) -> list[str | int]:
+    return list(spot if spot.of > 1 else spot[:3])
+
+
 def _spot(value: Any) -> Spot:
-    texts = [_text(each) for each in _list(value)]
-    if len(texts) != len(Spot._fields):
+    parts = _list(value)
+    if len(parts) not in (3, 5):
         raise ValueError(f"{value!r} is not a spot")
-    return Spot(*texts)
+    port, serial, within = (_text(each) for each in parts[:3])
+    number, of = parts[3:] or (0, 1)
+    if not (type(number) is type(of) is int and 0 <= number < of):
+        raise ValueError(f"{value!r} is not a spot")
+    return Spot(port, serial, within, number, of)

@@ -29,4 +29,4 @@ def take_inventory(
     answer  of PodResources, if there is a new one; nothing is forgotten without a complete one
     """
     built = builder.build(devices, ties=memory.ties, known_ports=memory.known_ports)
-    return remember(built, memory, now, answer, devices, place=builder.claims.place)
+    return remember(built, memory, now, answer, builder.claims.plugged)

@@ -14,12 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered
-
-#: Device node -> the ids under which pods hold it, with what they hold.
-_Holders = Mapping[Spot, Mapping[str, Holding]]
+from genericdp.core.memory.whereabouts import Whereabouts
 
 
 def with_waiting(
@@ -36,14 +33,13 @@ def with_waiting(
     }
     if not elsewhere:
         return offers
-    holders: dict[Spot, dict[str, Holding]] = {}
+    holders: dict[str, dict[str, Holding]] = {}
     for id_, holding in elsewhere.items():
-        known = devices.get(holding.device)
-        for spot in (*known.device.spots, *known.earlier) if known is not None else ():
-            holders.setdefault(spot, {})[id_] = holding
+        holders.setdefault(holding.device, {})[id_] = holding
+    whereabouts = Whereabouts({id_: devices[id_] for id_ in holders if id_ in devices})
     held_devices = frozenset(holding.device for holding in held.values())
     return {
-        name: _with(offer, dict(_waiting(offer, holders, devices)), held_devices)
+        name: _with(offer, dict(_waiting(offer, holders, whereabouts, devices)), held_devices)
         for name, offer in offers.items()
     }
 
@@ -76,8 +72,13 @@ def _is_shared(offer: Offer) -> bool:
     return (offer.resource.replicas or 1) > 1
 
 
-def _waiting(offer: Offer, holders: _Holders, devices: Mapping[str, Remembered]) -> Iterator[tuple[str, str]]:
-    """The ids of an offer that have to wait, each with the reason."""
+def _waiting(
+    offer: Offer,
+    holders: Mapping[str, Mapping[str, Holding]],
+    whereabouts: Whereabouts,
+    devices: Mapping[str, Remembered],
+) -> Iterator[tuple[str, str]]:
+    """The ids of an offer that have to wait, each with the reason. `holders`: device -> who holds it."""
     shared = _is_shared(offer)
     for device in offer.devices:
         if devices[device.id].absent_since is not None:
@@ -85,7 +86,8 @@ def _waiting(offer: Offer, holders: _Holders, devices: Mapping[str, Remembered])
         others = {
             id_: holding
             for spot in device.spots
-            for id_, holding in holders.get(spot, {}).items()
+            for holder in whereabouts.at(spot)
+            for id_, holding in holders[holder].items()
             if not (shared and holding.shared)
         }
         if others:

@@ -35,17 +35,21 @@ from genericdp.core.rules.resource import (
     IDENTITY,
     Mount,
     NodeTable,
+    OnReplug,
+    OnUnplug,
     Prefer,
     PreStart,
     Resource,
 )
-from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S
+from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy
 from genericdp.core.rules.template import Field
 from genericdp.core.words import nearest
 
 MOST_REPLICAS = 10_000
 
 LONGEST_GRACE_S = 30 * 86400.0
+
+LONGEST_DEBOUNCE_S = 3600.0
 
 #: The kubelet waits 30 s for PreStartContainer (1.36, KubeletPreStartContainerRPCTimeoutInSecs).
 LONGEST_PRESTART_S = 25.0
@@ -185,13 +189,30 @@ RESOURCE_KEYS = (
         Key("env", ENV, "environment variables for the container"),
         Key("mounts", _MOUNTS, "directories and files of the host to mount in the container"),
         Key("annotations", ANNOTATIONS, "annotations for the container"),
-        Key("cdi", one_or_more(CDI_NAME), "CDI devices for the container"),
+        Key("cdi", one_or_more(CDI_NAME), "CDI devices of others for the container"),
+        Key("answer", member_of(AnswerBy), "how the container gets the device nodes: as devices or by CDI"),
         Key("prefer", member_of(Prefer), "how to choose among the free devices"),
         Key(
             "unplug_grace",
             duration(0.0, LONGEST_GRACE_S),
             "how long an unplugged device stays listed as Unhealthy",
             field="unplug_grace_s",
+        ),
+        Key(
+            "on_unplug",
+            member_of(OnUnplug),
+            "what to do with the running containers of an unplugged device: keep or stop them",
+        ),
+        Key(
+            "on_replug",
+            member_of(OnReplug),
+            "what to do with running containers that lack the device as it is now: keep or restart them",
+        ),
+        Key(
+            "debounce",
+            duration(0.0, LONGEST_DEBOUNCE_S),
+            "how long the device must be plugged in, or unplugged, before containers are stopped",
+            field="debounce_s",
         ),
         Key(
             "boot_wait",

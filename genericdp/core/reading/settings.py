@@ -8,7 +8,7 @@ from genericdp.core.reading.name import DOMAIN
 from genericdp.core.reading.scalars import ABSOLUTE_PATH, absolute_path, duration, member_of, one_of, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
-from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, LogFormat, Settings
+from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy, LogFormat, Settings
 
 _LISTENING_ADDRESS = re.compile(
     r"(unix:/[!-~]+|[0-9]{1,3}(\.[0-9]{1,3}){3}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5})?"
@@ -55,7 +55,22 @@ def _own_directory(at: At) -> str:
     return path
 
 
+def _runtime_socket(at: At) -> str:
+    """A path as in the kubelet's --container-runtime-endpoint, with or without "unix://"; "" to find it."""
+    if at.value == "":
+        return ""
+    if isinstance(at.value, str) and at.value.startswith("unix://"):
+        at = At(at.source, at.path, at.value.removeprefix("unix://"))
+    path = absolute_path(at)
+    if len(path.encode()) > SOCKET_PATH_LIMIT:
+        raise Mistake(
+            at, f"the path of a unix socket has at most {SOCKET_PATH_LIMIT} bytes", "choose a shorter path"
+        )
+    return path
+
+
 _ADDRESS = Kind(_listening_address, {"type": "string", "pattern": f"^{_LISTENING_ADDRESS.pattern}$"})
+_RUNTIME_SOCKET = Kind(_runtime_socket, {"type": "string", "pattern": "^((unix://)?/.*)?$"})
 _DIRECTORY = Kind(_own_directory, ABSOLUTE_PATH.schema)
 
 SETTINGS_KEYS = keys_of(
@@ -63,9 +78,16 @@ SETTINGS_KEYS = keys_of(
     Key("domain", DOMAIN, "the domain of resource names without a domain"),
     Key("kubelet_dir", ABSOLUTE_PATH, "the kubelet's device plugin directory"),
     Key("pod_resources_socket", ABSOLUTE_PATH, "the kubelet's PodResources socket"),
+    Key(
+        "runtime_socket",
+        _RUNTIME_SOCKET,
+        'the CRI socket of the container runtime; "" to look where runtimes listen',
+    ),
     Key("link_dir", _DIRECTORY, "where the stable links are"),
+    Key("cdi_dir", _DIRECTORY, "where the CDI spec files are, a directory that the container runtime reads"),
     Key("state_dir", ABSOLUTE_PATH, "where to keep what must survive a reboot"),
     Key("run_dir", ABSOLUTE_PATH, "where `genericdp status` and `genericdp monitor` find the daemon"),
+    Key("answer", member_of(AnswerBy), "how containers get device nodes, if the resource does not say it"),
     Key(
         "metrics",
         _ADDRESS,

@@ -14,6 +14,12 @@ PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
 QUALIFIED_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 
+#: The vendor and the class of a CDI kind. The CDI library crashes on one of a single letter.
+_CDI_PART = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
+
+#: How the class of a resource begins whose own name cannot be a CDI kind.
+_RENAMED = "x-"
+
 _NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
 
 
@@ -25,6 +31,18 @@ def env_names(resource: str) -> tuple[str, str]:
     """
     paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
     return paths, f"{paths}_IDS"
+
+
+def cdi_kind(resource: str) -> str:
+    """The CDI kind, `vendor/class`, of a full resource name: the same, if CDI permits it. No two share one.
+
+    Both parts of a kind begin with a letter, unlike those of a resource name.
+    """
+    domain, _, short = resource.partition("/")
+    if _CDI_PART.fullmatch(domain) and _CDI_PART.fullmatch(short) and not short.startswith(_RENAMED):
+        return resource
+    # A domain has no "_".
+    return f"genericdp.io/{_RENAMED}{domain}_{short}"
 
 
 def why_not_a_resource_name(name: str) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from genericdp.core.rules.match import Match, attributes_wanted
 from genericdp.core.rules.pattern import Pattern
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import Template, parse
 from genericdp.errors import Location
 
@@ -21,6 +22,20 @@ class Prefer(StrEnum):
     SAME_HUB = "same-hub"
     SPREAD = "spread"
     LEAST_RECENTLY_USED = "least-recently-used"
+
+
+class OnUnplug(StrEnum):
+    """What happens to the containers of a device that is unplugged."""
+
+    KEEP = "keep"
+    STOP = "stop"
+
+
+class OnReplug(StrEnum):
+    """What happens to the containers that still have the device nodes from before."""
+
+    KEEP = "keep"
+    RESTART = "restart"
 
 
 #: The default container path: the node under its own kernel name.
@@ -90,8 +105,10 @@ class Resource:
     identity       one of IDENTITY or names of udev properties: what the id of a device depends on
     nodes          at least one table; a resource without tables has EVERY_NODE
     replicas       how many containers may share a device; None: one, and ids carry no number
+    answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
+    debounce_s     how long a device must be plugged in, or unplugged, before containers are stopped for it
     boot_wait_s    how long READY waits after a boot for its devices; None: as the settings say
     location       where the name of the resource is in its file; not part of the meaning
     """
@@ -107,8 +124,12 @@ class Resource:
     mounts: tuple[Mount, ...] = ()
     annotations: tuple[tuple[str, Template], ...] = ()
     cdi: tuple[Template, ...] = ()
+    answer: AnswerBy | None = None
     prefer: Prefer = Prefer.FIRST
     unplug_grace_s: float = UNPLUG_GRACE_S
+    on_unplug: OnUnplug = OnUnplug.KEEP
+    on_replug: OnReplug = OnReplug.KEEP
+    debounce_s: float = 3.0
     boot_wait_s: float | None = None
     prestart: PreStart | None = None
     health: Match | None = None
@@ -120,6 +141,16 @@ class Resource:
     def short_name(self) -> str:
         """The name without its domain."""
         return self.name.rpartition("/")[2]
+
+    @property
+    def follows(self) -> bool:
+        """Whether containers may be stopped because of a device."""
+        return self.on_unplug is OnUnplug.STOP or self.restarts
+
+    @property
+    def restarts(self) -> bool:
+        """Whether containers that lack the device as it is now are restarted."""
+        return self.on_replug is OnReplug.RESTART
 
     @property
     def matches(self) -> tuple[Match, ...]:

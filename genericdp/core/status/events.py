@@ -14,6 +14,7 @@ from genericdp.core.hint import Deafness, Resync, Uevent
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.status.holdings import Holder
 from genericdp.core.status.news import News
 from genericdp.core.status.wording import why_rescan, why_silent
 
@@ -33,6 +34,7 @@ class Kind(StrEnum):
     REGISTRATION = "registration"
     KUBELET = "kubelet"
     ALLOCATION = "allocation"
+    STOP = "stop"
     RULES = "rules"
     UDEV = "udev"
     RESYNC = "resync"
@@ -119,6 +121,23 @@ def of_allocation(resource: str, ids: Sequence[str], error: str) -> Event:
         "resource": resource,
         "ids": [for_quote(id_) for id_ in ids[:NAMED_LIMIT]],
         "moreIds": max(0, len(ids) - NAMED_LIMIT),
+        "error": error,
+    }
+
+
+def of_stop(resource: str, device: str, holder: Holder, cause: str, error: str) -> Event:
+    """The container runtime was asked to stop a container, or `error` says why it did not.
+
+    cause  "unplug" or "replug"
+    """
+    return {
+        "event": Kind.STOP,
+        "resource": resource,
+        "device": device,
+        "namespace": holder.namespace,
+        "pod": holder.pod,
+        "container": holder.container,
+        "cause": cause,
         "error": error,
     }
 

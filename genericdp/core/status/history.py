@@ -80,10 +80,14 @@ class Retried(StrEnum):
     DEVICES = "devices"
     #: Saving the memory.
     MEMORY = "memory"
+    #: Writing the CDI spec files.
+    CDI = "cdi"
     #: Listening on the control socket.
     CONTROL = "control"
     #: Listening on the address for metrics.
     METRICS = "metrics"
+    #: Asking the container runtime.
+    RUNTIME = "runtime"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,8 @@ class History:
         self.allocations = Counts()
         self.refusals = Counts()
         self.reloads = Counts()
+        self.stops = Counts()
+        self.failed_stops = Counts()
         self.allocating = Durations()
 
     def saw_kubelet(self, there: bool, now: float) -> None:
@@ -186,6 +192,14 @@ class History:
         else:
             self.allocations.add(resource)
             self.allocating.add(seconds)
+
+    def stopped(self, resource: str, cause: str) -> None:
+        """The container runtime was asked to stop a container."""
+        self.stops.add(resource, cause)
+
+    def stopping_failed(self, resource: str) -> None:
+        """The container runtime did not stop a container."""
+        self.failed_stops.add(resource)
 
     def stepped(self, inventory: Inventory, changes: Changes, now: float) -> None:
         """The inventory changed. Only the changes are examined."""

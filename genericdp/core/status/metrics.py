@@ -70,6 +70,18 @@ FAMILIES = (
         "Allocations that were refused.",
     ),
     Family("genericdp_allocation_duration_seconds", "histogram", (), "How long answers to Allocate took."),
+    Family(
+        "genericdp_container_stops_total",
+        "counter",
+        ("resource", "cause"),
+        "Containers that the container runtime was asked to stop; the cause is unplug or replug.",
+    ),
+    Family(
+        "genericdp_container_stop_errors_total",
+        "counter",
+        ("resource",),
+        "Containers that the container runtime did not stop.",
+    ),
     Family("genericdp_failing", "gauge", ("what",), "1 while something fails and is tried again."),
     Family("genericdp_udev_up", "gauge", (), "1 while udev events arrive."),
     Family("genericdp_uevents_total", "counter", ("action", "subsystem"), "Uevents received."),
@@ -112,6 +124,8 @@ _FROM_ZERO: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "genericdp_lists_sent_total": ((),),
     "genericdp_allocations_total": ((),),
     "genericdp_allocation_errors_total": tuple((reason,) for reason in RefusalReason),
+    "genericdp_container_stops_total": (("unplug",), ("replug",)),
+    "genericdp_container_stop_errors_total": ((),),
 }
 
 
@@ -219,6 +233,8 @@ def _counts(history: History) -> Mapping[str, Counts]:
         "genericdp_lists_sent_total": history.lists,
         "genericdp_allocations_total": history.allocations,
         "genericdp_allocation_errors_total": history.refusals,
+        "genericdp_container_stops_total": history.stops,
+        "genericdp_container_stop_errors_total": history.failed_stops,
         "genericdp_uevents_total": history.uevents,
         "genericdp_rescans_total": history.rescans,
         "genericdp_config_reloads_total": history.reloads,

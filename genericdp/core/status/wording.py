@@ -50,11 +50,24 @@ def why_rescan(resync: Resync) -> str:
 _WORKS = {
     Retried.DEVICES: "every device can be read again",
     Retried.MEMORY: "the memory is saved again",
+    Retried.CDI: "the CDI spec files are written again",
     Retried.CONTROL: "listening on the control socket now",
     Retried.METRICS: "listening on the address for metrics now",
+    Retried.RUNTIME: "the container runtime answers",
 }
 
 
 def that_works(what: Retried) -> str:
     """The log message for something that works again."""
     return _WORKS[what]
+
+
+_STOPS = {
+    "unplug": "the device is unplugged",
+    "replug": "the device has other nodes now",
+}
+
+
+def why_stop(cause: str) -> str:
+    """Why a container is stopped, from the `cause` of its event."""
+    return _STOPS[cause]

@@ -16,6 +16,7 @@ The rules of this file:
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
@@ -29,9 +30,11 @@ _Field = descriptor_pb2.FieldDescriptorProto
 _M = TypeVar("_M", bound=type[Message])
 _Request = TypeVar("_Request", bound=Message)
 _Response = TypeVar("_Response", bound=Message)
+_E = TypeVar("_E", bound=type[IntEnum])
 
 Int32 = Annotated[int, _Field.TYPE_INT32]
 Int64 = Annotated[int, _Field.TYPE_INT64]
+UInt32 = Annotated[int, _Field.TYPE_UINT32]
 UInt64 = Annotated[int, _Field.TYPE_UINT64]
 
 _SCALARS: dict[Any, Any] = {
@@ -40,11 +43,15 @@ _SCALARS: dict[Any, Any] = {
     bytes: _Field.TYPE_BYTES,
     Int32: _Field.TYPE_INT32,
     Int64: _Field.TYPE_INT64,
+    UInt32: _Field.TYPE_UINT32,
     UInt64: _Field.TYPE_UINT64,
 }
 
 #: Separate from the default pool: another package in the process may declare the same names.
 _POOL = descriptor_pool.DescriptorPool()
+
+#: Enum -> its full name and the file that declares it.
+_ENUMS: dict[Any, tuple[str, str]] = {}
 
 
 def field(number: int) -> Any:
@@ -77,6 +84,24 @@ def message(package: str, *, reserved: Iterable[int] = ()) -> Callable[[_M], _M]
     return declare
 
 
+def enumeration(package: str) -> Callable[[_E], _E]:
+    """Declare the enum `package.ClassName`. Its fields take and give plain numbers, as protobuf's do."""
+
+    def declare(declaration: _E) -> _E:
+        name = declaration.__name__
+        file = descriptor_pb2.FileDescriptorProto(
+            name=f"genericdp/{package}/{name}.proto", package=package, syntax="proto3"
+        )
+        descriptor = file.enum_type.add(name=name)
+        for member in declaration:
+            descriptor.value.add(name=member.name, number=member.value)
+        _POOL.AddSerializedFile(file.SerializeToString())
+        _ENUMS[declaration] = (f"{package}.{name}", file.name)
+        return declaration
+
+    return declare
+
+
 def appender(messages: Sequence[Message]) -> Callable[..., object]:
     """Appends a message, made of its fields, to this field of another message.
 
@@ -97,7 +122,7 @@ def _add_field(
     made = descriptor.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
     origin = get_origin(hint)
     if origin is Mapping:
-        entry = f"{name.title()}Entry"
+        entry = f"{name.title().replace('_', '')}Entry"
         nested = descriptor.nested_type.add(name=entry)
         nested.options.map_entry = True
         for part, (key, value) in enumerate(zip(("key", "value"), get_args(hint), strict=True), start=1):
@@ -116,9 +141,15 @@ def _add_field(
     if hint in _SCALARS:
         made.type = _SCALARS[hint]
         return
-    made.type, made.type_name = _Field.TYPE_MESSAGE, f".{hint.DESCRIPTOR.full_name}"
-    if hint.DESCRIPTOR.file.name not in file.dependency:
-        file.dependency.append(hint.DESCRIPTOR.file.name)
+    if hint in _ENUMS:
+        made.type = _Field.TYPE_ENUM
+        type_name, source = _ENUMS[hint]
+    else:
+        made.type = _Field.TYPE_MESSAGE
+        type_name, source = hint.DESCRIPTOR.full_name, hint.DESCRIPTOR.file.name
+    made.type_name = f".{type_name}"
+    if source not in file.dependency:
+        file.dependency.append(source)
 
 
 def _message_class(full_name: str) -> Any:

@@ -21,6 +21,8 @@ BACK_OFF_S = 10.0
 BACK_OFF_JITTER = 0.5
 #: How long after a new pod the kubelet hears of its sandbox, as measured; it lists sandboxes every second.
 SANDBOX_NEWS_S = 0.5
+#: How often the kubelet looks for containers that have ended (`genericPlegRelistPeriod`).
+RELIST_S = 1.0
 
 
 class ByItself(Protocol):
@@ -56,6 +58,10 @@ class Workers:
         """Do the work of a new pod."""
         self._later(pod, SANDBOX_NEWS_S)
         await self.sync(pod)
+
+    def hear_of_exit(self, pod: PodStatus) -> None:
+        """A container of the pod has ended."""
+        self._later(pod, RELIST_S)
 
     async def sync(self, pod: PodStatus) -> None:
         """Do the work of a pod."""

@@ -17,6 +17,7 @@ from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import ANY, Hint, Policy, hints, merge
 from genericdp.simulator.errors import DeviceError, SimulatorError
+from genericdp.simulator.node.back_off import BackOff
 from genericdp.simulator.node.container_config import container_config
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.predicate import predicate_failure
@@ -48,6 +49,8 @@ class Workload:
         self._runtime = runtime
         self._policy = policy
         self._numa_nodes = numa_nodes
+        self._clock = clock
+        self._back_off = BackOff()
         self._serial = asyncio.Lock()
         self._workers = Workers(self._sync, clock=clock, rng=rng, by_itself=by_itself)
         self._ran_at_start = {
@@ -89,6 +92,10 @@ class Workload:
         """Start the containers of a pod that should be running and are not."""
         await self._workers.sync(pod)
 
+    def hear_of_exit(self, pod: PodStatus) -> None:
+        """A container of the pod has ended."""
+        self._workers.hear_of_exit(pod)
+
     def syncing(self) -> list[str]:
         """The names of the pods whose containers are being started."""
         return [pod.name for pod in self._node.pods.values() if self._workers.busy(pod)]
@@ -112,9 +119,17 @@ class Workload:
                 status.become(ContainerState.TERMINATED, "Completed")
         results = [await self._run(pod, pod.containers[container.name]) for container in pod.spec.containers]
         if all(results):
-            pod.phase = Phase.RUNNING
+            pod.phase = self._phase(pod)
         self.publish_health(pod)
         return all(results)
+
+    def _phase(self, pod: PodStatus) -> Phase:
+        """The phase of a pod with nothing left to start."""
+        statuses = [pod.containers[container.name] for container in pod.spec.containers]
+        if any(status.exit_code is None or pod.restarts_after(status) for status in statuses):
+            return Phase.RUNNING
+        pod.stop_containers()
+        return Phase.FAILED if any(status.exit_code for status in statuses) else Phase.SUCCEEDED
 
     async def restart(self, pod: PodStatus, name: str) -> ContainerStatus:
         """End a container's process and create the container again."""
@@ -124,6 +139,7 @@ class Workload:
 
         async def create_again() -> bool:
             status.become(ContainerState.WAITING)
+            status.exit_code = None
             running = await self._run(pod, status)
             self.publish_health(pod)
             return running
@@ -137,9 +153,20 @@ class Workload:
             pod.containers[container.name].resources = self._ledger.health(pod.uid, container.name)
 
     async def _run(self, pod: PodStatus, status: ContainerStatus) -> bool:
-        """Create the container unless it is running. Returns whether it is running now."""
+        """Create the container unless it is running. Returns whether nothing is left to do for it now."""
         if status.state is ContainerState.RUNNING:
             return True
+        if status.exit_code is not None:
+            if not status.spec.restartable and not pod.restarts_after(status):
+                return True
+            container = (pod.uid, status.spec.name)
+            pause_s = self._back_off.wait_s(container, status.ended, self._clock.now())
+            if pause_s:
+                names = f"container={status.spec.name} pod={pod.name}_{pod.spec.namespace}({pod.uid})"
+                why = f"back-off {_in_go(pause_s)} restarting failed {names}"
+                status.become(ContainerState.WAITING, "CrashLoopBackOff", why)
+                return False
+            status.exit_code = None
         try:
             await self._allocator.pre_start(pod, status.spec)
             config = container_config(
@@ -158,6 +185,7 @@ class Workload:
         if status.created is not None:
             status.restarts += 1
         status.created = created
+        status.created_at = round(self._clock.now() * 1e9)
         status.become(ContainerState.RUNNING)
         return True
 
@@ -197,3 +225,9 @@ class Workload:
         return hints(
             resource, devices, self._numa_nodes, available=available, reusable=reusable, request=count
         )
+
+
+def _in_go(seconds: float) -> str:
+    """As Go writes a duration."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -23,20 +23,20 @@ def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
     """The container as its process would find it. CreateContainerError with the runtime's text."""
     resolve_devices = crio.devices if runtime.personality is Personality.CRIO else containerd.devices
     devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
-    mounts = [_mount(mount) for mount in config.mounts]
-    envs = dict(config.envs)
-    if config.cdi_devices:
-        edits = cdi.inject(runtime, config.cdi_devices)
-        replaced = {device.path for device in edits.devices}
-        devices = [device for device in devices if device.path not in replaced] + list(edits.devices)
-        mounts += [_mount(mount) for mount in edits.mounts]
-        envs |= edits.envs
+    mounts = [_mount(runtime, mount) for mount in config.mounts]
+    edits = cdi.inject(runtime, config)
+    kept = [device for device in devices if device.path not in edits.devices]
+    spec_devices = [*kept, *edits.devices.values()]
+    mounts = [mount for mount in mounts if mount.container_path not in edits.mounts]
     return CreatedContainer(
-        nodes=runc.make_nodes(runtime, config, devices),
-        mounts=tuple(mounts),
-        envs=envs,
+        nodes=runc.make_nodes(runtime, config, spec_devices),
+        mounts=(*mounts, *map(_mount_of_cdi, edits.mounts.values())),
+        envs={**config.envs, **edits.envs},
         annotations=dict(config.annotations),
         cdi_devices=config.cdi_devices,
+        groups=tuple(edits.groups),
+        spec_devices=tuple(spec_devices),
+        config=config,
     )
 
 
@@ -47,17 +47,29 @@ def _owned(runtime: Runtime, config: ContainerConfig, device: OciDevice) -> OciD
     return device.owned_by(config.run_as_user or device.uid, config.run_as_group or device.gid)
 
 
-def _mount(mount: RequestedMount) -> CreatedMount:
+def _mount(runtime: Runtime, mount: RequestedMount) -> CreatedMount:
     """Both runtimes follow a link at the source, and create a missing source as a directory."""
-    dangling = is_link(mount.host_path) and not exists(mount.host_path)
-    if dangling:
-        raise CreateContainerError(
-            f'failed to mkdir "{mount.host_path}": mkdir {mount.host_path}: file exists'
-        )
+    path = mount.host_path
     try:
-        source = resolve(mount.host_path, strict=False)
+        source = resolve(path, strict=False)
     except PathError:
-        raise CreateContainerError(
-            f'failed to resolve symlink "{mount.host_path}": EvalSymlinks: too many links'
-        ) from None
+        if runtime.personality is Personality.CRIO:
+            reason = f'failed to resolve symlink "{path}": EvalSymlinks: too many links'
+        else:
+            reason = f'failed to stat "{path}": stat {path}: too many levels of symbolic links'
+        raise CreateContainerError(reason) from None
+    if is_link(path) and not exists(path):
+        raise CreateContainerError(f'failed to mkdir "{path}": mkdir {path}: file exists')
     return CreatedMount(source, mount.container_path, mount.read_only, made_directory=not exists(source))
+
+
+def _mount_of_cdi(mount: RequestedMount) -> CreatedMount:
+    """CDI leaves the source to the low-level runtime: a missing one is an error."""
+    try:
+        source = resolve(mount.host_path, strict=True)
+    except PathError as error:
+        why = "too many levels of symbolic links" if error.loop else "no such file or directory"
+        raise CreateContainerError(
+            f'error mounting "{mount.host_path}" to rootfs at "{mount.container_path}": {why}'
+        ) from None
+    return CreatedMount(source, mount.container_path, mount.read_only)

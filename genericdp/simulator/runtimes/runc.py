@@ -2,13 +2,15 @@
 
 The rules of this file:
 
-* First the rules of the device cgroup are checked, then nodes are made in order. A file that already
+* First runc checks the rules of the device cgroup, then nodes are made in order. A file that already
   exists at the path stays, silently.
+* crun 1.21 grants nothing for empty permissions, refuses relative paths, and counts the last of two entries
+  for one device.
 * In a user namespace runc cannot make nodes. It bind-mounts the host's file at the container path,
   whatever that is, while the cgroup rule is for the requested device.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from genericdp.simulator.runtimes.filesystem import HostNode, PathError, look, resolve
 from genericdp.simulator.runtimes.oci import OciDevice
@@ -20,6 +22,9 @@ from genericdp.simulator.runtimes.runtime import (
     Runtime,
 )
 
+#: Kind, major and minor -> permissions.
+Granted = Mapping[tuple[str, int, int], str]
+
 #: The id that a user namespace shows for ids without a mapping.
 OVERFLOW_ID = 65534
 
@@ -29,16 +34,19 @@ def make_nodes(
 ) -> tuple[DeviceNode, ...]:
     """The nodes that a process in the container finds. CreateContainerError with runc's text."""
     _check_rules(runtime, devices)
+    granted = _granted(runtime, devices)
     nodes: dict[str, DeviceNode] = {}
     for device in devices:
         path = "/" + device.path.lstrip("/")
         if not device.path or path in nodes or path in config.image_files or path == "/dev/ptmx":
             continue
-        _check_parents(path, config)
+        if runtime.low_level is LowLevel.CRUN and not device.path.startswith("/"):
+            raise CreateContainerError(f"mknod `{device.path}`: No such file or directory")
+        _check_parents(path, config, runtime.low_level)
         if config.user_namespace and runtime.low_level is LowLevel.RUNC:
-            nodes[path] = _bound(path, device)
+            nodes[path] = _bound(path, device, granted)
         else:
-            nodes[path] = _made(path, device)
+            nodes[path] = _made(path, device, granted)
     return tuple(nodes.values())
 
 
@@ -47,7 +55,22 @@ def allowed(permissions: str) -> str:
     return "".join(letter for letter in "rwm" if letter in permissions)
 
 
+def _granted(runtime: Runtime, devices: Sequence[OciDevice]) -> Granted:
+    """What the cgroup grants, for each device: runc adds up all of its entries, crun takes the last."""
+    rules: dict[tuple[str, int, int], str] = {}
+    for device in devices:
+        number = (device.kind, device.major, device.minor)
+        others = "" if runtime.low_level is LowLevel.CRUN else rules.get(number, "")
+        rules[number] = allowed(others + device.permissions)
+    return rules
+
+
 def _check_rules(runtime: Runtime, devices: Sequence[OciDevice]) -> None:
+    if runtime.low_level is LowLevel.CRUN:
+        for device in devices:
+            if device.kind == "p":
+                raise CreateContainerError("unknown device type `p`")
+        return
     # Rule 0 denies all devices.
     for number, device in enumerate(devices, start=1):
         if not device.permissions:
@@ -58,15 +81,17 @@ def _check_rules(runtime: Runtime, devices: Sequence[OciDevice]) -> None:
             raise CreateContainerError("resulting devices cgroup doesn't precisely match target")
 
 
-def _check_parents(path: str, config: ContainerConfig) -> None:
+def _check_parents(path: str, config: ContainerConfig, low_level: LowLevel) -> None:
     parent = path.rpartition("/")[0]
     while parent:
         if parent in config.image_files:
+            if low_level is LowLevel.CRUN:
+                raise CreateContainerError(f"mknod `{path}`: Not a directory")
             raise CreateContainerError(f"mkdir {parent}: not a directory")
         parent = parent.rpartition("/")[0]
 
 
-def _made(path: str, device: OciDevice) -> DeviceNode:
+def _made(path: str, device: OciDevice, granted: Granted) -> DeviceNode:
     return DeviceNode(
         path,
         device.kind,
@@ -75,21 +100,21 @@ def _made(path: str, device: OciDevice) -> DeviceNode:
         device.mode,
         device.uid,
         device.gid,
-        allowed(device.permissions),
+        granted[device.kind, device.major, device.minor],
         device.source,
         device.host_path,
     )
 
 
-def _bound(path: str, device: OciDevice) -> DeviceNode:
+def _bound(path: str, device: OciDevice, granted: Granted) -> DeviceNode:
     try:
         host: HostNode = look(resolve(path, strict=True))
     except PathError as error:
         words = "too many levels of symbolic links" if error.loop else "no such file or directory"
         raise CreateContainerError(
-            f"mount {path}:{path} (via /proc/self/fd/8), flags: 0x1000: {words}"
+            "error during container init: error creating device nodes: "
+            f"mount {path} (via /proc/self/fd/8), flags: 0x1000: {words}"
         ) from None
-    same = (host.kind, host.major, host.minor) == (device.kind, device.major, device.minor)
     return DeviceNode(
         path,
         host.kind,
@@ -98,8 +123,8 @@ def _bound(path: str, device: OciDevice) -> DeviceNode:
         host.mode,
         OVERFLOW_ID,
         OVERFLOW_ID,
-        # The cgroup rule is for another device than the one at this path.
-        allowed(device.permissions) if same else "",
+        # The rules are about the requested devices, and this may be another one.
+        granted.get((host.kind, host.major, host.minor), ""),
         host.path,
         device.host_path,
     )

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from genericdp.simulator.runtimes.cdi_cache import CdiCache
+from genericdp.simulator.runtimes.oci import OciDevice
+
 
 class Personality(Enum):
     """The runtime that the kubelet calls."""
@@ -25,22 +28,36 @@ class LowLevel(Enum):
     CRUN = "crun"
 
 
+class CdiSupport(Enum):
+    """What a runtime does with the CDI devices of a request.
+
+    ON       containerd from 2.0, CRI-O from 1.28: it looks them up
+    OFF      containerd from 2.0 with `enable_cdi = false`: it refuses the container
+    IGNORED  containerd 1.6, and 1.7 unless `enable_cdi` is set: it creates the container without them
+    """
+
+    ON = "on"
+    OFF = "off"
+    IGNORED = "ignored"
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """A container runtime with the settings that matter to devices.
 
     device_ownership  `device_ownership_from_security_context`
     cgroup            version of the device cgroup, 1 or 2
-    cdi               whether CDI is enabled
     cdi_dirs          directories of CDI specs; later ones win
+    cdi_cache         what it has read of these; None: it reads them at each creation
     """
 
     personality: Personality = Personality.CONTAINERD
     low_level: LowLevel = LowLevel.RUNC
     device_ownership: bool = False
     cgroup: int = 2
-    cdi: bool = True
+    cdi: CdiSupport = CdiSupport.ON
     cdi_dirs: tuple[str, ...] = ("/etc/cdi", "/var/run/cdi")
+    cdi_cache: CdiCache | None = None
 
 
 #: containerd 2.x with its defaults.
@@ -119,13 +136,20 @@ class CreatedMount:
 
 @dataclass(frozen=True, slots=True)
 class CreatedContainer:
-    """A container as its process finds it."""
+    """A container as its process finds it.
+
+    groups        those that CDI adds to the process
+    spec_devices  the devices of its OCI spec
+    """
 
     nodes: tuple[DeviceNode, ...] = ()
     mounts: tuple[CreatedMount, ...] = ()
     envs: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     cdi_devices: tuple[str, ...] = ()
+    groups: tuple[int, ...] = ()
+    spec_devices: tuple[OciDevice, ...] = ()
+    config: ContainerConfig = field(default_factory=ContainerConfig, compare=False)
 
     def node(self, container_path: str) -> DeviceNode | None:
         """The device node at a path, or None."""

@@ -200,3 +200,21 @@ def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest
     StateFile(str(rules)).save(Memory())
     assert main(["check", "--config", settings, write(rules / "50-a.toml", GOOD)]) == 0
     assert capsys.readouterr() == ("1 rule file, 1 resource: no mistakes\n", "")
+
+
+def test_rules_that_need_the_container_runtime_are_noted_where_there_is_none(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(rules / "50-a.toml", GOOD + 'on_replug = "restart"\n')
+    config = write(rules / "genericdp.conf", f'runtime_socket = "{rules}/none.sock"\n')
+    assert main(["check", "--config", config, str(rules / "50-a.toml")]) == 0
+    shown = capsys.readouterr().out.replace("\n", " ")
+    assert " ".join(shown.split()) == (
+        "note: genericdp.io/fuse: no container is stopped: the container runtime's socket "
+        f"'{rules}/none.sock' does not exist; set 'runtime_socket' in genericdp.toml to the kubelet's "
+        "--container-runtime-endpoint"
+        " 1 rule file, 1 resource: no mistakes"
+    )
+    (rules / "none.sock").touch()
+    assert main(["check", "--config", config, str(rules / "50-a.toml")]) == 0
+    assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n"

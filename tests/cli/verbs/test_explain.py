@@ -2,7 +2,9 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +57,7 @@ def a_machine(*devices: UdevDevice, rules: str = RULES) -> Survey:
 def explained(subject: UdevDevice, machine: Survey, access: Access | None = None) -> str:
     stream = io.StringIO()
     explanation = explain(subject, machine)
-    show(explanation, machine.settings.link_dir, Output(stream, width=80), lambda _: access)
+    show(explanation, machine.settings, Output(stream, width=80), lambda _: access)
     return stream.getvalue()
 
 
@@ -384,11 +386,61 @@ optional = true
 """)
 
 
+def gets(subject: UdevDevice, machine: Survey, access: Access | None = None) -> str:
+    """What a container gets, as it is explained."""
+    _, _, after = explained(subject, machine, access).partition("\n\nA container that is allocated ")
+    return after.partition("\n\n")[0]
+
+
+def test_by_cdi_a_container_gets_names_and_what_they_mean_now() -> None:
+    dongle = replace(a_usb_serial(0), gid=20)
+    machine = a_machine(dongle, rules=OTHER_RULES.replace("replicas = 2", 'answer = "cdi"'))
+    assert (
+        gets(dongle, machine, DIALOUT)
+        == """\
+serial_A50285BI gets
+  CDI device  example.com/serial=serial_A50285BI
+  device      /dev/serial0 (rw) from /dev/ttyUSB0 now
+  device      /dev/serial/by-id/usb-0403_A50285BI-if00-port0 (rw) from
+              /dev/ttyUSB0 now
+  group       20, for its process
+  mount       /run/lock (writable) from /run/lock
+  env         GENERICDP_EXAMPLE_COM_SERIAL=/dev/serial0
+  env         GENERICDP_EXAMPLE_COM_SERIAL_IDS=serial_A50285BI
+  env         SERIAL=A50285BI
+  annotation  example.com/port=pci-0000:00:14.0-usb-0:2:1.0
+  caution     in a pod with hostUsers: false, runc looks for /dev/serial0 on the
+              host; container_path = "{link}" works in every pod"""
+    )
+    container: Any = as_json(explain(dongle, machine), machine.settings, lambda _: DIALOUT)["container"]
+    assert container["answer"] == "cdi"
+    assert container["cdiDevices"] == ["example.com/serial=serial_A50285BI"]
+    assert container["additionalGids"] == [20]
+    assert container["staleAfterReplug"] == []
+
+
+def test_what_only_cdi_keeps_right_after_a_replug_is_said() -> None:
+    usb = a_usb_device("2", serial="A")
+    rules = (
+        '[[resource]]\nname = "usb"\nmatch = { SUBSYSTEM = "usb", DEVTYPE = "usb_device" }\nkubevirt = true\n'
+        'env = { NODE = "{DEVNAME|none}", SERIAL = "{ID_SERIAL_SHORT}" }\n'
+    )
+    machine = a_machine(usb, rules=rules)
+    assert (
+        'caution  after a re-plug, only answer = "cdi" keeps this right:\n'
+        "           /dev/bus/usb/001/004, USB_RESOURCE_EXAMPLE_COM_USB, NODE" in gets(usb, machine)
+    )
+    assert "caution" not in gets(usb, a_machine(usb, rules=rules + 'answer = "cdi"'))
+    assert "by CDI  example.com/usb=usb_A, if the container runtime reads CDI" in gets(
+        usb, a_machine(usb, rules=rules + 'answer = "auto"')
+    )
+
+
 def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     dongle = a_usb_serial(0)
     machine = a_machine(dongle)
     explanation = explain(dongle, machine)
-    document = json.loads(json.dumps(as_json(explanation, machine.settings.link_dir, lambda _: DIALOUT)))
+    document = json.loads(json.dumps(as_json(explanation, machine.settings, lambda _: DIALOUT)))
     opinions = document.pop("opinions")
     assert document == {
         "sysPath": dongle.sys_path,
@@ -417,7 +469,10 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
                 "SERIAL": "A50285BI",
             },
             "annotations": {"example.com/port": "pci-0000:00:14.0-usb-0:2:1.0"},
+            "answer": "devices",
             "cdiDevices": [],
+            "additionalGids": [],
+            "staleAfterReplug": [],
             "supplementalGroups": [20],
             "onlyForRoot": [],
             "notWithUserNamespaces": ["/dev/serial0"],
@@ -468,7 +523,7 @@ def test_of_several_nodes_each_has_a_line_and_the_first_is_explained() -> None:
     stream = io.StringIO()
     show_all(
         [explain(each, machine) for each in found],
-        machine.settings.link_dir,
+        machine.settings,
         Output(stream, width=80),
         lambda _: None,
     )

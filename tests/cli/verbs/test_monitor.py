@@ -52,6 +52,16 @@ REGISTRATION: dict[str, Any] = {
     "error": "",
 }
 ALLOCATION: dict[str, Any] = {"event": "allocation", "resource": "x/ftdi", "ids": ["a", "b"], "error": ""}
+STOP: dict[str, Any] = {
+    "event": "stop",
+    "resource": "x/ftdi",
+    "device": "ftdi_A",
+    "namespace": "lab",
+    "pod": "app",
+    "container": "main",
+    "cause": "unplug",
+    "error": "",
+}
 RULES: dict[str, Any] = {"event": "rules", "files": 2, "problems": 0}
 
 
@@ -106,6 +116,12 @@ def lines(*events: Mapping[str, Any]) -> bytes:
         (ALLOCATION, "allocate x/ftdi a, b"),
         ({**ALLOCATION, "moreIds": 18}, "allocate x/ftdi a, b, 18 more"),
         ({**ALLOCATION, "error": "no"}, "allocate x/ftdi a, b: no"),
+        (STOP, "stop     x/ftdi ftdi_A: container lab/app main is stopped: the device is unplugged"),
+        (
+            {**STOP, "cause": "replug"},
+            "stop     x/ftdi ftdi_A: container lab/app main is stopped: the device has other nodes now",
+        ),
+        ({**STOP, "error": "no"}, "stop     x/ftdi ftdi_A: container lab/app main: no"),
         (RULES, "rules    reloaded: 2 files"),
         ({**RULES, "problems": 1}, "rules    reloaded: 2 files, 1 problem: see 'genericdp check'"),
         ({"event": "udev", "heard": True, "reason": ""}, "udev     events arrive again"),
@@ -191,7 +207,9 @@ def test_a_mistake_in_a_rule_file_is_shown_instead_of_events(
 
 
 def test_every_event_has_its_words() -> None:
-    assert {event["event"] for event in (BEGIN, UEVENT, CHANGE, LIST, REGISTRATION, ALLOCATION, RULES)} | {
+    assert {
+        event["event"] for event in (BEGIN, UEVENT, CHANGE, LIST, REGISTRATION, ALLOCATION, STOP, RULES)
+    } | {
         "kubelet",
         "udev",
         "resync",

@@ -77,6 +77,21 @@ def test_it_shows_the_node_and_what_a_container_gets(rules: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("answer", ["cdi", "auto"])
+def test_by_cdi_a_container_gets_the_node_itself_and_what_its_name_means(answer: str, rules: Path) -> None:
+    rules.write_text(f'{RULES}answer = "{answer}"\n')
+    result = simulate(rules, "--allocate", "null=1")
+    assert shown(result).split("\n\n")[3] == (
+        "  device      /dev/null  c 1:3 rw\n"
+        "    from      /dev/null\n"
+        "  env         GENERICDP_GENERICDP_IO_NULL=/dev/null\n"
+        "  env         GENERICDP_GENERICDP_IO_NULL_IDS=null_null.0\n"
+        "  env         SAYS=hello null_null.0\n"
+        "  CDI device  genericdp.io/null=null_null.0"
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) -> None:
     result = simulate(rules, "--allocate", "null=3")
     assert (
@@ -220,6 +235,7 @@ def test_programs_get_the_node_and_its_pods(rules: Path) -> None:
                     },
                     "annotations": {},
                     "cdiDevices": [],
+                    "additionalGids": [],
                 },
             }
         ],

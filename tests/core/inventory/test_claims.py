@@ -138,12 +138,12 @@ def test_what_is_gone_is_not_remembered() -> None:
     fuse, terminal = a_fuse(), a_terminal()
     claims.on(fuse)
     claims.on(terminal)
-    claims.forget_all_but({fuse.sys_path: fuse})
+    claims.see({fuse.sys_path: fuse})
     claims.on(fuse)
     assert counted.asked == 2
     claims.on(terminal)
     assert counted.asked == 3
-    claims.forget_all_but({fuse.sys_path: fuse, terminal.sys_path: terminal})
+    claims.see({fuse.sys_path: fuse, terminal.sys_path: terminal})
     claims.on(terminal)
     assert counted.asked == 3
 

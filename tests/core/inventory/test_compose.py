@@ -113,7 +113,7 @@ def link_of(device: Device, path: str) -> str:
 
 def test_the_same_place_of_several_units_is_told_apart_by_the_unit() -> None:
     device = the_device(RACK, in_a_rack("1", 0, serial="A"), in_a_rack("2", 1, serial="B"))
-    assert device.links == ("rack_left_kgo3mhkovd@if00@7xnd55", "rack_left_kgo3mhkovd@if00@e5zpmk")
+    assert device.links == ("rack_left_lplhqjaabv@if00@7xnd55", "rack_left_lplhqjaabv@if00@e5zpmk")
     # At other ports, under other names, in another order, one of them alone.
     moved = the_device(RACK, in_a_rack("7", 0, serial="B", bus=2), in_a_rack("8", 1, serial="A", bus=2))
     assert link_of(moved, "/dev/ttyUSB1") == link_of(device, "/dev/ttyUSB0")
@@ -130,11 +130,30 @@ def test_such_a_unit_is_its_port_where_it_has_no_serial_number_or_the_rule_says_
     assert links(RACK + 'identity = ["RACK"]\n', "S") == by_port
 
 
-def test_twins_in_one_device_have_links_of_their_own() -> None:
-    device = the_device(RACK, in_a_rack("2", 0, serial="S"), in_a_rack("1", 1, serial="S"))
-    first, second = device.links
-    assert second == f"{first}@2"
-    assert link_of(device, "/dev/ttyUSB1") == first
+def test_no_twin_in_a_device_gets_a_link_that_another_one_had() -> None:
+    one, other = in_a_rack("2", 0, serial="S"), in_a_rack("1", 1, serial="S")
+    pair = the_device(RACK, one, other)
+    alone = {the_device(RACK, each).links for each in (one, other)}
+    assert alone == {("rack_left_lplhqjaabv@if00@sywlth",)}, "a twin may stand in for another"
+    assert not {*pair.links} & {*alone.pop()}
+    moved = the_device(RACK, in_a_rack("3", 0, serial="S"), other)
+    assert link_of(moved, "/dev/ttyUSB1") == link_of(pair, "/dev/ttyUSB1")
+    assert link_of(moved, "/dev/ttyUSB0") not in pair.links
+
+
+def test_no_sibling_in_a_device_gets_a_link_that_another_one_had() -> None:
+    gpu = a_device("/sys/devices/pci0000:00/0000:00:02.0", subsystem="pci")
+    adapters = [
+        a_device(f"{gpu.sys_path}/i2c-{n}", subsystem="i2c-dev", node=f"/dev/i2c-{n}", parent=gpu)
+        for n in (9, 10, 11)
+    ]
+    rule = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "i2c-dev" }\ngroup_by = "parent"\n'
+    links = the_device(rule, *adapters).links
+    stem = the_device(rule, adapters[0]).links[0]
+    assert links == (f"{stem}@1of3", f"{stem}@2of3", f"{stem}@3of3")
+    assert the_device(rule, *adapters[1:]).links == (f"{stem}@1of2", f"{stem}@2of2")
+    only_the_last = rule.replace('"i2c-dev"', '"i2c-dev", DEVNAME = "/dev/i2c-11"')
+    assert the_device(only_the_last, *adapters).links == links[2:]
 
 
 def test_the_units_at_one_hub_are_told_apart_when_the_hub_is_the_device() -> None:
@@ -366,6 +385,14 @@ def test_a_container_path_may_name_the_gid_of_its_node() -> None:
     rules = TTY.replace("tty", "misc") + 'container_path = "/dev/of-{gid}"\n'
     (node,) = the_device(rules, replace(a_fuse(), gid=20)).nodes
     assert node.values == {"devname": "fuse", "gid": "20"}
+
+
+def test_a_new_group_is_news_for_a_rule_that_is_answered_by_cdi() -> None:
+    dongle = a_usb_serial()
+    for answer, is_news in (("devices", False), ("cdi", True), ("auto", True)):
+        rules = f'{TTY}answer = "{answer}"\n'
+        before, after = the_device(rules, replace(dongle, gid=5)), the_device(rules, replace(dongle, gid=20))
+        assert (before != after) is is_news
 
 
 def test_a_new_group_is_no_news_for_a_rule_that_does_not_name_it() -> None:

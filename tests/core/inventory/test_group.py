@@ -138,7 +138,7 @@ def test_a_group_by_property_is_identified_by_its_value() -> None:
     group = the_group('group_by = "RACK"', in_a_rack("1", 5), in_a_rack("2", 4))
     identity = identity_of(group)
     assert (identity.basis, identity.key, identity.readable, identity.place) == (
-        "property",
+        "property RACK",
         "left",
         "left",
         "",
@@ -159,7 +159,9 @@ def test_kernel_names_do_not_decide_what_such_a_group_is() -> None:
 def test_identity_may_name_properties_of_the_device() -> None:
     rules = 'identity = ["ID_SERIAL_SHORT", "RACK"]'
     identity = identity_of(the_group(rules, in_a_rack("1", 0)))
-    assert (identity.basis, identity.readable, identity.place) == ("property", "S1-left", "")
+    assert (identity.basis, identity.readable, identity.place) == (
+        "property ID_SERIAL_SHORT RACK", "S1-left", "",
+    )  # fmt: skip
     grouped = identity_of(the_group(f'group_by = "RACK"\n{rules}', in_a_rack("1", 0), in_a_rack("2", 1)))
     assert (grouped.readable, grouped.place) == ("S1-left", "")
 

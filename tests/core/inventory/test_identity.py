@@ -77,9 +77,17 @@ def test_a_rule_may_name_the_properties_that_a_device_is() -> None:
     place = locate(a_usb_serial())
     properties = {"ID_SERIAL": "x_y", "ID_USB_INTERFACE_NUM": "00"}
     one = identify(place, "if01", "o", ("ID_SERIAL",), properties.get)
-    assert one == Identity("property", "x_y", "x_y", "if01", place.port, "o")
+    assert one == Identity("property ID_SERIAL", "x_y", "x_y", "if01", place.port, "o")
     two = identify(place, "", "o", ("ID_SERIAL", "ID_USB_INTERFACE_NUM"), properties.get)
-    assert two == Identity("property", "['x_y', '00']", "x_y-00", "", place.port, "o")
+    basis = "property ID_SERIAL ID_USB_INTERFACE_NUM"
+    assert two == Identity(basis, "['x_y', '00']", "x_y-00", "", place.port, "o")
+
+
+def test_the_same_values_of_other_properties_are_another_identity() -> None:
+    place = locate(a_usb_serial())
+    properties = {"FOO": "x", "BAR": "x"}
+    one, other = (identify(place, "", "o", (name,), properties.get) for name in properties)
+    assert ids(one) != ids(other)
 
 
 @pytest.mark.parametrize("value", [None, ""])
@@ -305,7 +313,7 @@ def test_the_short_form_of_anything_else_belongs_to_the_serial_number(serial: st
 
 
 def test_properties_have_no_short_form() -> None:
-    (made,) = ids(Identity("property", "A50285BI", "A50285BI", "", Port("c usb 1", "port-1"), ""))
+    (made,) = ids(Identity("property ID_SERIAL", "A50285BI", "A50285BI", "", Port("c usb 1", "port-1"), ""))
     assert re.fullmatch(r"ftdi_A50285BI_[a-z2-7]{10}", made)
 
 

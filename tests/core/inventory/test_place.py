@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import Place, Port, Spot, locate, port_of, sys_path_prefix, unit_of
+from genericdp.core.inventory.place import Place, Port, Spot, locate, port_of, unit_of
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
@@ -328,19 +328,3 @@ def test_a_place_is_a_value() -> None:
     assert locate(tty) == Place(tty.usb_device, port, "A5", "", Spot(port.exact, "A5", "if00"))
     assert locate(tty).usb is tty.usb_device
     assert locate(a_fuse()).usb is None
-
-
-@pytest.mark.parametrize(
-    ("sys_path", "subsystem"),
-    [
-        ("/sys/devices/virtual/misc/fuse", "misc"),
-        ("/sys/devices/virtual/misc/a b c d", "misc"),
-        ("/sys/devices/platform/serial8250/tty/ttyS1", "tty"),
-        ("/sys/devices/platform/xhci-hcd.1.auto", "platform"),
-        ("/sys/devices/platform/dwc3.0.auto/xhci-hcd.1.auto", "platform"),
-    ],
-)
-def test_the_sys_path_of_what_is_at_a_port_begins_with_the_prefix(sys_path: str, subsystem: str) -> None:
-    port = locate(a_device(sys_path, subsystem=subsystem)).port
-    assert sys_path.startswith(sys_path_prefix(port.exact))
-    assert len(sys_path_prefix(port.exact)) > len("/sys/devices/platform")

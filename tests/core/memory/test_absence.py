@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from genericdp.core.inventory.claims import plugged_of
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.memory.absence import Absence
-from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial, by_sys_path
+from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial
 from tests.scenes.inventories import the_device
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
 
@@ -15,7 +16,7 @@ REFUSAL = Refusal(FTDI, STICK.device_node or "", "it has no luck")
 
 def reason_for_the_stick(refusals: Sequence[Refusal]) -> str:
     device = the_device(FTDI_RULE, STICK)
-    return Absence([device], by_sys_path(STICK), refusals).reason(FTDI, device)
+    return Absence(plugged_of([STICK]), refusals).reason(FTDI, device)
 
 
 def test_a_refusal_by_its_resource_is_the_reason() -> None:
@@ -31,8 +32,8 @@ def test_what_udev_has_only_begun_with_is_not_finished() -> None:
     usb, *nodes = a_modem()
     device = the_device(MODEM_RULE, usb, *nodes)
     *finished, last = nodes
-    coming = by_sys_path(usb, *finished, replace(last, initialized=False))
-    assert Absence([device], coming, []).reason(MODEM, device) == "udev has not finished with it"
+    coming = plugged_of([usb, *finished, replace(last, initialized=False)])
+    assert Absence(coming, []).reason(MODEM, device) == "udev has not finished with it"
 
 
 def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
@@ -40,5 +41,5 @@ def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
     device = the_device(FTDI_RULE, STICK)
     usb = STICK.usb_device
     assert usb is not None
-    left = by_sys_path(usb, a_usb_interface(usb))
-    assert Absence([device], left, []).reason(FTDI, device) == "it is unplugged"
+    left = plugged_of([usb, a_usb_interface(usb)])
+    assert Absence(left, []).reason(FTDI, device) == "it is unplugged"

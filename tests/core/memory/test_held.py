@@ -22,8 +22,9 @@ def learned(
     complete: bool = True,
     resource: str = NAME,
     checkpointed: frozenset[str] = frozenset(),
+    first: bool = False,
 ) -> Held:
-    answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete, checkpointed)
+    answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete, checkpointed, first)
     remembered = {"x_gone": Remembered(NAME, Device("x_gone"))}
     return learn(held, answer, {NAME: offering("x_A", "x_B")}, remembered)
 
@@ -68,6 +69,19 @@ def test_an_id_that_was_never_listed_is_held_while_the_checkpoint_has_it() -> No
     assert learned(listed, asked=PODS_SETTLE_S, checkpointed=checkpointed) == {}
     again = give(listed, offering("x_A"), ["x_A"], 0.0)
     assert learned(again, asked=PODS_SETTLE_S, checkpointed=checkpointed) == again
+
+
+def test_an_id_that_the_next_kubelet_has_never_listed_is_held_while_the_checkpoint_has_it() -> None:
+    """It may be unable to reach the API server, and then it knows no pod, although containers are running."""
+    held = learned(give({}, offering("x_A"), ["x_A"], 0.0), "x_A", asked=PODS_SETTLE_S)
+    checkpointed = frozenset({"x_A"})
+    deaf = learned(held, asked=PODS_SETTLE_S, checkpointed=checkpointed, first=True)
+    assert deaf == {"x_A": Holding(NAME, "x_A", shared=False, listed=False)}
+    assert learned(deaf, asked=PODS_SETTLE_S, checkpointed=checkpointed) is deaf
+    assert learned(deaf, asked=PODS_SETTLE_S) == {}, "its pod has gone"
+    knows = learned(deaf, "x_A", asked=PODS_SETTLE_S, checkpointed=checkpointed)
+    assert knows == held
+    assert learned(knows, asked=PODS_SETTLE_S, checkpointed=checkpointed) == {}
 
 
 def test_an_answer_says_nothing_about_an_id_that_was_given_shortly_before() -> None:

@@ -1,57 +1,13 @@
 """An edit of the rules gives no exclusive device node to a second pod."""
 
-from dataclasses import replace
-
 import pytest
 
-from genericdp.core.allocate import RefusalReason, RefusedError, allocate
-from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.offer import Offer
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
-from genericdp.core.memory.memory import Memory
-from genericdp.core.memory.remember import remember
+from genericdp.core.allocate import RefusalReason, RefusedError
 from tests.scenes.builders import a_modem, a_usb_serial
-from tests.scenes.inventories import inventory_of
+from tests.scenes.edits import Node, rule
 
 STICK = a_usb_serial(3, serial="A5")
 OTHER = a_usb_serial(4, serial="B6", port="2")
-
-
-def rule(name: str = "ftdi", *keys: str, match: str = '{ SUBSYSTEM = "tty" }') -> str:
-    return "\n".join(("[[resource]]", f'name = "{name}"', f"match = {match}", *keys, ""))
-
-
-class Node:
-    """A node whose rules are edited while pods hold what they got."""
-
-    def __init__(self) -> None:
-        self.inventory, self.memory, self.now = Inventory(), Memory(), 0.0
-
-    def look(self, rules: str, *devices: UdevDevice, answer: Answer | None = None) -> dict[str, str]:
-        """What the kubelet is told then: id -> `Healthy`, or why it is not."""
-        self.now += 1.0
-        built = inventory_of(rules, *devices, ties=self.memory.ties, known_ports=self.memory.known_ports)
-        plugged = {device.sys_path: device for device in devices}
-        self.inventory, self.memory = remember(built, self.memory, self.now, answer, plugged)
-        return {
-            id_: device.reason or str(device.health)
-            for offer in self.inventory.offers.values()
-            for id_, device in offer.ids.items()
-        }
-
-    def allocate(self, *ids: str) -> None:
-        """A pod gets these ids of one resource, unless Allocate refuses them."""
-        offer = self.offer_of(ids[0])
-        allocate(offer, ids, "/dev/genericdp")
-        self.memory = replace(self.memory, held=give(self.memory.held, offer, ids, self.now))
-
-    def offer_of(self, id_: str) -> Offer:
-        return next(offer for offer in self.inventory.offers.values() if id_ in offer.ids)
-
-    def nobody_holds_anything(self) -> Answer:
-        self.now += PODS_SETTLE_S
-        return Answer(frozenset(), self.now, complete=True)
 
 
 EDITS = {
@@ -237,7 +193,7 @@ def test_a_unit_that_moves_takes_nothing_with_it() -> None:
     node = Node()
     node.look(rule("ftdi"), STICK)
     node.allocate("ftdi_A5")
-    moved = a_usb_serial(4, serial="A5", port="2")
+    moved = a_usb_serial(4, serial="A5", port="7")
     assert node.look(rule("ftdi"), moved) == {"ftdi_A5": "Healthy"}
     told = node.look(rule("ftdi"), moved, STICK)
     assert set(told.values()) == {"Healthy"}, "a twin in its old port"

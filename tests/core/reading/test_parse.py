@@ -232,6 +232,12 @@ log_level = "debug"
         ('log_level = "loud"', "'log_level' must be 'debug', 'info', 'warning' or 'error', not 'loud'"),
         ('log_levle = "info"', "unknown key 'log_levle' in the settings"),
         ("domain =", "not TOML: invalid value"),
+        (
+            'runtime_socket = "tcp://1.2.3.4:1"',
+            "'runtime_socket' must be an absolute path, not 'tcp://1.2.3.4:1'",
+        ),
+        ("runtime_socket = true", "'runtime_socket' must be a string, not the boolean true"),
+        (f'runtime_socket = "/{"r" * 107}"', "the path of a unix socket has at most 107 bytes"),
         ("metrics = 9101", "'metrics' must be a string, not the number 9101"),
         ('metrics = "localhost:9101"', "'localhost:9101' is not an address to listen on"),
         ('metrics = "127.0.0.1:0"', "'127.0.0.1:0' is not an address to listen on"),
@@ -310,3 +316,12 @@ def test_a_file_that_is_nested_too_deeply_is_a_mistake_like_any_other(text: str)
     )
     settings, same = parse_settings("deep.toml", text)
     assert (settings, same) == (Settings(), problems)
+
+
+@pytest.mark.parametrize(
+    ("written", "socket"),
+    [("", ""), ("/run/crio/crio.sock", "/run/crio/crio.sock"), ("unix:///run/a.sock", "/run/a.sock")],
+)
+def test_the_socket_of_the_runtime_may_be_written_as_for_the_kubelet(written: str, socket: str) -> None:
+    settings, problems = parse_settings("genericdp.toml", f'runtime_socket = "{written}"\n')
+    assert (settings.runtime_socket, problems) == (socket, ())

@@ -36,6 +36,7 @@ ONLY_CHECK_SEES = {
     "devname-is-a-kernel-name",
     "devname-of-which-one-is-a-kernel-name",
     "devname-that-excludes-a-kernel-name",
+    "debounce-too-long",
     "devname-without-its-first-slash",
     "domain-too-long",
     "glob-that-ends-in-a-backslash",

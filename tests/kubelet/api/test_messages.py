@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,14 +17,16 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import Message
 
+from genericdp.cri import api, creation, sandboxes
 from genericdp.kubelet.api import deviceplugin, pluginregistration, podresources
 from tests.scenes.answering import a_grpc_server
 
 ROOT = Path(__file__).resolve().parents[3]
-APIS = {
-    "deviceplugin/v1beta1/api.proto": (deviceplugin, "v1beta1"),
-    "podresources/v1/api.proto": (podresources, "v1"),
-    "pluginregistration/v1/api.proto": (pluginregistration, "pluginregistration"),
+APIS: dict[str, tuple[str, tuple[ModuleType, ...]]] = {
+    "deviceplugin/v1beta1/api.proto": ("v1beta1", (deviceplugin,)),
+    "podresources/v1/api.proto": ("v1", (podresources,)),
+    "pluginregistration/v1/api.proto": ("pluginregistration", (pluginregistration,)),
+    "runtime/v1/api.proto": ("runtime.v1", (api, sandboxes, creation)),
 }
 FLOOR = os.environ.get("GENERICDP_FLOOR_PYTHON", "")
 
@@ -65,9 +68,10 @@ def numbers(descriptor: Any) -> dict[str, int]:
     return {field.name: field.number for field in descriptor.fields}
 
 
-def declared(module: ModuleType, package: str) -> dict[str, type[Message]]:
+def declared(package: str, modules: tuple[ModuleType, ...]) -> dict[str, type[Message]]:
     return {
         name: value
+        for module in modules
         for name, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, Message) and value is not Message
         if value.DESCRIPTOR.file.package == package
@@ -85,10 +89,25 @@ def test_the_declared_messages_are_exactly_those_of_the_proto_file(proto: str) -
 
 
 @pytest.mark.parametrize("proto", APIS)
+def test_the_declared_enums_are_exactly_those_of_the_proto_file(proto: str) -> None:
+    _, modules = APIS[proto]
+    enums = {
+        name: {member.name: member.value for member in value}
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, IntEnum) and value is not IntEnum
+    }
+    assert enums == {
+        name: {value.name: value.number for value in descriptor.values}
+        for name, descriptor in compiled(proto).enum_types_by_name.items()
+    }
+
+
+@pytest.mark.parametrize("proto", APIS)
 def test_the_declared_methods_are_exactly_those_of_the_proto_file(proto: str) -> None:
-    module, _ = APIS[proto]
+    _, modules = APIS[proto]
     methods = [
-        value for value in vars(module).values() if type(value).__name__ == "Method" and value is not type
+        value for module in modules for value in vars(module).values() if type(value).__name__ == "Method"
     ]
     assert sorted(
         (m.path, m.request.DESCRIPTOR.name, m.response.DESCRIPTOR.name, m.streams) for m in methods
@@ -197,6 +216,7 @@ import sys, grpc, google.protobuf
 from genericdp.kubelet.api import deviceplugin
 from genericdp.kubelet.api import podresources
 from genericdp.kubelet.api import pluginregistration
+from genericdp.cri import api, creation
 data = bytes.fromhex(sys.argv[1])
 message = deviceplugin.ContainerAllocateResponse.FromString(data)
 again = deviceplugin.ContainerAllocateResponse(
@@ -206,6 +226,11 @@ assert again == message
 assert podresources.ClaimResource(share_id="").HasField("share_id")
 assert not podresources.ClaimResource().HasField("share_id")
 assert pluginregistration.PluginInfo(supported_versions=["v1beta1"]).supported_versions == ["v1beta1"]
+running = api.ContainerStateValue(state=api.ContainerState.CONTAINER_RUNNING)
+listed = api.ContainerFilter(state=running, label_selector={"a": "b"})
+assert listed.SerializeToString().hex() == "1202080122060a0161120162"
+config = creation.ContainerConfig(CDI_devices=[creation.CDIDevice(name="a")])
+assert config.SerializeToString().hex() == "8a01030a0161"
 print(google.protobuf.__version__, again.SerializeToString(deterministic=True).hex())
 """
 

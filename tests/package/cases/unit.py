@@ -30,7 +30,12 @@ async def the_exposure_is_as_low_as_promised(node: Node) -> None:
 
 async def with_each_drop_in_it_works_with_no_more_exposure_than_promised(node: Node) -> None:
     drop_ins = sorted(SHIPPED_DROP_INS.glob("*.conf"))
-    assert [path.name for path in drop_ins] == ["metrics.conf", "usb-reset.conf"]
+    assert [path.name for path in drop_ins] == [
+        "groups.conf",
+        "metrics.conf",
+        "runtime.conf",
+        "usb-reset.conf",
+    ]
     for drop_in in drop_ins:
         before = node.registrations(FUSE)
         await node.write_drop_in(drop_in.name, drop_in.read_text())

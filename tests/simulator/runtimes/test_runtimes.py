@@ -1,6 +1,5 @@
 """How containerd and CRI-O with runc turn device specs into nodes, tried on real nodes and links."""
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -188,6 +187,29 @@ def test_unknown_letters_of_permissions_are_dropped(runtime: Runtime, given: str
     assert one(runtime, "/dev/null", rwm=given).permissions == effective
 
 
+@BOTH
+def test_crun_grants_nothing_for_empty_permissions_and_has_words_of_its_own(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    crun = replace(runtime, low_level=LowLevel.CRUN)
+    assert one(crun, "/dev/null", rwm="").permissions == ""
+    assert error(crun, config((tmp_path / "fifo", "/dev/x", "rw"))) == "unknown device type `p`"
+    assert error(crun, config(("/dev/null", "dev/x", "rw"))) == "mknod `dev/x`: No such file or directory"
+    below = config(("/dev/null", "/etc/file/x", "rw"), image_files=frozenset({"/etc/file"}))
+    assert error(crun, below) == "mknod `/etc/file/x`: Not a directory"
+
+
+@BOTH
+def test_runc_adds_up_the_permissions_of_all_nodes_of_a_device_and_crun_takes_the_last(
+    runtime: Runtime,
+) -> None:
+    request = config(("/dev/null", "/dev/x", "r"), ("/dev/null", "/dev/y", "w"), ("/dev/zero", "/dev/z", "r"))
+    assert [node.permissions for node in create(runtime, request).nodes] == ["rw", "rw", "r"]
+    crun = replace(runtime, low_level=LowLevel.CRUN)
+    assert [node.permissions for node in create(crun, request).nodes] == ["w", "w", "r"]
+
+
 def test_with_cgroup_1_permissions_of_unknown_letters_only_are_an_error() -> None:
     assert error(replace(CONTAINERD, cgroup=1), config(("/dev/null", "/dev/x", "RW"))) == (
         "resulting devices cgroup doesn't precisely match target"
@@ -246,8 +268,8 @@ def test_in_a_user_namespace_runc_binds_the_hosts_container_path(
 def test_in_a_user_namespace_runc_cannot_rename_a_device(runtime: Runtime) -> None:
     renamed = config(("/dev/null", "/dev/gdp-renamed", "rw"), user_namespace=True)
     assert error(runtime, renamed) == (
-        "mount /dev/gdp-renamed:/dev/gdp-renamed (via /proc/self/fd/8), flags: 0x1000: "
-        "no such file or directory"
+        "error during container init: error creating device nodes: "
+        "mount /dev/gdp-renamed (via /proc/self/fd/8), flags: 0x1000: no such file or directory"
     )
     (node,) = create(replace(runtime, low_level=LowLevel.CRUN), renamed).nodes
     assert (node.minor, node.uid) == (3, 0)
@@ -286,55 +308,11 @@ def test_a_dangling_mount_source_is_an_error(runtime: Runtime, tmp_path: Path) -
     assert error(runtime, request) == f'failed to mkdir "{path}": mkdir {path}: file exists'
 
 
-def cdi_spec(directory: Path, host_path: str, name: str = "one", file: str = "a.json") -> None:
-    directory.mkdir(exist_ok=True)
-    node = {"path": "/dev/cdi", "hostPath": host_path, "permissions": "rw"}
-    edits = {
-        "deviceNodes": [node],
-        "env": ["A=b"],
-        "mounts": [{"hostPath": "/", "containerPath": "/h", "options": ["ro"]}],
-    }
-    spec = {
-        "cdiVersion": "0.5.0",
-        "kind": "v.example/c",
-        "devices": [{"name": name, "containerEdits": edits}],
-    }
-    (directory / file).write_text(json.dumps(spec))
-
-
-@BOTH
-def test_a_cdi_device_is_looked_up_in_its_spec_file(runtime: Runtime, tmp_path: Path) -> None:
-    cdi_spec(tmp_path / "cdi", "/dev/null")
-    mine = replace(runtime, cdi_dirs=(str(tmp_path / "cdi"),))
-    created = create(mine, ContainerConfig(cdi_devices=("v.example/c=one",)))
-    assert [(node.container_path, node.minor) for node in created.nodes] == [("/dev/cdi", 3)]
-    assert created.envs == {"A": "b"}
-    assert [(mount.container_path, mount.read_only) for mount in created.mounts] == [("/h", True)]
-
-
-@BOTH
-def test_cdi_does_not_follow_links(runtime: Runtime, tmp_path: Path) -> None:
-    link = tmp_path / "link"
-    link.symlink_to("/dev/null")
-    cdi_spec(tmp_path / "cdi", str(link))
-    mine = replace(runtime, cdi_dirs=(str(tmp_path / "cdi"),))
-    assert error(mine, ContainerConfig(cdi_devices=("v.example/c=one",))) == (
-        "CDI device injection failed: failed to inject devices: "
-        f'failed to stat CDI host device "{link}": not a device node'
+def test_a_mount_source_that_is_a_link_to_itself_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "link"
+    path.symlink_to("link")
+    request = ContainerConfig(mounts=(RequestedMount(str(path), "/a", read_only=True),))
+    assert error(CONTAINERD, request) == (
+        f'failed to stat "{path}": stat {path}: too many levels of symbolic links'
     )
-
-
-@BOTH
-def test_a_cdi_device_in_two_files_of_one_directory_is_unusable_and_a_later_directory_wins(
-    runtime: Runtime, tmp_path: Path
-) -> None:
-    cdi_spec(tmp_path / "one", "/dev/null")
-    cdi_spec(tmp_path / "two", "/dev/zero")
-    request = ContainerConfig(cdi_devices=("v.example/c=one",))
-    mine = replace(runtime, cdi_dirs=(str(tmp_path / "one"), str(tmp_path / "two")))
-    assert create(mine, request).nodes[0].minor == 5
-    cdi_spec(tmp_path / "two", "/dev/zero", file="b.json")
-    assert error(mine, request) == "CDI device injection failed: unresolvable CDI devices v.example/c=one"
-    assert error(replace(mine, cdi=False), request) == (
-        "CDI device injection failed: CDI support is not enabled"
-    )
+    assert error(CRIO, request) == f'failed to resolve symlink "{path}": EvalSymlinks: too many links'

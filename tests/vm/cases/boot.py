@@ -13,7 +13,7 @@ SLOW_RULES = {name: f'{text}boot_wait = "5m"\n' for name, text in RULES.items()}
 
 @case
 def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) -> None:
-    with _kubelet_at_boot(node):
+    with kubelet_at_boot(node):
         second = _plug(node)
         node.usb.unplug("5")
         devices = {A: "Healthy", B: "Healthy", "serial_TWIN": "Healthy", second: "Healthy"}
@@ -34,7 +34,7 @@ def after_a_reboot_the_ids_are_the_same_before_the_kubelet_starts(node: Node) ->
 
 @case
 def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
-    with _kubelet_at_boot(node):
+    with kubelet_at_boot(node):
         second = _plug(node)
         node.sh("until grep -q TWIN /var/lib/genericdp/memory.json; do sleep 0.2; done")
         node.cut_power()
@@ -45,7 +45,7 @@ def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
 
 @case
 def after_a_reboot_the_kubelet_waits_for_an_adapter_that_is_slow(node: Node) -> None:
-    with _kubelet_at_boot(node), _patient_systemd(node):
+    with kubelet_at_boot(node), _patient_systemd(node):
         node.begin(SLOW_RULES)
         node.usb.serial("1", "UNIT-A")
         node.usb.serial("2", "GONE")
@@ -113,7 +113,8 @@ def _healthy(devices: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def _kubelet_at_boot(node: Node) -> Iterator[None]:
+def kubelet_at_boot(node: Node) -> Iterator[None]:
+    """Start the kubelet at boot, while the block runs."""
     node.sh("systemctl enable kubelet; sync")
     try:
         yield

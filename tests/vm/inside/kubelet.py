@@ -16,6 +16,7 @@ import os
 from typing import Any
 
 from genericdp.simulator import Container, Kubelet, KubeletPanicError, Pod, PodStatus
+from genericdp.simulator.runtimes.runtime import ContainerConfig
 
 PORT = "/dev/virtio-ports/vm.kubelet"
 ROOT = "/var/lib/kubelet"
@@ -107,6 +108,18 @@ def _pod(pod: PodStatus) -> dict[str, Any]:
         if created
         else {},
         "env": dict(created.envs) if created else {},
+        "request": _request(created.config) if created else {},
+    }
+
+
+def _request(config: ContainerConfig) -> dict[str, Any]:
+    """What the kubelet asks of a runtime, as runtime.py takes it."""
+    return {
+        "devices": [[each.host_path, each.container_path, each.permissions] for each in config.devices],
+        "mounts": [[each.host_path, each.container_path, each.read_only] for each in config.mounts],
+        "envs": dict(config.envs),
+        "annotations": dict(config.annotations),
+        "cdi_devices": list(config.cdi_devices),
     }
 
 

@@ -1,0 +1,10 @@
+"""Which running containers no longer have their device, so that stopping them gives it back.
+
+Reading order:
+
+    container  running containers, as their runtime tells them
+    plugs      since when each device is plugged in or not, and whose containers were judged for it
+    judge      which containers of a device to stop
+
+Does not belong here: asking and stopping (`genericdp.comeback`, `genericdp.cri`).
+"""

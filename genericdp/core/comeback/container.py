@@ -1,0 +1,83 @@
+"""Running containers, as their runtime tells them over CRI.
+
+The rules of this file:
+
+* A container is recognized by the labels that the kubelet gives it. One without them is nobody's business.
+* The OCI spec is not part of CRI: containerd and CRI-O add it to a verbose status as JSON. What is not there
+  or not understood is None, never "no devices".
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from genericdp.core.device import DeviceNumber
+from genericdp.core.status.holdings import Holder
+
+#: The kubelet's labels and annotations (1.36, `kuberuntime/labels.go`).
+_NAMESPACE, _POD = "io.kubernetes.pod.namespace", "io.kubernetes.pod.name"
+_UID, _CONTAINER = "io.kubernetes.pod.uid", "io.kubernetes.container.name"
+_GRACE = "io.kubernetes.pod.terminationGracePeriod"
+
+#: The grace period of a pod that does not say another, in seconds (`DefaultTerminationGracePeriodSeconds`).
+DEFAULT_GRACE_S = 30
+
+#: The types of device nodes in the OCI runtime specification; "u" is a character device, too.
+_KINDS = {"c": "c", "u": "c", "b": "b"}
+
+#: Device number by path in the container.
+Inside = Mapping[str, DeviceNumber]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A container that runs.
+
+    id       the runtime's; every start of a container in Kubernetes has another
+    holder   its names in Kubernetes
+    pod      the UID of its pod
+    created  when, in nanoseconds since 1970
+    grace_s  how long it may take to end, in seconds
+    """
+
+    id: str
+    holder: Holder
+    pod: str
+    created: int = 0
+    grace_s: int = DEFAULT_GRACE_S
+
+
+def running(
+    id_: str, labels: Mapping[str, str], annotations: Mapping[str, str], created: int
+) -> Running | None:
+    """The container with these labels and annotations; None if it is not of a pod."""
+    if not all(labels.get(name) for name in (_NAMESPACE, _POD, _UID, _CONTAINER)):
+        return None
+    holder = Holder(labels[_NAMESPACE], labels[_POD], labels[_CONTAINER])
+    return Running(id_, holder, labels[_UID], created, _grace_s(annotations.get(_GRACE, "")))
+
+
+def _grace_s(text: str) -> int:
+    # A pod may say up to 2**63 - 1, which CRI takes, too.
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else DEFAULT_GRACE_S
+
+
+def inside(info: str) -> Inside | None:
+    """The device nodes that a container was created with, from `info["info"]` of its verbose status.
+
+    None if it does not tell: a runtime without an OCI spec, such as cri-dockerd.
+    """
+    try:
+        spec = json.loads(info)["runtimeSpec"]
+        devices = (spec.get("linux") or {}).get("devices") or ()
+        return dict(_device(entry) for entry in devices if entry["type"] in _KINDS)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _device(entry: Any) -> tuple[str, DeviceNumber]:
+    path, major, minor = entry["path"], entry["major"], entry["minor"]
+    if not (isinstance(path, str) and isinstance(major, int) and isinstance(minor, int)):
+        raise TypeError
+    return path, DeviceNumber(_KINDS[entry["type"]], major, minor)

@@ -1,0 +1,16 @@
+"""The container runtime, over the Container Runtime Interface (CRI): the only door to it.
+
+Reading order:
+
+    api         the messages and calls of the daemon
+    sockets     where runtimes listen
+    runtime     asks for containers, stops them
+    cdi         whether the runtime reads CDI
+    comeback    stops the containers that no longer have their device
+    sandboxes   the calls that only a kubelet makes: the sandboxes of pods
+    creation    the same: the creation of containers
+
+A test compares the messages with `proto/runtime`. The simulator's runtimes use them, too.
+
+Does not belong here: which container to stop, and when. `core.comeback` decides that.
+"""

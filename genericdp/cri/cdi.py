@@ -1,0 +1,97 @@
+"""Whether the container runtime reads CDI, for resources with `answer = "auto"`.
+
+The rules of this file:
+
+* Nothing is asked while no resource wants it. What only this needs is loaded when it is first needed.
+* It is asked at the start, and again when a kubelet has started: somebody may have upgraded the runtime.
+* A runtime that cannot be asked counts as one that does not read CDI, until it answers.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+
+from genericdp import log
+from genericdp.core.cdi import depends_on_runtime, why_not_cdi
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import Settings
+from genericdp.errors import GenericdpError
+
+#: How long the start of the daemon may wait for the first answer, in seconds.
+PATIENCE_S = 1.0
+
+#: The first pause before a runtime that did not answer is asked again, and the longest one, in seconds.
+FIRST_S = 1.0
+LONGEST_S = 60.0
+
+_log = log.get(__name__)
+
+
+class ReadsCdi:
+    """Asks the container runtime. Await `begin` first, and run `run` afterwards.
+
+    resources  those of the rules now
+    tell       called with each answer
+    """
+
+    def __init__(
+        self, settings: Settings, resources: Callable[[], Iterable[Resource]], tell: Callable[[bool], None]
+    ) -> None:
+        self._settings = settings
+        self._resources = resources
+        self._tell = tell
+        self._asked = False
+        self._told = ""
+        self._again = asyncio.Event()
+
+    @property
+    def _is_wanted(self) -> bool:
+        return depends_on_runtime(self._resources(), self._settings.answer)
+
+    def look_again(self) -> None:
+        """Ask again, if anything depends on it."""
+        self._asked = False
+        self._again.set()
+
+    async def begin(self) -> None:
+        """Ask for the first time, but do not wait for long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                await self._ask()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause_s = FIRST_S
+        while True:
+            self._again.clear()
+            await self._ask()
+            waits = self._is_wanted and not self._asked
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s if waits else None):
+                    await self._again.wait()
+            pause_s = min(2 * pause_s, LONGEST_S) if waits else FIRST_S
+
+    async def _ask(self) -> None:
+        if self._asked or not self._is_wanted:
+            return
+        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
+
+        try:
+            async with connected(self._settings.runtime_socket) as runtime:
+                configuration = await runtime.configuration()
+                name = f"{runtime.name} {runtime.version}"
+                why_not = why_not_cdi(runtime.name, runtime.version, configuration, self._settings.cdi_dir)
+        except GenericdpError as error:
+            self._say(f"{error}; {error.hint}" if error.hint else str(error), works=False)
+            return
+        self._asked = True
+        self._say(f"{name} reads it" if not why_not else f"{name}: {why_not}", works=not why_not)
+
+    def _say(self, text: str, *, works: bool) -> None:
+        if text != self._told:
+            self._told = text
+            if works:
+                _log.info('answer = "auto": containers get their devices by CDI', why=text)
+            else:
+                _log.warning('answer = "auto": containers get device nodes, without CDI', why=text)
+        self._tell(works)

@@ -1,0 +1,237 @@
+"""Stops the containers that no longer have their device. The kubelet starts them again, with the device.
+
+The rules of this file:
+
+* Nothing is asked while no rule wants it. What only this needs is loaded when it is first needed.
+* Who holds a device is asked of PodResources, what runs of the container runtime; `core.comeback` decides.
+  Without an answer of both, nothing is stopped, and they are asked again.
+* A stop lasts as long as the pod's grace period. It delays no other one.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from genericdp import log
+from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.judge import holders_in, judge
+from genericdp.core.comeback.plugs import (
+    ASK_AGAIN_S,
+    Case,
+    Plugs,
+    cases,
+    follow,
+    is_current,
+    judged,
+    next_case,
+    not_stopped,
+)
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.rules.settings import Settings
+from genericdp.core.status.history import Retried
+from genericdp.core.status.holdings import Held, Holder, by_device
+from genericdp.errors import GenericdpError
+from genericdp.kubelet import checkpoint, podresources
+
+if TYPE_CHECKING:
+    from genericdp.cri.runtime import ContainerRuntime
+
+_log = log.get(__name__)
+
+#: How long to wait before a runtime that could not stop a container is asked for it again, in seconds.
+STOP_AGAIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A container that the runtime is asked to stop, or that it could not stop (`error`).
+
+    cause  "unplug" or "replug"
+    """
+
+    resource: str
+    device: str
+    holder: Holder
+    cause: str
+    error: str = ""
+
+
+class Comeback:
+    """Follows the devices of the resources that want it. Call `see` after each step while `running` runs.
+
+    now        the clock of the debounce times, in seconds
+    complete   whether PodResources, if it answers now, names every holder
+    on_stop    called before each stop, and again if it failed
+    on_tried   called whenever the runtime was asked, with the error or None
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], float],
+        complete: Callable[[], bool],
+        on_stop: Callable[[Stop], None],
+        on_tried: Callable[[Retried, GenericdpError | None], None],
+    ) -> None:
+        self._settings = settings
+        self._now = now
+        self._complete = complete
+        self._on_stop = on_stop
+        self._on_tried = on_tried
+        self._inventory = Inventory()
+        self._plugs = Plugs()
+        self._stopping: set[str] = set()
+        self._look_at = float("inf")
+        self._changed = asyncio.Event()
+
+    def see(self, inventory: Inventory) -> None:
+        """Take another inventory into account."""
+        wanted = bool(self._plugs.offers)
+        self._inventory = inventory
+        self._plugs = follow(self._plugs, inventory, self._now())
+        if bool(self._plugs.offers) != wanted:
+            # Whether the runtime can be asked should be known before it has to be.
+            self._look_at = float("inf") if wanted else self._now()
+            if wanted:
+                self._on_tried(Retried.RUNTIME, None)
+        self._changed.set()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ask and stop meanwhile."""
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(self._run(), name="comeback")
+            try:
+                yield
+            finally:
+                task.cancel()
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as stops:
+            while True:
+                due = next_case(self._plugs)
+                wait_s = min(self._look_at if due is None else min(due, self._look_at), 1e9) - self._now()
+                if wait_s > 0:
+                    self._changed.clear()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(wait_s):
+                            await self._changed.wait()
+                elif due is not None and due <= self._now():
+                    await self._judge(cases(self._plugs, self._now()), stops)
+                else:
+                    await self._look()
+
+    async def _look(self) -> None:
+        """Whether the runtime can be asked."""
+        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
+
+        self._look_at = float("inf")
+        try:
+            async with connected(self._settings.runtime_socket) as runtime:
+                _log.info(
+                    "container runtime found",
+                    name=runtime.name,
+                    version=runtime.version,
+                    socket=runtime.socket,
+                )
+                self._tried(self._why_not(runtime))
+        except GenericdpError as error:
+            self._tried(error)
+
+    def _tried(self, error: GenericdpError | None) -> None:
+        self._look_at = float("inf") if error is None else self._now() + STOP_AGAIN_S
+        if self._plugs.offers:
+            self._on_tried(Retried.RUNTIME, error)
+
+    async def _judge(self, due: Sequence[Case], stops: asyncio.TaskGroup) -> None:
+        complete = self._complete()
+        holdings = await podresources.ask(self._settings.pod_resources_socket)
+        if holdings is None:
+            self._put_off(due)
+            return
+        complete = complete and self._complete()
+        held = by_device(holdings, self._inventory)
+        holders = {case.key: _holders(held, case) for case in due}
+        for case in due:
+            if not holders[case.key]:
+                self._judged(case, (), sure=complete)
+        await self._judge_held([case for case in due if holders[case.key]], holders, complete, stops)
+
+    async def _judge_held(
+        self,
+        due: Sequence[Case],
+        holders: Mapping[tuple[str, str], Sequence[Holder]],
+        complete: bool,
+        stops: asyncio.TaskGroup,
+    ) -> None:
+        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
+
+        if not due:
+            return
+        try:
+            async with connected(self._settings.runtime_socket) as runtime:
+                self._tried(self._why_not(runtime))
+                running = await runtime.running()
+                saved = checkpoint.answers_in(self._settings.kubelet_dir)
+                for case in due:
+                    candidates = holders_in(case, running, holders[case.key])
+                    inside = {}
+                    if not case.unplugged:
+                        inside = {each.id: await runtime.inside(each.id) for each in candidates}
+                    if not is_current(self._plugs, case):
+                        continue
+                    judgement = judge(case, candidates, inside, saved, self._settings.link_dir)
+                    self._judged(
+                        case,
+                        judgement.stops,
+                        sure=complete and (judgement.sure or not runtime.tells_devices),
+                    )
+                    for container in judgement.stops:
+                        # It may hold another device that was judged as well.
+                        if container.id not in self._stopping:
+                            self._stopping.add(container.id)
+                            stops.create_task(self._stop(case, container, runtime.socket))
+        except GenericdpError as error:
+            self._tried(error)
+            self._put_off(due)
+
+    async def _stop(self, case: Case, container: Running, socket: str) -> None:
+        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
+
+        cause = "unplug" if case.unplugged else "replug"
+        stop = Stop(*case.key, container.holder, cause)
+        self._on_stop(stop)
+        try:
+            async with connected(socket) as runtime:
+                await runtime.stop(container.id, container.grace_s)
+        except GenericdpError as error:
+            self._on_stop(Stop(*case.key, container.holder, cause, str(error)))
+            self._plugs = not_stopped(self._plugs, case, container, self._now() + STOP_AGAIN_S)
+            self._changed.set()
+        finally:
+            self._stopping.discard(container.id)
+
+    def _why_not(self, runtime: "ContainerRuntime") -> GenericdpError | None:
+        """Why this runtime cannot say what the rules depend on."""
+        wanted = any(offer.resource.restarts for offer in self._plugs.offers.values())
+        if runtime.tells_devices or not wanted:
+            return None
+        return GenericdpError(
+            f"the container runtime on '{runtime.socket}', {runtime.name}, does not say which devices a"
+            " container has: on_replug has no effect",
+            hint="with cri-dockerd, only on_unplug works",
+        )
+
+    def _judged(self, case: Case, stops: tuple[Running, ...], *, sure: bool) -> None:
+        again_at = None if sure else self._now() + ASK_AGAIN_S
+        self._plugs = judged(self._plugs, case, stops, again_at=again_at)
+
+    def _put_off(self, due: Sequence[Case]) -> None:
+        for case in due:
+            self._judged(case, (), sure=False)
+
+
+def _holders(held: Mapping[str, Held], case: Case) -> tuple[Holder, ...]:
+    return tuple({holder: None for _, holder in held.get(case.key[0], {}).get(case.key[1], ())})

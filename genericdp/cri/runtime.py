@@ -1,0 +1,143 @@
+"""Asks the container runtime for containers, and stops them.
+
+The rules of this file:
+
+* The runtime's socket is open only while something depends on an answer.
+* No answer is an error, never "there are none".
+* Every answer is bounded in time and in size.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
+
+from genericdp.core.comeback.container import Inside, Running, inside, running
+from genericdp.cri import api
+from genericdp.cri.sockets import RuntimeUnavailableError, candidates
+from genericdp.kubelet.api.messages import Message, Method
+
+#: What cri-dockerd calls its runtime. It does not tell what a container was created with.
+DOCKER = "docker"
+
+#: How long an answer may take, in seconds.
+_TIMEOUT_S = 10.0
+
+#: How long the kill after the grace period may take, in seconds; the kubelet allows as much.
+_KILL_S = 120.0
+
+#: A pod may ask for centuries.
+_LONGEST_GRACE_S = 86_400
+
+#: As in the kubelet's own client of this API.
+_LONGEST_ANSWER = 16 << 20
+
+_Request = TypeVar("_Request", bound=Message)
+_Answer = TypeVar("_Answer", bound=Message)
+
+
+class ContainerRuntime:
+    """A runtime that answers; its calls raise RuntimeUnavailableError if it no longer does.
+
+    socket         where it listens
+    name, version  what it says it is: "containerd" and "1.7.24"
+    """
+
+    def __init__(self, socket: str, channel: grpc.aio.Channel) -> None:
+        self.socket = socket
+        self.name = ""
+        self.version = ""
+        self._channel = channel
+
+    @property
+    def tells_devices(self) -> bool:
+        """Whether `inside` can have an answer."""
+        return self.name != DOCKER
+
+    async def meet(self) -> None:
+        """Ask for its name and version."""
+        answer = await self._ask(api.VERSION, api.VersionRequest())
+        self.name, self.version = answer.runtime_name, answer.runtime_version
+
+    async def configuration(self) -> dict[str, str]:
+        """Its verbose status: JSON by key, such as containerd's "config"; {} if it tells nothing."""
+        answer = await self._ask(api.STATUS, api.StatusRequest(verbose=True))
+        return dict(answer.info)
+
+    async def running(self) -> tuple[Running, ...]:
+        """Every container of a pod that runs now."""
+        state = api.ContainerStateValue(state=api.ContainerState.CONTAINER_RUNNING)
+        request = api.ListContainersRequest(filter=api.ContainerFilter(state=state))
+        answer = await self._ask(api.LIST_CONTAINERS, request)
+        found = (
+            running(each.id, each.labels, each.annotations, each.created_at)
+            for each in answer.containers
+            if each.state == api.ContainerState.CONTAINER_RUNNING
+        )
+        return tuple(each for each in found if each is not None)
+
+    async def inside(self, container: str) -> Inside | None:
+        """The device nodes that a container was created with; None if the runtime does not tell."""
+        request = api.ContainerStatusRequest(container_id=container, verbose=True)
+        answer = await self._ask(api.CONTAINER_STATUS, request)
+        return inside(answer.info.get("info", ""))
+
+    async def stop(self, container: str, grace_s: int) -> None:
+        """End a container as the kubelet does: its stop signal, and SIGKILL after the grace period."""
+        request = api.StopContainerRequest(container_id=container, timeout=grace_s)
+        timeout_s = min(grace_s, _LONGEST_GRACE_S) + _KILL_S
+        await self._ask(api.STOP_CONTAINER, request, timeout_s)
+
+    async def _ask(
+        self, method: Method[_Request, _Answer], request: _Request, timeout_s: float | None = None
+    ) -> _Answer:
+        call: grpc.aio.UnaryUnaryMultiCallable[_Request, bytes] = self._channel.unary_unary(
+            method.path, request_serializer=method.request.SerializeToString
+        )
+        hint = "see whether it runs: systemctl status containerd crio"
+        try:
+            answer = await call(request, timeout=_TIMEOUT_S if timeout_s is None else timeout_s)
+            return method.response.FromString(answer)
+        except grpc.aio.AioRpcError as error:
+            why = error.details()
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                hint = "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
+        except DecodeError as error:
+            why = str(error)
+        raise RuntimeUnavailableError(
+            f"the container runtime does not answer on '{self.socket}': {why}", hint=hint
+        )
+
+
+@asynccontextmanager
+async def connected(setting: str = "") -> AsyncIterator[ContainerRuntime]:
+    """The runtime of the setting `runtime_socket`, or the first that answers if it is "".
+
+    Raises RuntimeUnavailableError.
+    """
+    failures: list[RuntimeUnavailableError] = []
+    for socket in candidates(setting):
+        async with _channel(socket) as channel:
+            runtime = ContainerRuntime(socket, channel)
+            try:
+                await runtime.meet()
+            except RuntimeUnavailableError as error:
+                failures.append(error)
+                continue
+            yield runtime
+            return
+    raise failures[0]
+
+
+def _channel(socket: str) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(
+        f"unix:{socket}",
+        options=(
+            ("grpc.default_authority", "localhost"),
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.max_receive_message_length", _LONGEST_ANSWER),
+        ),
+    )

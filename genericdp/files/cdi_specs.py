@@ -1,0 +1,171 @@
+"""The CDI spec files in a directory that the container runtime reads.
+
+The rules of this file:
+
+* A file changes by rename within the directory. The CDI library in the runtimes reads its directories again
+  at a rename from there; a file that is moved in from elsewhere, it overlooks.
+* A file that cannot be written is removed: what it said may lead to another device by now.
+* Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
+  process.
+* Everybody may read the files, whatever the umask is: a runtime need not run as root.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from genericdp import log
+from genericdp.core.cdi import FILE_PREFIX, FILE_SUFFIX
+from genericdp.errors import GenericdpError, what_is_short
+from genericdp.files.trust import UntrustedError, open_trusted
+
+#: The name of a file before it is renamed. CDI reads what ends in .json or .yaml.
+_NEW = re.compile(r"\.genericdp-[0-9a-f]{16}")
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_MODE = 0o644
+
+_WITHOUT_IT = "until then, the container runtime refuses containers with these devices"
+
+_log = log.get(__name__)
+
+
+class CdiSpecs:
+    """The spec files of genericdp in a directory. Without any, the directory is neither made nor needed."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self._written: dict[str, tuple[str, os.stat_result]] = {}
+        self._is_cleared = False
+
+    def apply(self, wanted: Mapping[str, str]) -> None:
+        """Make the files: name -> content. Raises GenericdpError if one cannot be written or removed."""
+        if self._is_cleared and self.intact() and self._texts() == dict(wanted):
+            return
+        if not wanted and not os.path.isdir(self.directory):
+            self._written, self._is_cleared = {}, True
+            return
+        failures: list[GenericdpError] = []
+        with self._open() as directory:
+            if not self._is_cleared:
+                self._clear(directory, wanted)
+            for name in sorted({*wanted, *self._written}):
+                try:
+                    if name in wanted:
+                        self._write(directory, name, wanted[name])
+                    else:
+                        self._remove(directory, name)
+                except OSError as error:
+                    failures.append(self._failed("write" if name in wanted else "remove", name, error))
+        if failures:
+            raise failures[0]
+
+    def intact(self, names: Collection[str] = ()) -> bool:
+        """Whether the files that were written still exist: those of these names, or all of them."""
+        files = {name: self._written[name] for name in names or self._written if name in self._written}
+        return all(_is_same(f"{self.directory}/{name}", before) for name, (_, before) in files.items())
+
+    def says(self, name: str, text: str) -> bool:
+        """Whether a file was written with this content and still exists. Needs no descriptor."""
+        return self._texts().get(name) == text and self.intact((name,))
+
+    def _texts(self) -> dict[str, str]:
+        return {name: text for name, (text, _) in self._written.items()}
+
+    def _write(self, directory: int, name: str, text: str) -> None:
+        if self.says(name, text):
+            return
+        new = f".genericdp-{os.urandom(8).hex()}"
+        try:
+            with open(os.open(new, _NEW_FILE, _MODE, dir_fd=directory), "w", encoding="ascii") as file:
+                file.write(text)
+                file.flush()
+                os.fchmod(file.fileno(), _MODE)
+                status = os.fstat(file.fileno())
+            os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except OSError:
+            # Half a file would take the space that the next try needs.
+            with suppress(OSError):
+                os.unlink(new, dir_fd=directory)
+            self._remove_stale(directory, name)
+            raise
+        self._written[name] = text, status
+
+    def _remove_stale(self, directory: int, name: str) -> None:
+        try:
+            self._remove(directory, name)
+        except OSError as error:
+            _log.warning(
+                "a CDI spec file cannot be changed and may lead to other devices",
+                file=f"{self.directory}/{name}",
+                why=error.strerror,
+            )
+
+    def _remove(self, directory: int, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=directory)
+        self._written.pop(name, None)
+
+    def _clear(self, directory: int, wanted: Collection[str]) -> None:
+        """Remove what earlier processes left. Raises GenericdpError."""
+        try:
+            for name in os.listdir(directory):
+                is_ours = name.startswith(FILE_PREFIX) and name.endswith(FILE_SUFFIX)
+                if (is_ours and name not in wanted) or _NEW.fullmatch(name):
+                    self._remove(directory, name)
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
+        self._is_cleared = True
+
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """The directory as a file descriptor, so that nobody can replace it meanwhile."""
+        try:
+            if not os.path.isdir(self.directory):
+                _make(self.directory)
+            descriptor = open_trusted(self.directory)
+        except UntrustedError as error:
+            message = f"cannot use the CDI directory '{self.directory}': {error}"
+            raise GenericdpError(message, hint=error.hint) from error
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _failed(self, verb: str, name: str, error: OSError) -> GenericdpError:
+        hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))
+        return GenericdpError(f"cannot {verb} '{self.directory}/{name}': {error.strerror}", hint=hint)
+
+
+def _make(directory: str) -> None:
+    """Make the directory; others make it as well, and everybody may read it."""
+    with suppress(FileExistsError):
+        os.makedirs(os.path.dirname(directory), exist_ok=True)
+        os.mkdir(directory)
+        os.chmod(directory, 0o755)  # noqa: S103  (whatever the umask is)
+
+
+def _unusable(directory: str, error: OSError) -> GenericdpError:
+    short = what_is_short(error)
+    hint = short or "it must be a directory that genericdp can write to; see 'cdi_dir' in genericdp.toml"
+    failure = GenericdpError(f"cannot use the CDI directory '{directory}': {error.strerror}", hint=hint)
+    failure.__cause__ = error
+    return failure
+
+
+def _is_same(path: str, before: os.stat_result) -> bool:
+    """Whether a file is the one that was written, and unchanged."""
+    try:
+        now = os.lstat(path)
+    except OSError:
+        return False
+    return (
+        stat.S_ISREG(now.st_mode)
+        and (now.st_dev, now.st_ino) == (before.st_dev, before.st_ino)
+        and (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    )

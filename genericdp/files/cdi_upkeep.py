@@ -1,0 +1,112 @@
+"""Keeps the CDI spec files as they should be, for as long as genericdp serves.
+
+The rules of this file:
+
+* What cannot be written is tried again, and a file that somebody else changed is restored.
+* While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
+  container with them would not start.
+* The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from genericdp import log
+from genericdp.core.cdi import SpecTexts, by_cdi, file_name
+from genericdp.core.inventory.inventory import Inventory, without_links
+from genericdp.core.memory.answered import Answered
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import Settings
+from genericdp.errors import GenericdpError
+from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.retry import Retry
+from genericdp.watch import DirectoryWatch
+
+_log = log.get(__name__)
+
+
+class CdiUpkeep:
+    """The CDI spec files of one daemon.
+
+    runtime_reads_cdi  what `answer = "auto"` depends on
+    again     called when they have to be written again; it must call `apply`
+    on_tried  called after each try, with the error or None
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        again: Callable[[], None],
+        on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
+    ) -> None:
+        self.runtime_reads_cdi = False
+        self._settings = settings
+        self._specs = CdiSpecs(settings.cdi_dir)
+        self._texts = SpecTexts(settings.link_dir)
+        self._again = again
+        self._retry = Retry(self._restore)
+        self._on_tried = on_tried
+        self._watch: DirectoryWatch | None = None
+
+    def answers(self, resource: Resource) -> bool:
+        """Whether Allocate answers for this resource by CDI."""
+        return by_cdi(resource, self._settings.answer, runtime_reads_cdi=self.runtime_reads_cdi)
+
+    def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
+        """Write what changed. Returns the inventory without the devices that no container could get."""
+        offers = inventory.offers.values()
+        wanted = self._texts.of(offers, answered, self.answers)
+        if wanted and self._watch is None:
+            self._watch = DirectoryWatch(self._settings.cdi_dir, self._hear)
+        try:
+            self._specs.apply(wanted)
+        except GenericdpError as error:
+            self._retry.failed()
+            self._on_tried(error)
+            failed = {
+                link: str(error)
+                for offer in offers
+                if self.answers(offer.resource) and not self._stands(file_name(offer.resource.name), wanted)
+                for device in offer.devices
+                for link in device.links
+            }
+            return without_links(inventory, failed)
+        self._retry.succeeded()
+        self._on_tried(None)
+        return inventory
+
+    def see_runtime(self, reads_cdi: bool) -> None:
+        """Take into account whether the container runtime reads CDI."""
+        if reads_cdi != self.runtime_reads_cdi:
+            self.runtime_reads_cdi = reads_cdi
+            self._again()
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """Keep the files up within the block, and remove them at its end."""
+        try:
+            yield
+        finally:
+            if self._watch is not None:
+                self._watch.close()
+                self._watch = None
+            self._retry.succeeded()
+            try:
+                self._specs.apply({})
+            except GenericdpError as error:
+                _log.warning(str(error), hint=error.hint)
+
+    def _stands(self, name: str, wanted: Mapping[str, str]) -> bool:
+        """Whether the spec file of this name was written before the failure, and as it should be."""
+        return name in wanted and self._specs.says(name, wanted[name])
+
+    def _hear(self, names: frozenset[str]) -> None:
+        # Changes by this process arrive here, too, and what the udev rule removes at an unplug. The next step
+        # corrects that. What it does not, a second later: a program may change them again and again.
+        if not self._specs.intact(names):
+            self._retry.failed()
+
+    def _restore(self) -> None:
+        if not self._specs.intact():
+            _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
+        self._again()

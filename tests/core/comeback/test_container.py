@@ -1,0 +1,75 @@
+"""What runtimes tell about containers, and what strangers put in its place."""
+
+import json
+
+import pytest
+
+from genericdp.core.comeback.container import DEFAULT_GRACE_S, Running, inside, running
+from genericdp.core.device import DeviceNumber
+from genericdp.core.status.holdings import Holder
+
+LABELS = {
+    "io.kubernetes.pod.namespace": "lab",
+    "io.kubernetes.pod.name": "app",
+    "io.kubernetes.pod.uid": "uid-1",
+    "io.kubernetes.container.name": "main",
+}
+GRACE = "io.kubernetes.pod.terminationGracePeriod"
+
+
+def test_a_container_is_known_by_the_labels_of_the_kubelet() -> None:
+    assert running("1", LABELS, {GRACE: "7"}, 5) == Running("1", Holder("lab", "app", "main"), "uid-1", 5, 7)
+
+
+@pytest.mark.parametrize("missing", LABELS)
+def test_a_container_without_one_of_the_labels_is_of_nobody(missing: str) -> None:
+    labels = {name: value for name, value in LABELS.items() if name != missing}
+    assert running("1", labels, {}, 5) is None
+
+
+@pytest.mark.parametrize("grace", ["", "-1", "1.5", "½", "a", "9" * 19])
+def test_a_grace_period_that_is_none_is_the_default(grace: str) -> None:
+    found = running("1", LABELS, {GRACE: grace}, 5)
+    assert found is not None
+    assert found.grace_s == DEFAULT_GRACE_S
+
+
+def test_the_devices_are_those_of_the_oci_spec() -> None:
+    devices = [
+        {"path": "/dev/a", "type": "c", "major": 188, "minor": 0, "fileMode": 438, "uid": 0, "gid": 20},
+        {"path": "/dev/b", "type": "u", "major": 1, "minor": 3},
+        {"path": "/dev/c", "type": "b", "major": 8, "minor": 1},
+        {"path": "/dev/d", "type": "p"},
+    ]
+    info = json.dumps({"sandboxID": "s", "pid": 1, "runtimeSpec": {"linux": {"devices": devices}}})
+    assert inside(info) == {
+        "/dev/a": DeviceNumber("c", 188, 0),
+        "/dev/b": DeviceNumber("c", 1, 3),
+        "/dev/c": DeviceNumber("b", 8, 1),
+    }
+
+
+@pytest.mark.parametrize("spec", [{}, {"linux": None}, {"linux": {}}, {"linux": {"devices": None}}])
+def test_a_spec_without_devices_has_none(spec: object) -> None:
+    assert inside(json.dumps({"runtimeSpec": spec})) == {}
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        '{"runtimeSpec": null}',
+        '{"runtimeSpec": {"linux": 1}}',
+        '{"runtimeSpec": {"linux": {"devices": [1]}}}',
+        '{"runtimeSpec": {"linux": {"devices": [{"path": "/dev/a"}]}}}',
+        '{"runtimeSpec": {"linux": {"devices": [{"path": 1, "type": "c", "major": 1, "minor": 1}]}}}',
+        '{"runtimeSpec": {"linux": {"devices": [{"path": "/", "type": "c", "major": "x", "minor": 1}]}}}',
+        '{"runtimeSpec": {"linux": {"devices": [{"path": "/", "type": "c", "major": 1e999, "minor": 1}]}}}',
+        "[" * 100_000,
+    ],
+)
+def test_what_is_not_understood_is_not_taken_for_no_devices(info: str) -> None:
+    assert inside(info) is None

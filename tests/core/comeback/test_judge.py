@@ -1,0 +1,116 @@
+"""Which containers to stop: holders only, and only those that a restart would mend."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.comeback.container import Inside, Running
+from genericdp.core.comeback.judge import Judgement, Saved, holders_in, judge
+from genericdp.core.comeback.plugs import Case, Plug
+from genericdp.core.device import DeviceNumber
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.status.holdings import Holder
+from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.inventories import inventory_of
+from tests.scenes.rules import FTDI_RULE, MODEM_RULE
+
+LINKS = "/dev/genericdp"
+MAIN = Running("1", Holder("default", "app", "main"), "uid-1", created=5)
+TTY0, TTY3 = DeviceNumber("c", 188, 0), DeviceNumber("c", 188, 3)
+
+
+def plugged(rules: str, *devices: object) -> Case:
+    """The case of the one device of these rules, which is there."""
+    (offer,) = inventory_of(rules, *devices).offers.values()  # type: ignore[arg-type]
+    (device,) = offer.devices
+    return Case(
+        offer, device, Plug({node.link: node.number for node in device.nodes if node.number}, 0.0, 0.0)
+    )
+
+
+STICK = plugged(FTDI_RULE, a_usb_serial(3, serial="A"))
+LINK = f"{LINKS}/ftdi_A"
+
+
+def is_stopped(case: Case, inside: Inside | None, saved: Saved | None = None) -> bool:
+    """Whether MAIN, which holds the device and finds `inside`, is stopped."""
+    answers = {} if saved is None else {("uid-1", "main", case.key[0]): saved}
+    judgement = judge(case, [MAIN], {"1": inside}, answers, LINKS)
+    assert judgement.sure is (inside is not None)
+    return judgement.stops == (MAIN,)
+
+
+@pytest.mark.parametrize("saved", [None, Saved({"/dev/serial0": LINK})], ids=["not known", "known"])
+def test_other_numbers_are_a_reason_and_the_same_are_none(saved: Saved | None) -> None:
+    assert is_stopped(STICK, {"/dev/serial0": TTY0}, saved)
+    assert not is_stopped(STICK, {"/dev/serial0": TTY3}, saved)
+
+
+def test_a_container_that_started_without_the_device_is_given_it() -> None:
+    assert is_stopped(STICK, {}, Saved({"/dev/serial0": LINK}))
+    assert is_stopped(STICK, {})
+
+
+def test_what_the_runtime_does_not_tell_is_no_reason() -> None:
+    assert not is_stopped(STICK, None, Saved({"/dev/serial0": LINK}))
+
+
+def test_the_number_counts_at_the_path_that_the_kubelet_has_saved() -> None:
+    """Two devices of one container have exchanged their numbers."""
+    saved = Saved({"/dev/a": LINK, "/dev/b": f"{LINKS}/ftdi_B"})
+    assert is_stopped(STICK, {"/dev/a": TTY0, "/dev/b": TTY3}, saved)
+    assert not is_stopped(STICK, {"/dev/a": TTY3, "/dev/b": TTY0}, saved)
+
+
+def test_what_a_restart_would_not_mend_is_left_alone() -> None:
+    """The saved answer names other links: of an earlier id of the device, say."""
+    assert not is_stopped(STICK, {"/dev/serial0": TTY0}, Saved({"/dev/serial0": f"{LINKS}/old"}))
+
+
+def test_the_name_of_a_cdi_device_means_what_is_there_now() -> None:
+    saved = Saved({}, ("example.com/ftdi=ftdi_A",))
+    assert not is_stopped(STICK, {"/dev/serial0": TTY3}, saved)
+    assert is_stopped(STICK, {"/dev/serial0": TTY0}, saved)
+    assert is_stopped(STICK, {"/dev/elsewhere": TTY3}, saved)
+
+
+def test_every_node_of_a_device_counts() -> None:
+    modem = plugged(MODEM_RULE, *a_modem())
+    at, qmi = DeviceNumber("c", 188, 3), DeviceNumber("c", 180, 176)
+    assert not is_stopped(modem, {"/dev/modem-at": at, "/dev/modem-qmi": qmi})
+    assert is_stopped(modem, {"/dev/modem-at": at, "/dev/modem-qmi": DeviceNumber("c", 180, 177)})
+
+
+def test_a_node_that_is_optional_is_not_missed_if_nobody_knows_what_was_saved() -> None:
+    rules = MODEM_RULE + "optional = true\n"
+    modem = plugged(rules, *a_modem())
+    assert not is_stopped(modem, {"/dev/modem-at": DeviceNumber("c", 188, 3)})
+
+
+def test_every_holder_of_an_unplugged_device_is_stopped_whatever_is_in_it() -> None:
+    case = replace(STICK, plug=Plug(None, 0.0, 0.0))
+    assert judge(case, [MAIN], {}, {}, LINKS) == Judgement((MAIN,))
+
+
+def test_only_those_that_run_and_hold_the_device_are_holders() -> None:
+    other = replace(MAIN, id="2", holder=Holder("default", "other", "main"))
+    beside = replace(MAIN, id="3", holder=Holder("default", "app", "beside"))
+    gone = Holder("default", "gone", "main")
+    assert holders_in(STICK, [other, beside, MAIN], [MAIN.holder, gone]) == (MAIN,)
+
+
+def test_of_two_pods_of_one_name_the_newer_is_the_holder() -> None:
+    older = replace(MAIN, id="0", pod="uid-0", created=4)
+    assert holders_in(STICK, [older, MAIN], [MAIN.holder]) == (MAIN,)
+    assert holders_in(STICK, [MAIN, older], [MAIN.holder]) == (MAIN,)
+
+
+def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_container() -> None:
+    case = replace(STICK, plug=replace(STICK.plug, stopped=frozenset({("uid-1", "main")})))
+    assert holders_in(case, [replace(MAIN, id="9")], [MAIN.holder]) == ()
+
+
+def test_an_id_that_is_refused_is_no_reason() -> None:
+    offer = Offer(STICK.offer.resource, STICK.offer.devices, refused={"ftdi_A": "it has to wait"})
+    case = replace(STICK, offer=offer)
+    assert not is_stopped(case, {"/dev/x": TTY3}, Saved({}, ("example.com/ftdi=ftdi_A",)))

@@ -1,0 +1,141 @@
+"""When the containers of a device are judged: debounce, interruptions, evidence that is missing."""
+
+from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.plugs import Plugs, cases, follow, judged, next_case, not_stopped
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
+from genericdp.core.status.holdings import Holder
+from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
+
+STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
+KEY = (FTDI, "ftdi_A")
+POD = Running("1", Holder("default", "app", "main"), "uid-1")
+
+
+class Node:
+    """What is plugged in, and the plugs that follow from it. `at` moves the clock."""
+
+    def __init__(self, keys: str = 'on_unplug = "stop"\non_replug = "restart"\n') -> None:
+        self.builder = Builder(resources_of(FTDI_RULE + keys, domain=DOMAIN), DOMAIN)
+        self.memory = Memory()
+        self.plugs = Plugs()
+        self.inventory = Inventory()
+
+    def see(self, now: float, *devices: UdevDevice) -> None:
+        self.inventory, self.memory = take_inventory(self.builder, by_sys_path(*devices), self.memory, now)
+        self.plugs = follow(self.plugs, self.inventory, now)
+
+    def due(self, now: float) -> list[str]:
+        """Why containers are judged now."""
+        return ["unplug" if case.unplugged else "replug" for case in cases(self.plugs, now)]
+
+    def judge(self, now: float, *stops: Running, again_at: float | None = None) -> None:
+        (case,) = cases(self.plugs, now)
+        self.plugs = judged(self.plugs, case, stops, again_at=again_at)
+
+
+def test_a_device_is_judged_once_its_debounce_time_has_passed() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    assert next_case(node.plugs) == 3.0
+    assert node.due(2.9) == []
+    assert node.due(3.0) == ["replug"]
+    node.judge(3.0)
+    assert next_case(node.plugs) is None
+    node.see(10.0)
+    assert node.due(12.9) == []
+    assert node.due(13.0) == ["unplug"]
+
+
+def test_a_device_that_flaps_is_judged_only_when_it_rests() -> None:
+    node = Node()
+    for now in range(10):
+        node.see(now, *((STICK,) if now % 2 else ()))
+        assert node.due(now) == []
+    assert next_case(node.plugs) == 9 + 3.0
+
+
+def test_what_rules_do_not_ask_for_is_never_judged() -> None:
+    for keys, unplugged, plugged in (
+        ("", [], []),
+        ('on_unplug = "stop"\n', ["unplug"], []),
+        ('on_replug = "restart"\n', [], ["replug"]),
+    ):
+        node = Node(keys)
+        node.see(0.0, STICK)
+        assert node.due(99.0) == plugged
+        node.see(100.0)
+        assert node.due(199.0) == unplugged
+
+
+def test_numbers_that_come_back_within_one_look_are_no_other_plug() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    node.judge(3.0)
+    node.see(5.0, STICK)
+    assert next_case(node.plugs) is None
+    node.see(6.0, RENAMED)
+    assert node.due(9.0) == ["replug"]
+
+
+def test_a_failing_health_condition_interrupts_a_plug_and_ends_none() -> None:
+    node = Node('on_replug = "restart"\non_unplug = "stop"\nhealth = { DRIVER = { not = "bad" } }\n')
+    sick = UdevDevice(**{name: getattr(STICK, name) for name in STICK.__slots__} | {"driver": "bad"})
+    node.see(0.0, STICK)
+    node.see(2.0, sick)
+    assert next_case(node.plugs) is None
+    node.see(4.0, STICK)
+    assert node.due(6.9) == []
+    node.judge(7.0)
+    node.see(8.0, sick)
+    node.see(9.0, STICK)
+    assert next_case(node.plugs) is None
+
+
+def test_without_evidence_it_is_asked_for_again_later() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    node.judge(3.0, again_at=13.0)
+    assert node.due(12.0) == []
+    assert node.due(13.0) == ["replug"]
+
+
+def test_a_container_that_was_stopped_counts_as_stopped_until_the_next_plug() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    node.judge(3.0, POD, again_at=13.0)
+    assert node.plugs.by_device[KEY].stopped == {("uid-1", "main")}
+    node.see(20.0)
+    assert node.plugs.by_device[KEY].stopped == frozenset()
+
+
+def test_a_container_that_could_not_be_stopped_is_tried_again() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    (case,) = cases(node.plugs, 3.0)
+    node.judge(3.0, POD)
+    node.plugs = not_stopped(node.plugs, case, POD, again_at=60.0)
+    assert node.plugs.by_device[KEY].stopped == frozenset()
+    assert next_case(node.plugs) == 60.0
+
+
+def test_what_was_asked_about_an_earlier_plug_does_not_count_for_the_next() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    (case,) = cases(node.plugs, 3.0)
+    node.see(4.0)
+    before = node.plugs
+    assert judged(before, case, (POD,)) == before
+    assert not_stopped(before, case, POD, 60.0) == before
+
+
+def test_rules_that_no_longer_want_it_end_it() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    node.builder = Builder(resources_of(FTDI_RULE, domain=DOMAIN), DOMAIN)
+    node.see(1.0, STICK)
+    assert node.plugs == Plugs()

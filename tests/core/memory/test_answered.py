@@ -1,0 +1,69 @@
+"""Which CDI devices stay known, so that the names in saved answers keep their meaning."""
+
+import json
+
+import pytest
+
+from genericdp.core.memory import saved
+from genericdp.core.memory.answered import CdiDevice, answer, still_held
+from genericdp.core.memory.held import PODS_SETTLE_S, Holding
+from genericdp.core.memory.memory import Memory
+
+FTDI = "example.com/ftdi"
+
+
+def ftdi(*ids: str) -> CdiDevice:
+    return CdiDevice(FTDI, ids)
+
+
+def names(*devices: CdiDevice) -> set[str]:
+    return {device.name for device in devices}
+
+
+def test_a_name_depends_on_the_ids_alone() -> None:
+    assert ftdi("a").name == "example.com/ftdi=a"
+    assert ftdi("a", "b").name.startswith("example.com/ftdi=a:")
+    assert len(names(ftdi("a", "b"), ftdi("a", "c"), ftdi("a", "b", "c"), ftdi("a"))) == 4
+
+
+def test_within_one_admission_containers_may_get_the_same_ids() -> None:
+    named = answer({}, ftdi("a", "b"), now=10.0)
+    named = answer(named, ftdi("a"), now=10.0 + PODS_SETTLE_S)
+    assert set(named) == names(ftdi("a", "b"), ftdi("a"))
+
+
+def test_later_an_id_that_is_given_again_was_free_so_its_earlier_names_are_of_no_pod() -> None:
+    named = answer({}, ftdi("a", "b"), now=10.0)
+    named = answer(named, ftdi("c"), now=10.0)
+    named = answer(named, ftdi("b", "d"), now=10.1 + PODS_SETTLE_S)
+    assert set(named) == names(ftdi("c"), ftdi("b", "d"))
+
+
+def test_a_name_goes_when_one_of_its_ids_is_free() -> None:
+    named = answer(answer({}, ftdi("a", "b"), now=1.0), ftdi("c"), now=1.0)
+    held = {id_: Holding(FTDI, id_, shared=False) for id_ in ("a", "c")}
+    assert set(still_held(named, held)) == names(ftdi("c"))
+
+
+def test_names_survive_a_restart() -> None:
+    named = answer(answer({}, ftdi("a", "b"), now=1.0), ftdi("a"), now=1.0)
+    memory = Memory(answered=named)
+    assert saved.load(saved.dump(memory)) == memory
+    assert saved.load(saved.dump(Memory()).replace(b'"answered": [], ', b"")) == Memory()
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"resource": "ftdi", "ids": ["a"]}, "'ftdi' is not the name of a resource"),
+        ({"resource": FTDI, "ids": []}, "a CDI device of no ids"),
+        ({"resource": FTDI, "ids": ["../a"]}, "'../a' is not an id"),
+        ({"resource": FTDI, "ids": "a"}, "'a' is not a list"),
+        ({"resource": FTDI, "ids": [1]}, "1 is not a string"),
+    ],
+)
+def test_what_this_program_cannot_have_saved_makes_the_memory_unreadable(entry: object, why: str) -> None:
+    text = saved.dump(Memory()).replace(b'"answered": []', b'"answered": [%s]' % json.dumps(entry).encode())
+    with pytest.raises(saved.UnreadableMemoryError) as caught:
+        saved.load(text)
+    assert why in str(caught.value)

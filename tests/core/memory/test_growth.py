@@ -1,0 +1,60 @@
+"""How the work of a step grows with what pods hold, counted in lines of Python."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.memory.held import give
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
+from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
+from tests.scenes.inventories import DOMAIN
+from tests.scenes.steps import growth
+
+BY_NAME = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\nidentity = ["ID_NAME"]\n'
+WITHOUT = BY_NAME.replace('"tty"', '"tty", ID_NAME = "none"')
+WHOLE = (
+    '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = ["tty", "usb"], usb = { vendor = "0403" } }\n'
+    'group_by = "usb_device"\n'
+)
+PARTS = WHOLE.replace('["tty", "usb"]', '"tty"')
+RENAMED = BY_NAME.replace('"x"', '"y"')
+
+#: What happens to devices that pods hold: the rules before and after, and how far the names move on.
+EVENTS = {
+    "each id is that of another unit": (BY_NAME, BY_NAME, 1),
+    "each device loses a node": (WHOLE, PARTS, 0),
+    "the rules no longer match any": (BY_NAME, WITHOUT, 0),
+    "each waits under another id": (BY_NAME, RENAMED, 0),
+}
+
+
+def sticks(count: int, moved: int) -> dict[str, UdevDevice]:
+    found = []
+    for n in range(count):
+        stick = a_usb_serial(n, port=f"{n // 50 + 1}.{n % 50 + 1}", serial=f"S{n}", devnum=n % 100 + 2)
+        named = {**stick.properties, "ID_NAME": f"n{(n + moved) % count}"}
+        found.append(replace(stick, properties=named))
+    return by_sys_path(*found)
+
+
+@pytest.mark.parametrize(("before", "after", "moved"), EVENTS.values(), ids=EVENTS)
+@pytest.mark.parametrize("later", [False, True], ids=["the event", "the next one"])
+def test_the_work_of_a_step_grows_in_proportion_to_what_pods_hold(
+    before: str, after: str, moved: int, later: bool
+) -> None:
+    def step(count: int) -> Callable[[], object]:
+        first, then = sticks(count, 0), sticks(count, moved)
+        builder = Builder(resources_of(before), DOMAIN)
+        inventory, memory = take_inventory(builder, first, Memory(), 0.0)
+        (offer,) = inventory.offers.values()
+        memory = replace(memory, held=give({}, offer, list(offer.ids), 0.0))
+        builder = Builder(resources_of(after), DOMAIN)
+        if later:
+            inventory, memory = take_inventory(builder, then, memory, 1.0)
+        return lambda: take_inventory(builder, then, memory, 2.0)
+
+    assert growth(step, 40) < 2.5

@@ -1,0 +1,158 @@
+"""Whether a device is what a pod got under its id: if not, it waits, and no link of the pod leads to it."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.edits import Node, rule
+
+ANOTHER = "its id, {}, is that of another unit, which a pod may still hold"
+
+
+def refusals(node: Node) -> dict[str, str]:
+    """Device node -> why it is not offered."""
+    return {each.node: each.reason for each in node.inventory.refusals}
+
+
+def named(number: int, port: str, **properties: str) -> UdevDevice:
+    stick = a_usb_serial(number, port=port, serial=f"S{number}", devnum=4 + number)
+    return replace(stick, properties={**stick.properties, **properties})
+
+
+# An id
+
+
+@pytest.mark.parametrize("order", ["unplugged first", "edited first", "the daemon is down"])
+def test_the_value_of_another_property_is_another_id(order: str) -> None:
+    by_foo, by_bar = rule("x", 'identity = ["FOO"]'), rule("x", 'identity = ["BAR"]')
+    one, other = named(0, "1", FOO="v", BAR="w"), named(1, "2", FOO="w", BAR="v")
+    node = Node()
+    node.look(by_foo, one)
+    (link,) = node.inventory.links()
+    node.allocate(link)
+    node.look(by_foo, one, other)
+    if order == "unplugged first":
+        node.look(by_foo, other)
+    elif order == "edited first":
+        node.look(by_bar, one, other)
+    else:
+        node.memory = saved.load(saved.dump(node.memory))
+    node.look(by_bar, other)
+    assert node.inventory.links()[link] is None
+
+
+def test_an_id_that_a_pod_holds_is_not_given_to_another_unit() -> None:
+    by_name = rule("x", 'identity = ["FOO"]')
+    node = Node()
+    node.look(by_name, named(0, "1", FOO="v"))
+    (link,) = node.inventory.links()
+    node.allocate(link)
+    told = node.look(by_name, named(0, "1", FOO="w"), named(1, "2", FOO="v"))
+    assert told[link] == "the rules no longer match it"
+    assert refusals(node) == {"/dev/ttyUSB1": ANOTHER.format(link)}
+    assert node.inventory.links()[link] is None
+
+
+def test_an_id_that_is_held_for_another_resource_is_not_offered() -> None:
+    """`domain` was changed, and a resource of the new one is named like one of the old one."""
+    stick = a_usb_serial(3, serial="A5")
+    node = Node()
+    node.look(rule("ftdi"), stick)
+    node.allocate("ftdi_A5")
+    node.memory = saved.load(saved.dump(node.memory))
+    assert node.look(rule("other.org/ftdi"), stick, domain="other.org") == {}
+    assert refusals(node) == {"/dev/ttyUSB3": ANOTHER.format("ftdi_A5")}
+    assert node.inventory.links() == {"ftdi_A5": None}
+    free = node.nobody_holds_anything()
+    assert node.look(rule("other.org/ftdi"), stick, answer=free, domain="other.org") == {"ftdi_A5": "Healthy"}
+    assert node.inventory.links() == {"ftdi_A5": "/dev/ttyUSB3"}
+
+
+# Siblings
+
+
+SERIAL_CARD = a_usb_device(serial="A")
+FIRST, SECOND = (
+    a_usb_node(SERIAL_CARD, "tty", f"ttyACM{n}", number=f"c 166:{n}", properties={"N": str(n)})
+    for n in range(2)
+)
+ONLY_THE_SECOND = rule("x", match='{ SUBSYSTEM = "tty", DEVNAME = "/dev/ttyACM1" }')
+ANY = rule("x")
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("change", ["an edit excludes the first", "the first is unplugged"])
+def test_of_siblings_none_gets_the_id_of_another_one(change: str, restart: bool) -> None:
+    node = Node()
+    first, second = node.look(ANY, FIRST, SECOND)
+    if node.inventory.links()[first] != FIRST.device_node:
+        first, second = second, first
+    node.allocate(first)
+    node.allocate(second)
+    if restart:
+        node.memory = saved.load(saved.dump(node.memory))
+    if change == "the first is unplugged":
+        node.look(ANY, SECOND)
+    else:
+        node.look(ONLY_THE_SECOND, FIRST, SECOND)
+    assert refusals(node) == {"/dev/ttyACM1": ANOTHER.format(first)}
+    assert node.inventory.links() == {first: None, second: None}
+    node.look(ANY, FIRST, SECOND)
+    assert node.inventory.links() == {first: "/dev/ttyACM0", second: "/dev/ttyACM1"}
+
+
+def test_a_sibling_that_is_held_waits_under_the_id_of_one_that_has_left() -> None:
+    node = Node()
+    ids = node.look(ANY, FIRST, SECOND)
+    first, second = sorted(ids, key=lambda id_: node.inventory.links()[id_] or "")
+    node.allocate(second)
+    assert node.look(ANY, SECOND)[first] == f"a pod may still hold it as {second}"
+
+
+def test_a_device_that_stays_is_the_same_when_a_sibling_comes_or_goes() -> None:
+    node = Node()
+    (first,) = node.look(ANY, FIRST)
+    node.allocate(first)
+    for plugged in ((FIRST, SECOND), (FIRST,), (FIRST, SECOND)):
+        assert set(node.look(ANY, *plugged).values()) <= {"Healthy", "it is unplugged"}
+        assert node.inventory.links()[first] == "/dev/ttyACM0"
+
+
+# Groups
+
+
+PAIR = rule("pair", 'group_by = "ID_VENDOR_ID"')
+B_APART = rule("other", match='{ SUBSYSTEM = "tty", usb = { serial = "B" } }') + PAIR
+
+
+def test_a_group_does_not_get_back_a_node_that_another_pod_has_got_meanwhile() -> None:
+    one, two = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B", devnum=5)
+    moved = a_usb_serial(2, port="3", serial="B", devnum=6)
+    node = Node()
+    (pair,) = node.look(PAIR, one, two)
+    node.allocate(pair)
+    node.look(PAIR, one)
+    node.look(B_APART, one, moved)
+    node.allocate("other_B")
+    assert node.look(PAIR, one, moved)[pair] == "the rules no longer match it"
+    assert set(refusals(node).values()) == {ANOTHER.format(pair)}
+    assert set(node.inventory.links().values()) == {None}
+    node.look(B_APART, one, moved)
+    assert node.inventory.links()["other_B"] == "/dev/ttyUSB2"
+
+
+@pytest.mark.parametrize("how", ["an edit", "a plug"])
+def test_the_link_of_a_twin_in_a_group_never_leads_to_the_other_one(how: str) -> None:
+    one, two = a_usb_serial(0, port="1", serial="S"), a_usb_serial(1, port="2", serial="S", devnum=5)
+    before = rule("left", match='{ SUBSYSTEM = "tty", usb = { port = "1" } }') + PAIR
+    node = Node()
+    plugged = (one, two) if how == "an edit" else (two,)
+    node.look(before, *plugged)
+    links = {link for link, path in node.inventory.links().items() if path == "/dev/ttyUSB1"}
+    (pair,) = (device.id for device in node.inventory.offers["example.com/pair"].devices)
+    node.allocate(pair)
+    node.look(PAIR, one, two)
+    assert {node.inventory.links()[link] for link in links} == {None}

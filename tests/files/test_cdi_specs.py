@@ -1,0 +1,162 @@
+"""The CDI spec files on disk: whole or not there, never stale, nothing of others touched."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from genericdp.errors import GenericdpError
+from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.simulator.runtimes.cdi_cache import CdiCache
+from tests.scenes.shortage import descriptors_left, no_file_larger_than
+
+FTDI, FUSE = "genericdp_genericdp.io_ftdi.json", "genericdp_genericdp.io_fuse.json"
+
+
+def files_in(directory: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in directory.iterdir()}
+
+
+@pytest.fixture
+def cdi(tmp_path: Path) -> Path:
+    return tmp_path / "cdi"
+
+
+@pytest.fixture
+def specs(cdi: Path) -> CdiSpecs:
+    return CdiSpecs(str(cdi))
+
+
+def test_without_any_file_the_directory_is_not_made(specs: CdiSpecs, cdi: Path) -> None:
+    specs.apply({})
+    assert not cdi.exists()
+
+
+def test_the_directory_and_the_files_are_for_everybody_to_read_whatever_the_umask(
+    specs: CdiSpecs, cdi: Path
+) -> None:
+    before = os.umask(0o077)
+    try:
+        specs.apply({FTDI: "one"})
+    finally:
+        os.umask(before)
+    assert files_in(cdi) == {FTDI: "one"}
+    assert stat.S_IMODE(cdi.stat().st_mode) == 0o755
+    assert stat.S_IMODE((cdi / FTDI).stat().st_mode) == 0o644
+
+
+def test_a_file_is_replaced_only_when_it_changes(specs: CdiSpecs, cdi: Path) -> None:
+    specs.apply({FTDI: "one", FUSE: "one"})
+    inodes = {name: (cdi / name).stat().st_ino for name in (FTDI, FUSE)}
+    specs.apply({FTDI: "one", FUSE: "two"})
+    specs.apply({FTDI: "one", FUSE: "two"})
+    assert files_in(cdi) == {FTDI: "one", FUSE: "two"}
+    assert (cdi / FTDI).stat().st_ino == inodes[FTDI]
+    assert (cdi / FUSE).stat().st_ino != inodes[FUSE]
+
+
+def test_a_cache_of_a_runtime_sees_each_change(specs: CdiSpecs, cdi: Path) -> None:
+    device = '{"name": "%s", "containerEdits": {"env": ["A=b"]}}'
+    spec = '{"cdiVersion": "0.5.0", "kind": "genericdp.io/ftdi", "devices": [%s]}'
+    with CdiCache([str(cdi)]) as cache:
+        for name in ("A", "B"):
+            specs.apply({FTDI: spec % (device % name)})
+            assert list(cache.devices()) == [f"genericdp.io/ftdi={name}"]
+        specs.apply({})
+        assert list(cache.devices()) == []
+
+
+def test_what_is_not_wanted_any_more_goes(specs: CdiSpecs, cdi: Path) -> None:
+    specs.apply({FTDI: "one", FUSE: "one"})
+    specs.apply({FUSE: "one"})
+    assert files_in(cdi) == {FUSE: "one"}
+    specs.apply({})
+    assert files_in(cdi) == {}
+
+
+@pytest.mark.parametrize("wanted", [{}, {FUSE: "two"}])
+def test_files_of_an_earlier_process_go_and_those_of_others_stay(
+    wanted: dict[str, str], specs: CdiSpecs, cdi: Path
+) -> None:
+    CdiSpecs(str(cdi)).apply({FTDI: "one", FUSE: "one"})
+    others = {"nvidia.yaml": "x", "genericdp.json": "x", ".genericdp-mine": "x"}
+    for name in (*others, ".genericdp-0123456789abcdef"):
+        (cdi / name).write_text("x")
+    specs.apply(wanted)
+    assert files_in(cdi) == {**others, **wanted}
+
+
+def test_what_somebody_else_removed_or_changed_is_written_again(specs: CdiSpecs, cdi: Path) -> None:
+    wanted = {FTDI: "one", FUSE: "one"}
+    specs.apply(wanted)
+    (cdi / FTDI).unlink()
+    (cdi / FUSE).write_text("evil")
+    assert not specs.intact()
+    assert not specs.intact((FUSE,))
+    assert specs.intact(("nvidia.yaml",))
+    specs.apply(wanted)
+    assert files_in(cdi) == wanted
+
+
+def test_a_removed_directory_is_made_again(specs: CdiSpecs, cdi: Path) -> None:
+    specs.apply({FTDI: "one"})
+    (cdi / FTDI).unlink()
+    cdi.rmdir()
+    specs.apply({FTDI: "one"})
+    assert files_in(cdi) == {FTDI: "one"}
+
+
+def test_on_a_full_disk_a_stale_file_goes_and_nothing_is_left_behind(specs: CdiSpecs, cdi: Path) -> None:
+    specs.apply({FTDI: "one", FUSE: "one"})
+    with no_file_larger_than(2), pytest.raises(GenericdpError) as caught:
+        specs.apply({FTDI: "two", FUSE: "2"})
+    assert str(caught.value) == f"cannot write '{cdi}/{FTDI}': File too large"
+    assert caught.value.hint == "until then, the container runtime refuses containers with these devices"
+    assert files_in(cdi) == {FUSE: "2"}
+    assert specs.says(FUSE, "2")
+    assert not specs.says(FTDI, "two")
+    specs.apply({FTDI: "two", FUSE: "2"})
+    assert files_in(cdi) == {FTDI: "two", FUSE: "2"}
+
+
+def test_without_a_descriptor_what_was_written_still_counts(specs: CdiSpecs) -> None:
+    specs.apply({FTDI: "one"})
+    with descriptors_left(0):
+        specs.apply({FTDI: "one"})
+        with pytest.raises(GenericdpError, match="Too many open files"):
+            specs.apply({FTDI: "one", FUSE: "one"})
+        assert specs.says(FTDI, "one")
+
+
+def test_a_symlink_or_directory_in_the_place_of_a_file_is_not_followed(specs: CdiSpecs, cdi: Path) -> None:
+    cdi.mkdir()
+    target = cdi.parent / "target"
+    target.write_text("precious")
+    (cdi / FTDI).symlink_to(target)
+    specs.apply({FTDI: "one"})
+    assert (target.read_text(), (cdi / FTDI).read_text()) == ("precious", "one")
+    (cdi / FUSE).mkdir()
+    with pytest.raises(GenericdpError) as caught:
+        specs.apply({FTDI: "one", FUSE: "one"})
+    assert str(caught.value) == f"cannot write '{cdi}/{FUSE}': Is a directory"
+
+
+def test_a_directory_that_others_can_write_is_refused(specs: CdiSpecs, cdi: Path) -> None:
+    cdi.mkdir()
+    cdi.chmod(0o777)
+    with pytest.raises(GenericdpError) as caught:
+        specs.apply({FTDI: "one"})
+    assert str(caught.value) == f"cannot use the CDI directory '{cdi}': other users can write '{cdi}'"
+    assert caught.value.hint == f"chmod go-w '{cdi}'"
+    assert files_in(cdi) == {}
+
+
+def test_a_file_in_the_place_of_the_directory_is_an_error(specs: CdiSpecs, cdi: Path) -> None:
+    cdi.write_text("")
+    with pytest.raises(GenericdpError) as caught:
+        specs.apply({FTDI: "one"})
+    assert str(caught.value) == f"cannot use the CDI directory '{cdi}': Not a directory"
+    assert caught.value.hint == (
+        "it must be a directory that genericdp can write to; see 'cdi_dir' in genericdp.toml"
+    )

@@ -1,0 +1,112 @@
+"""When the CDI spec files are written again, and what happens to devices meanwhile."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.cdi import file_name
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.rules.settings import AnswerBy, Settings
+from genericdp.errors import GenericdpError
+from genericdp.files.cdi_upkeep import CdiUpkeep
+from tests.scenes.builders import a_fuse, a_usb_serial
+from tests.scenes.inventories import devices_of, inventory_of
+from tests.scenes.scene import LoopTime
+from tests.scenes.shortage import no_file_larger_than
+from tests.scenes.waiting import until
+
+RULES = """
+[[resource]]
+name = "ftdi"
+match = { SUBSYSTEM = "tty" }
+[[resource]]
+name = "fuse"
+match = { DEVNAME = "/dev/fuse" }
+answer = "devices"
+"""
+A, B = a_usb_serial(0, port="1", serial="A"), a_usb_serial(0, port="2", serial="B")
+FILE = file_name("example.com/ftdi")
+
+
+class Daemon:
+    """What a daemon does with the spec files: a step for each inventory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.tried: list[GenericdpError | None] = []
+        self.inventory = self.after = Inventory()
+        self.steps = 0
+        settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
+        self.cdi = CdiUpkeep(settings, self._again, self.tried.append)
+
+    def step(self, *devices: UdevDevice) -> Mapping[str, str]:
+        """Id -> why the device is Unhealthy, or ""."""
+        self.inventory = inventory_of(RULES, *devices)
+        self._again()
+        return {device.id: device.reason for device in devices_of(self.after)}
+
+    def _again(self) -> None:
+        self.steps += 1
+        self.after = self.cdi.apply(self.inventory, {})
+
+
+async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_again(tmp_path: Path) -> None:
+    time, daemon = LoopTime(), Daemon(tmp_path)
+    with daemon.cdi.serving():
+        assert daemon.step(A, a_fuse()) == {"ftdi_A": "", "fuse_fuse": ""}
+        with no_file_larger_than(10):
+            why = f"cannot write '{tmp_path}/{FILE}': File too large"
+            assert daemon.step(B, a_fuse()) == {"ftdi_B": why, "fuse_fuse": ""}
+            assert list(tmp_path.iterdir()) == [], "what it says of A is B by now"
+            time.advance(1.0)
+            await until(lambda: daemon.steps == 3)
+        assert [str(error or "") for error in daemon.tried] == ["", why, why]
+        time.advance(2.0)
+        await until(lambda: daemon.steps == 4)
+        assert daemon.tried[-1] is None
+        assert '"ftdi_B"' in (tmp_path / FILE).read_text()
+
+
+async def test_what_others_change_is_restored_but_not_all_the_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, daemon = LoopTime(), Daemon(tmp_path)
+    with daemon.cdi.serving():
+        daemon.step(A)
+        (tmp_path / "nvidia.yaml").write_text("of somebody else")
+        (tmp_path / FILE).write_text("{}")
+        (tmp_path / FILE).unlink()
+        await until(lambda: daemon.cdi._retry._timer is not None)
+        assert daemon.steps == 1
+        time.advance(1.0)
+        await until(lambda: daemon.steps == 2)
+        assert '"ftdi_A"' in (tmp_path / FILE).read_text()
+        assert caplog.messages == ["the CDI spec files were changed, restoring them"]
+
+
+async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, daemon = LoopTime(), Daemon(tmp_path)
+    with daemon.cdi.serving():
+        daemon.step(A)
+        text = (tmp_path / FILE).read_text()
+        (tmp_path / FILE).unlink()
+        await until(lambda: daemon.cdi._retry._timer is not None)
+        # It came back at once, under the same name.
+        daemon.step(A)
+        assert (tmp_path / FILE).read_text() == text
+        time.advance(1.0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert (daemon.steps, caplog.messages) == (2, [])
+
+
+async def test_the_files_go_when_genericdp_stops_serving(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    with daemon.cdi.serving():
+        daemon.step(A)
+        assert [path.name for path in tmp_path.iterdir()] == [FILE]
+    assert list(tmp_path.iterdir()) == []

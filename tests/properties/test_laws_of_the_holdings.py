@@ -1,0 +1,281 @@
+"""Laws of what pods hold, over any history of plugging, edits, pods, restarts and answers of the kubelet.
+
+A pod gets the links of its ids, once. Whenever its container starts again, it gets the device nodes at which
+they point then, or does not start when one of them points nowhere.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.allocate import RefusedError, allocate
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory import saved
+from genericdp.core.memory.held import Answer, give
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
+from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A USB adapter with some ports that only their order tells apart, or with one port."""
+
+    serial: str | None
+    ports: int
+    foo: str
+    bar: str
+
+
+#: Twins, units without a serial number, and values that are those of others under another name.
+UNITS = {
+    "A": Unit("SAME", 1, "x", "y"),
+    "B": Unit("OTHER", 1, "y", "x"),
+    "C": Unit("SAME", 1, "z", "x"),
+    "D": Unit(None, 1, "x", "z"),
+    "E": Unit("MANY", 2, "w", "v"),
+    "F": Unit("MANY", 3, "v", "w"),
+}
+PORTS = ("1", "2", "3", "4")
+
+_TTY = 'SUBSYSTEM = "tty"'
+_USB = 'usb = { vendor = "0403" }'
+
+
+def table(name: str, *keys: str, match: str = _TTY) -> str:
+    return "\n".join(
+        ["[[resource]]", f'name = "{name}"', f"match = {{ {match} }}", 'unplug_grace = "1s"', *keys, ""]
+    )
+
+
+RULES = {
+    "base": table("x"),
+    "renamed": table("y"),
+    "in the other domain": table("other.org/x"),
+    "shared": table("x", "replicas = 2"),
+    "one replica": table("x", "replicas = 1"),
+    "by port": table("x", 'identity = "port"'),
+    "by foo": table("x", 'identity = ["FOO"]'),
+    "by bar": table("x", 'identity = ["BAR"]'),
+    "grouped by foo": table("x", 'group_by = "FOO"'),
+    "grouped by bar": table("x", 'group_by = "BAR"'),
+    "all in one": table("x", 'group_by = "ALL"'),
+    "all but one serial number": table("y", match=f'{_TTY}, usb = {{ serial = "OTHER" }}')
+    + table("x", 'group_by = "ALL"'),
+    "all but one port": table("y", match=f'{_TTY}, usb = {{ port = "1" }}') + table("x", 'group_by = "ALL"'),
+    "whole units": table("x", 'group_by = "usb_device"', match=_USB),
+    "only the terminals of units": table("x", 'group_by = "usb_device"'),
+    "only odd names": table("x", match='SUBSYSTEM = "tty", DEVNAME = "*[13579]"'),
+    "odd names apart": table("y", match='SUBSYSTEM = "tty", DEVNAME = "*[13579]"')
+    + table("x", 'group_by = "usb_device"'),
+    "nothing": "",
+}
+
+#: A device node: its unit, which one of the unit it is, and since when the unit is plugged in.
+Physical = tuple[str, int, int]
+
+
+@dataclass
+class Pod:
+    """A pod with one id of a resource.
+
+    shared  whether the device was offered to several pods when it got it
+    links   what its container gets
+    first   what that was at first, None before it could start
+    has     what its running container has of it
+    """
+
+    resource: str
+    id_: str
+    shared: bool
+    links: tuple[str, ...]
+    first: Mapping[str, tuple[Physical, str]] | None = None
+    has: frozenset[Physical] = frozenset()
+
+
+@dataclass
+class Node:
+    """A machine with its daemon, its kubelet and its pods."""
+
+    rules: str = "base"
+    domain: str = "example.com"
+    plugged: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    """unit -> port, first kernel number, when it was plugged in"""
+    memory: Memory = field(default_factory=Memory)
+    inventory: Inventory = field(default_factory=Inventory)
+    pods: list[Pod] = field(default_factory=list)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.at: dict[str, tuple[Physical, str]] = {}
+        self.heard: set[str] = set()
+
+    def devices(self) -> dict[str, UdevDevice]:
+        self.at = {}
+        found: list[UdevDevice] = []
+        for name, (port, first, since) in self.plugged.items():
+            unit = UNITS[name]
+            usb = a_usb_device(port, serial=unit.serial, devnum=int(port) + 1)
+            found.append(usb)
+            self.at[usb.device_node or ""] = ((name, -1, since), port)
+            for n in range(unit.ports):
+                properties = {"FOO": unit.foo, "BAR": unit.bar, "ALL": "all"}
+                tty = a_usb_node(
+                    usb, "tty", f"ttyACM{first + n}", number=f"c 166:{first + n}", properties=properties
+                )
+                found.append(tty)
+                self.at[tty.device_node or ""] = ((name, n, since), port)
+        return by_sys_path(*found)
+
+    def step(self, answer: Answer | None = None) -> None:
+        self.now += 1000.0
+        self.heard = self.healthy()
+        devices = self.devices()
+        builder = Builder(resources_of(RULES[self.rules], domain=self.domain), self.domain)
+        if answer is not None:
+            answer = replace(answer, asked=self.now)
+        self.inventory, self.memory = take_inventory(builder, devices, self.memory, self.now, answer)
+        there = {(name, since) for name, (_, _, since) in self.plugged.items()}
+        for pod in self.pods:
+            pod.has = frozenset(each for each in pod.has if (each[0], each[2]) in there)
+
+    def healthy(self) -> set[str]:
+        """The ids that the kubelet may give, once it has heard of them."""
+        offers = self.inventory.offers.values()
+        return {id_ for offer in offers for id_, device in offer.ids.items() if device.healthy}
+
+    def plug(self, name: str, port: str, first: int) -> None:
+        taken = {each for each, _, _ in self.plugged.values()}
+        numbers = {
+            number
+            for other, (_, start, _) in self.plugged.items()
+            for number in range(start, start + UNITS[other].ports)
+        }
+        if name in self.plugged or port in taken or numbers & {*range(first, first + UNITS[name].ports)}:
+            return
+        self.plugged[name] = (port, first, int(self.now))
+        self.step()
+
+    def unplug(self, name: str) -> None:
+        if self.plugged.pop(name, None) is not None:
+            self.step()
+
+    def edit(self, rules: str) -> None:
+        self.rules = rules
+        self.step()
+
+    def admit(self, number: int) -> None:
+        """The kubelet gives a free id to a pod, whether it has heard of the last change or not."""
+        usable = (self.healthy() | self.heard) - {pod.id_ for pod in self.pods}
+        free = [
+            (offer, id_)
+            for offer in self.inventory.offers.values()
+            for id_ in sorted(offer.ids)
+            if id_ in usable
+        ]
+        if not free:
+            return
+        offer, id_ = free[number % len(free)]
+        try:
+            answer = allocate(offer, [id_], "/links")
+        except RefusedError:
+            return
+        self.memory = replace(self.memory, held=give(self.memory.held, offer, [id_], self.now))
+        links = tuple(each.host_path.removeprefix("/links/") for each in answer.devices)
+        shared = (offer.resource.replicas or 1) > 1
+        self.pods.append(Pod(offer.resource.name, id_, shared, links))
+        self.start(self.pods[-1])
+        self.step()
+
+    def start(self, pod: Pod) -> None:
+        """The container starts, again or for the first time."""
+        now = self.would_get(pod)
+        pod.has = frozenset(physical for physical, _ in now.values()) if now else frozenset()
+        pod.first = pod.first or now
+
+    def would_get(self, pod: Pod) -> Mapping[str, tuple[Physical, str]] | None:
+        """Link -> the device node that the container would get now and its port; None: it would not start."""
+        links = self.inventory.links()
+        nodes = {link: links.get(link) for link in pod.links}
+        found = {link: self.at[node] for link, node in nodes.items() if node is not None and node in self.at}
+        return found if len(found) == len(nodes) else None
+
+    def delete(self, number: int) -> None:
+        if self.pods:
+            self.pods.pop(number % len(self.pods))
+
+    def answer(self) -> None:
+        self.step(Answer(frozenset((pod.resource, pod.id_) for pod in self.pods), 0.0, complete=True))
+
+    def restart(self, domain: str) -> None:
+        self.domain = domain
+        self.memory = saved.load(saved.dump(self.memory))
+        self.step()
+
+    def start_again(self, number: int) -> None:
+        if self.pods:
+            self.start(self.pods[number % len(self.pods)])
+
+    def check(self) -> None:
+        for pod in self.pods:
+            now = self.would_get(pod)
+            if now and pod.first:
+                for link, (physical, port) in now.items():
+                    assert may_stand_in(*pod.first[link], physical, port), (pod, link, physical)
+        for one, other in combinations(self.pods, 2):
+            if not (one.shared and other.shared):
+                for mine in self.possibly(one):
+                    for theirs in self.possibly(other):
+                        assert not mine & theirs, (one, other)
+        listed = {id_ for offer in self.inventory.offers.values() for id_ in offer.ids}
+        for pod in self.pods:
+            assert pod.id_ in listed or pod.resource not in self.inventory.offers
+            assert {*pod.links} <= self.inventory.links().keys()
+
+    def possibly(self, pod: Pod) -> Iterator[frozenset[Physical]]:
+        """What the container has, and what it would have if it started now."""
+        yield pod.has
+        now = self.would_get(pod)
+        if now:
+            yield frozenset(physical for physical, _ in now.values())
+
+
+def may_stand_in(was: Physical, its_port: str, now: Physical, port: str) -> bool:
+    """Whether a container that had a device node first may have another one later."""
+    first, unit = UNITS[was[0]], UNITS[now[0]]
+    return was[1] == now[1] and (
+        was[0] == now[0]
+        or its_port == port
+        or (first.serial is not None and first.serial == unit.serial)
+        or first.foo == unit.foo
+        or first.bar == unit.bar
+    )
+
+
+numbers = st.integers(0, 7)
+operations = st.one_of(
+    st.tuples(st.just("plug"), st.sampled_from(sorted(UNITS)), st.sampled_from(PORTS), numbers),
+    st.tuples(st.just("unplug"), st.sampled_from(sorted(UNITS))),
+    st.tuples(st.just("edit"), st.sampled_from(sorted(RULES))),
+    st.tuples(st.just("admit"), numbers),
+    st.tuples(st.just("start_again"), numbers),
+    st.tuples(st.just("delete"), numbers),
+    st.tuples(st.just("answer")),
+    st.tuples(st.just("restart"), st.sampled_from(["example.com", "other.org"])),
+)
+
+
+@given(st.sampled_from(sorted(RULES)), st.lists(operations, max_size=25))
+def test_no_two_pods_have_one_device_node_and_none_gets_what_it_did_not_have(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    node = Node(rules)
+    node.step()
+    for name, *arguments in history:
+        getattr(node, name)(*arguments)
+        node.check()

@@ -1,0 +1,52 @@
+"""A node whose rules are edited while pods hold devices, for tests of the core."""
+
+from dataclasses import replace
+
+from genericdp.core.allocate import allocate
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
+from tests.scenes.builders import by_sys_path, resources_of
+from tests.scenes.inventories import DOMAIN
+
+
+def rule(name: str = "ftdi", *keys: str, match: str = '{ SUBSYSTEM = "tty" }') -> str:
+    return "\n".join(("[[resource]]", f'name = "{name}"', f"match = {match}", *keys, ""))
+
+
+class Node:
+    """A node whose rules are edited while pods hold what they got."""
+
+    def __init__(self) -> None:
+        self.inventory, self.memory, self.now = Inventory(), Memory(), 0.0
+
+    def look(
+        self, rules: str, *devices: UdevDevice, answer: Answer | None = None, domain: str = DOMAIN
+    ) -> dict[str, str]:
+        """What the kubelet is told then: id -> `Healthy`, or why it is not."""
+        self.now += 1.0
+        builder = Builder(resources_of(rules, domain=domain), domain)
+        plugged = by_sys_path(*devices)
+        self.inventory, self.memory = take_inventory(builder, plugged, self.memory, self.now, answer)
+        return {
+            id_: device.reason or str(device.health)
+            for offer in self.inventory.offers.values()
+            for id_, device in offer.ids.items()
+        }
+
+    def allocate(self, *ids: str) -> None:
+        """A pod gets these ids of one resource, unless Allocate refuses them."""
+        offer = self.offer_of(ids[0])
+        allocate(offer, ids, "/dev/genericdp")
+        self.memory = replace(self.memory, held=give(self.memory.held, offer, ids, self.now))
+
+    def offer_of(self, id_: str) -> Offer:
+        return next(offer for offer in self.inventory.offers.values() if id_ in offer.ids)
+
+    def nobody_holds_anything(self) -> Answer:
+        self.now += PODS_SETTLE_S
+        return Answer(frozenset(), self.now, complete=True)

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.cdi import SpecTexts
 from genericdp.files.links import Links
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.inventories import inventory_of
 from tests.udev.hotplug import NODE_REMOVED, macvtap, reserve_console, udevd_with_our_rule
 
 
@@ -121,6 +124,22 @@ def test_a_device_is_taken_out_of_the_spec_files_that_name_its_node(tmp_path: Pa
 def test_a_spec_file_without_a_device_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "genericdp.json").write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB0"}))
     remove("/dev/ttyUSB0", tmp_path / "links", tmp_path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_it_understands_the_spec_files_of_the_daemon(tmp_path: Path) -> None:
+    rules = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+    sticks = (a_usb_serial(0), a_usb_serial(1, serial="B", port="2"), a_usb_serial(2, serial="C", port="3"))
+    offers = inventory_of(rules, *sticks).offers.values()
+    ((name, text),) = SpecTexts("/dev/genericdp").of(offers, {}, lambda _: True).items()
+    spec = tmp_path / name
+    spec.write_text(text)
+    left = {"ftdi_A50285BI": "/dev/ttyUSB0", "ftdi_B": "/dev/ttyUSB1", "ftdi_C": "/dev/ttyUSB2"}
+    assert nodes_in(spec) == left
+    for id_ in ("ftdi_C", "ftdi_A50285BI"):
+        remove(left.pop(id_), tmp_path / "links", tmp_path)
+        assert nodes_in(spec) == left
+    remove(left.pop("ftdi_B"), tmp_path / "links", tmp_path)
     assert os.listdir(tmp_path) == []
 
 

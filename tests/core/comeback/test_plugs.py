@@ -139,3 +139,16 @@ def test_rules_that_no_longer_want_it_end_it() -> None:
     node.builder = Builder(resources_of(FTDI_RULE, domain=DOMAIN), DOMAIN)
     node.see(1.0, STICK)
     assert node.plugs == Plugs()
+
+
+def test_an_edit_that_gives_a_device_another_id_unplugs_nothing() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    node.judge(3.0)
+    by_port = FTDI_RULE + 'identity = "port"\non_unplug = "stop"\n'
+    node.builder = Builder(resources_of(by_port, domain=DOMAIN), DOMAIN)
+    node.see(10.0, STICK)
+    assert {device.id: device.healthy for device in node.inventory.offers[FTDI].devices}["ftdi_A"] is False
+    assert node.due(99.0) == []
+    node.see(100.0)
+    assert KEY in {case.key for case in cases(node.plugs, 103.0)}

@@ -29,7 +29,7 @@ _CACHE = Path(".cache/vm")
 #: Release of Debian -> its files of cases. In this order: the first ones tell most when everything is broken.
 _FILES = {
     "12": ("plugging", "devices", "gadgets", "udev", "service", "boot", "runtimes", "containers"),
-    "13": ("runtimes", "cdi", "containers"),
+    "13": ("comeback", "answers", "runtimes", "cdi", "containers"),
 }
 
 Plan = Mapping[str, Sequence[Case]]

@@ -106,6 +106,10 @@ class ContainerRuntime:
         """The outcome of a container that is kept, once it was restarted this often."""
         return _outcome(self._ask({"restarted": pod, "times": times})["real"])
 
+    def refused(self, pod: str) -> Outcome:
+        """The outcome of a container that is kept, once it ended and another one could not be made."""
+        return _outcome(self._ask({"refused": pod})["real"])
+
     def _ask(self, request: Document) -> Document:
         self._asked += 1
         self._channel.send({"id": self._asked, **request})

@@ -23,7 +23,7 @@ def the_service_is_exposed_no_more_than_promised(node: Node) -> None:
     dropins = node.sh(f"ls {_EXAMPLES}").split()
     expect({"metrics.conf", "usb-reset.conf"} - set(dropins), set())
     for dropin in dropins:
-        with _drop_in(node, dropin):
+        with drop_in(node, dropin):
             expect_at_most(dropin, _exposure(node), EXPOSURE_WITH_A_DROPIN)
             expect(node.sh("systemctl is-active genericdp").strip(), "active")
 
@@ -56,7 +56,7 @@ def a_usb_device_is_reset_only_where_the_drop_in_allows_it(node: Node) -> None:
     advice = "under systemd the service needs DeviceAllow=char-usb_device rw"
     expect(pod.message.split("desc = ")[1], f"genericdp.io/serial: {refusal}; {advice}")
     node.delete("forbidden")
-    with _drop_in(node, "usb-reset.conf"):
+    with drop_in(node, "usb-reset.conf"):
         node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
         pod = node.admit("allowed", {SERIAL: 1})
         expect((pod.message, pod.phase, pod.state), ("", "Running", "running"))
@@ -86,7 +86,7 @@ def metrics_are_served_on_a_socket_and_with_the_drop_in_on_a_port(node: Node) ->
         lines = [line for line in node.journal("--priority=warning") if "9101" in line]
         refused = "cannot listen on '127.0.0.1:9101': Address family not supported by protocol"
         expect([line.partition("  ")[0] for line in lines], [refused])
-        with _drop_in(node, "metrics.conf"):
+        with drop_in(node, "metrics.conf"):
             expect("genericdp_udev_up 1" in node.python(_ASK_PORT).splitlines(), True)
 
 
@@ -122,7 +122,7 @@ def _settings(node: Node, text: str) -> Iterator[None]:
 
 
 @contextmanager
-def _drop_in(node: Node, name: str) -> Iterator[None]:
+def drop_in(node: Node, name: str) -> Iterator[None]:
     """Run the block with one of the package's example drop-ins, installed as its first lines say."""
     apply = "systemctl daemon-reload && systemctl restart genericdp"
     node.sh(f"mkdir -p {_DROPINS}; cp {_EXAMPLES}/{name} {_DROPINS}/; {apply}")

@@ -4,6 +4,7 @@
     {"run": pod, "script": text}            -> {"out": text}        in the pod's container
     {"stop": pod, "grace_s": seconds}       -> {"seconds": how long it took}
     {"restarted": pod, "times": count}      -> {"real": outcome}    once it was restarted as often
+    {"refused": pod}                        -> {"real": outcome}    once the last request was refused
     {"reset": true}                         -> {}                   no container remains
 
 Each request has an id, which its answer repeats. A request to create ends the pod's container, if it has
@@ -146,7 +147,7 @@ class Pod:
     restarts: int = 0
     outcome: dict[str, Any] = field(default_factory=dict)
     keeper: asyncio.Task[None] | None = None
-    restarted: asyncio.Event = field(default_factory=asyncio.Event)
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
 
     def let_go(self) -> None:
         """Keep its container no longer."""
@@ -193,8 +194,16 @@ class Containerd:
         """The outcome, once the container of a pod was restarted this often."""
         pod = self._pods[name]
         while pod.restarts < times:
-            pod.restarted.clear()
-            await pod.restarted.wait()
+            pod.tried.clear()
+            await pod.tried.wait()
+        return pod.outcome
+
+    async def refused(self, name: str) -> dict[str, Any]:
+        """The outcome, once no container could be made for a pod."""
+        pod = self._pods[name]
+        while "error" not in pod.outcome:
+            pod.tried.clear()
+            await pod.tried.wait()
         return pod.outcome
 
     async def run(self, name: str, script: str) -> str:
@@ -264,7 +273,7 @@ class Containerd:
             await self._create(pod, request)
             if "error" not in pod.outcome:
                 pod.restarts += 1
-                pod.restarted.set()
+            pod.tried.set()
 
     async def _runs(self, pod: Pod) -> bool:
         request = api.ContainerStatusRequest(container_id=pod.container)
@@ -403,6 +412,8 @@ async def _answer(containerd: Containerd, request: dict[str, Any]) -> dict[str, 
             return {"seconds": await containerd.stop(pod, grace_s)}
         case {"restarted": pod, "times": times}:
             return {"real": await containerd.restarted(pod, times)}
+        case {"refused": pod}:
+            return {"real": await containerd.refused(pod)}
         case {"reset": _}:
             await containerd.reset()
             return {}

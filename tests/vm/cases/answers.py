@@ -1,0 +1,76 @@
+"""Answers by CDI, on a real runtime: what a container finds is what is there when it is created."""
+
+from tests.vm.case import case
+from tests.vm.cases.plugging import RULES, SERIAL, A
+from tests.vm.cases.service import drop_in
+from tests.vm.node import Node, Pod, expect
+from tests.vm.runtime import HANDLERS, DeviceNode, Outcome
+
+STICK, UNIT = "genericdp.io/stick", "stick_UNIT-A"
+_STICK_RULES = {
+    "50-stick.toml": """
+[[resource]]
+name = "stick"
+match = { SUBSYSTEM = "usb", DEVTYPE = "usb_device", usb = { vendor = "0403" } }
+answer = "cdi"
+env = { STICK = "/dev/{devname}" }
+"""
+}
+_SERIAL_RULES = {name: text + 'answer = "cdi"\n' for name, text in RULES.items()}
+
+#: As libusb does: the device is in /dev/bus/usb, and its descriptor begins with its numbers, here 0403:6001.
+_LIBUSB = "find /dev/bus/usb -type c; echo $STICK; head -c 12 $STICK | od -An -tx1 -j8"
+
+#: What a process that is not root does with an adapter.
+_WRITE = "stty -F /dev/ttyUSB0 raw -echo; printf hello >/dev/ttyUSB0; id -G"
+
+_REFUSED = "failed to create containerd container: CDI device injection failed: unresolvable CDI devices "
+
+
+@case
+def by_cdi_a_libusb_program_finds_its_adapter_after_a_replug(node: Node) -> None:
+    node.begin(_STICK_RULES)
+    node.runtime.begin()
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(STICK, {UNIT: "Healthy"})
+    pod = node.admit("pod", {STICK: 1})
+    addresses = set()
+    for handler in HANDLERS:
+        number = int(node.sh(f"cat {node.usb_device('UNIT-A')}/devnum"))
+        address = f"/dev/bus/usb/001/{number:03}"
+        outcome = _create(node, handler, pod, script=_LIBUSB)
+        expect((outcome.error, outcome.out), ("", f"{address}\n{address}\n 03 04 01 60\n"))
+        addresses.add(address)
+        node.usb.unplug("1")
+        node.wait_for_devices(STICK, {UNIT: "Unhealthy"})
+        expect(_create(node, handler, pod), Outcome(f"{_REFUSED}{STICK}={UNIT}"))
+        node.usb.serial("1", "UNIT-A")
+        node.wait_for_devices(STICK, {UNIT: "Healthy"})
+    expect(len(addresses), len(HANDLERS))
+
+
+@case
+def by_cdi_a_user_without_groups_opens_a_node_of_root_and_dialout(node: Node) -> None:
+    node.begin(_SERIAL_RULES)
+    node.runtime.begin()
+    node.usb.serial("1", "UNIT-A")
+    node.wait_for_devices(SERIAL, {A: "Healthy"})
+    expect(node.sh("stat -c '%a %U %G' /dev/ttyUSB0"), "660 root dialout\n")
+    pod = node.admit("pod", {SERIAL: 1})
+    _expect_written(node, pod, groups={"1000"})
+    with drop_in(node, "groups.conf"):
+        node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
+        _expect_written(node, pod, groups={"1000", "20"})
+
+
+def _expect_written(node: Node, pod: Pod, groups: set[str]) -> None:
+    """A user that the node does not permit writes to the adapter from containers, with these groups."""
+    for handler in HANDLERS:
+        outcome = _create(node, handler, pod, run_as_user=1000, run_as_group=1000, script=_WRITE)
+        expect((outcome.error, node.usb.written_to("1")), ("", "hello"))
+        expect(outcome.nodes, {"/dev/ttyUSB0": DeviceNode("c", 188, 0, "666", 1000, 1000, "rw")})
+        expect(set(outcome.out.split()), groups)
+
+
+def _create(node: Node, handler: str, pod: Pod, **more: object) -> Outcome:
+    return node.runtime.create(handler, handler=handler, **pod.request, **more)

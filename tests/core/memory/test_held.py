@@ -136,12 +136,12 @@ def test_unknown_ids_are_taken_while_the_list_has_room_for_them() -> None:
     flood = [f"x_{n}x" for n in range(2 * ID_LIMIT)]
     before = give({}, offering("x_A", "x_B"), ["x_B"], 0.0)
     for resource in (offering("x_A", "x_B"), offering("x_A", replicas=10)):
-        held = before
-        answer = Answer(frozenset((NAME, id_) for id_ in (*flood, "x_A", "x_gone")), 0.0, complete=False)
+        held, offered = before, next(iter(resource.ids))
+        answer = Answer(frozenset((NAME, id_) for id_ in (*flood, offered, "x_gone")), 0.0, complete=False)
         devices = {"x_gone": Remembered(NAME, Device("x_gone"))}
         for _ in range(2):
             held = learn(held, answer, {NAME: resource}, devices)
             assert len(held) == ID_LIMIT // (resource.resource.replicas or 1)
-            assert {"x_A", "x_B", "x_gone"} <= held.keys()
+            assert {offered, "x_B", "x_gone"} <= held.keys()
             assert not_taken(held, answer, {NAME: resource}) == {NAME: 2 * ID_LIMIT + 3 - len(held)}
             devices |= {id_: Remembered(NAME, Device(id_)) for id_ in held}

@@ -21,7 +21,6 @@ from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.udev.hotplug import NODE_REMOVED, macvtap, reserve_console, udevd_with_our_rule
 
-
 #: What the program locks while it changes spec files.
 LOCK = ".genericdp-lock"
 

@@ -107,7 +107,7 @@ sizes = st.sampled_from([0, 1, 2, 3, 20_000, -1, -(1 << 31), (1 << 31) - 1])
 calls = st.builds(
     Call,
     st.sampled_from(METHODS),
-    st.lists(st.tuples(ids, ids, sizes), max_size=3).map(tuple) | st.just(((NONE, NONE, 1),) * 1_000_000),
+    st.lists(st.tuples(ids, ids, sizes), max_size=3).map(tuple) | st.just(((NONE, NONE, 1),) * 10_000),
     st.none() | st.none() | st.none() | st.binary(max_size=200),
 )
 

@@ -166,8 +166,7 @@ class Daemon:
                 await self._reads_cdi.begin()
                 self.step()
                 self._see_unread()
-                runs = (self._forgetting, self._reads_cdi)
-                tasks = [group.create_task(each.run()) for each in runs]
+                tasks = [group.create_task(each.run()) for each in (self._forgetting, self._reads_cdi)]
                 self.ready.look(self.inventory)
                 if not self.plugins.kubelet.is_there():
                     _log.info("no kubelet yet, waiting for it", socket=self.plugins.kubelet.path)
@@ -189,6 +188,7 @@ class Daemon:
         inventory = without_links(taken, self._links.apply(taken.links()))
         inventory = self._cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
+        self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
         self.inventory = inventory
         self.memory = self._saving.keep(memory)

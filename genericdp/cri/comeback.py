@@ -5,6 +5,7 @@ The rules of this file:
 * Nothing is asked while no rule wants it. What only this needs is loaded when it is first needed.
 * Who holds a device is asked of PodResources, what runs of the container runtime; `core.comeback` decides.
   Without an answer of both, nothing is stopped, and they are asked again.
+* What is asked grows with the containers, not with their devices: a container may hold thousands.
 * A stop lasts as long as the pod's grace period. It delays no other one.
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from genericdp import log
-from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.container import Inside, Running
 from genericdp.core.comeback.judge import holders_in, judge
 from genericdp.core.comeback.plugs import (
     ASK_AGAIN_S,
@@ -154,9 +155,7 @@ class Comeback:
         complete = complete and self._complete()
         held = by_device(holdings, self._inventory)
         holders = {case.key: _holders(held, case) for case in due}
-        for case in due:
-            if not holders[case.key]:
-                self._judged(case, (), sure=complete)
+        self._judged([(case, ()) for case in due if not holders[case.key]], sure=complete)
         await self._judge_held([case for case in due if holders[case.key]], holders, complete, stops)
 
     async def _judge_held(
@@ -174,20 +173,28 @@ class Comeback:
             async with connected(self._settings.runtime_socket) as runtime:
                 self._tried(self._why_not(runtime))
                 running = await runtime.running()
-                saved = checkpoint.answers_in(self._settings.kubelet_dir)
+                candidates = {case.key: holders_in(case, running, holders[case.key]) for case in due}
+                inside: dict[str, Inside | None] = {}
                 for case in due:
-                    candidates = holders_in(case, running, holders[case.key])
-                    inside = {}
-                    if not case.unplugged:
-                        inside = {each.id: await runtime.inside(each.id) for each in candidates}
-                    if not is_current(self._plugs, case):
-                        continue
-                    judgement = judge(case, candidates, inside, saved, self._settings.link_dir)
+                    for each in () if case.unplugged else candidates[case.key]:
+                        if each.id not in inside:
+                            inside[each.id] = await runtime.inside(each.id)
+                saved = checkpoint.answers_in(self._settings.kubelet_dir)
+                now = [case for case in due if is_current(self._plugs, case)]
+                judgements = [
+                    (case, judge(case, candidates[case.key], inside, saved, self._settings.link_dir))
+                    for case in now
+                ]
+                for sure in (True, False):
                     self._judged(
-                        case,
-                        judgement.stops,
-                        sure=complete and (judgement.sure or not runtime.tells_devices),
+                        [
+                            (case, judgement.stops)
+                            for case, judgement in judgements
+                            if sure == (complete and (judgement.sure or not runtime.tells_devices))
+                        ],
+                        sure=sure,
                     )
+                for case, judgement in judgements:
                     for container in judgement.stops:
                         # It may hold another device that was judged as well.
                         if container.id not in self._stopping:
@@ -224,13 +231,12 @@ class Comeback:
             hint="with cri-dockerd, only on_unplug works",
         )
 
-    def _judged(self, case: Case, stops: tuple[Running, ...], *, sure: bool) -> None:
+    def _judged(self, stops: Sequence[tuple[Case, Sequence[Running]]], *, sure: bool) -> None:
         again_at = None if sure else self._now() + ASK_AGAIN_S
-        self._plugs = judged(self._plugs, case, stops, again_at=again_at)
+        self._plugs = judged(self._plugs, stops, again_at=again_at)
 
     def _put_off(self, due: Sequence[Case]) -> None:
-        for case in due:
-            self._judged(case, (), sure=False)
+        self._judged([(case, ()) for case in due], sure=False)
 
 
 def _holders(held: Mapping[str, Held], case: Case) -> tuple[Holder, ...]:

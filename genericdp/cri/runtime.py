@@ -35,8 +35,15 @@ _LONGEST_GRACE_S = 86_400
 #: As in the kubelet's own client of this API.
 _LONGEST_ANSWER = 16 << 20
 
+#: How a call fails if there is nobody who answers, or not in time.
+_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
 _Request = TypeVar("_Request", bound=Message)
 _Answer = TypeVar("_Answer", bound=Message)
+
+
+class RuntimeRefusesError(RuntimeUnavailableError):
+    """It answers, but not with what was asked for."""
 
 
 class ContainerRuntime:
@@ -80,9 +87,15 @@ class ContainerRuntime:
         return tuple(each for each in found if each is not None)
 
     async def inside(self, container: str) -> Inside | None:
-        """The device nodes that a container was created with; None if the runtime does not tell."""
+        """The device nodes that a container was created with; None if the runtime does not tell.
+
+        It may refuse to tell of one container only, that has just ended or has a very long status.
+        """
         request = api.ContainerStatusRequest(container_id=container, verbose=True)
-        answer = await self._ask(api.CONTAINER_STATUS, request)
+        try:
+            answer = await self._ask(api.CONTAINER_STATUS, request)
+        except RuntimeRefusesError:
+            return None
         return inside(answer.info.get("info", ""))
 
     async def stop(self, container: str, grace_s: int) -> None:
@@ -98,18 +111,19 @@ class ContainerRuntime:
             method.path, request_serializer=method.request.SerializeToString
         )
         hint = "see whether it runs: systemctl status containerd crio"
+        failed: type[RuntimeUnavailableError] = RuntimeRefusesError
         try:
             answer = await call(request, timeout=_TIMEOUT_S if timeout_s is None else timeout_s)
             return method.response.FromString(answer)
         except grpc.aio.AioRpcError as error:
             why = error.details()
+            if error.code() in _SILENT:
+                failed = RuntimeUnavailableError
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 hint = "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
         except DecodeError as error:
             why = str(error)
-        raise RuntimeUnavailableError(
-            f"the container runtime does not answer on '{self.socket}': {why}", hint=hint
-        )
+        raise failed(f"the container runtime does not answer on '{self.socket}': {why}", hint=hint)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ The rules of this file:
 """
 
 import base64
+import contextlib
 import json
 import os
 import stat
@@ -51,14 +52,17 @@ def answers_in(directory: str) -> Answers:
     """What each container gets again, as long as its pod exists: the saved answers to Allocate."""
     found: dict[tuple[str, str, str], Saved] = {}
     try:
-        for entry in _entries(directory):
+        entries = list(_entries(directory))
+    except _UNREADABLE:
+        return {}
+    for entry in entries:
+        # The kubelet saves what any plugin says, and one that it cannot have meant hides no other.
+        with contextlib.suppress(*_UNREADABLE):
             answer = ContainerAllocateResponse.FromString(base64.b64decode(entry["AllocResp"]))
             found[entry["PodUID"], entry["ContainerName"], entry["ResourceName"]] = Saved(
                 {device.container_path: device.host_path for device in answer.devices},
                 tuple(device.name for device in answer.cdi_devices),
             )
-    except _UNREADABLE:
-        return {}
     return found
 
 

@@ -8,13 +8,15 @@ The rules of this file:
   value itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from genericdp import log
 from genericdp.core.hint import Deafness, Hint, Resync, Uevent
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.held import Answer, not_taken
+from genericdp.core.memory.memory import Memory
 from genericdp.core.status import events
 from genericdp.core.status.history import History, Retried
 from genericdp.core.status.news import news
@@ -54,6 +56,7 @@ class Recorder:
         self._seen = SeenUevents()
         self._uevents: list[Uevent] = []
         self._problems: frozenset[Problem] = frozenset()
+        self._ignored: Mapping[str, int] = {}
 
     def see_problems(self, problems: Sequence[Problem]) -> None:
         """The rule files have these problems. Those that they had before are not logged again."""
@@ -109,6 +112,21 @@ class Recorder:
         if fails_now:
             _log.warning(str(error), hint=error.hint or "genericdp tries again by itself")
         return fails_now
+
+    def see_answer(self, answer: Answer | None, inventory: Inventory, memory: Memory) -> None:
+        """What PodResources answered was taken into account. What had no room is logged when it changes."""
+        if answer is None:
+            return
+        ignored = not_taken(memory.held, answer, inventory.offers)
+        for resource, number in ignored.items():
+            if number != self._ignored.get(resource):
+                _log.warning(
+                    "the kubelet says that pods hold more unknown ids than a resource can list",
+                    resource=resource,
+                    ignored=number,
+                    hint="another plugin may have used this name",
+                )
+        self._ignored = ignored
 
     def see_step(self, before: Inventory, after: Inventory, changes: Changes) -> None:
         """All pending hints were followed, and this is the inventory now."""

@@ -103,3 +103,14 @@ async def test_an_answer_that_cannot_be_decoded_is_an_error(short_dir: Path) -> 
         with pytest.raises(RuntimeUnavailableError):
             async with connected(str(path)):
                 pass
+
+
+async def test_a_container_whose_status_is_refused_is_not_known_and_hides_no_other(short_dir: Path) -> None:
+    async with Kubelet(short_dir) as kubelet:
+        pod = await kubelet.admit(Pod("app", [Container("main")]))
+        async with connected(str(kubelet.runtime_socket)) as asked:
+            assert await asked.inside("ended meanwhile") is None
+            assert await asked.inside(id_of(pod, pod.container("main"))) == {}
+            await kubelet.container_runtime.stop()
+            with pytest.raises(RuntimeUnavailableError):
+                await asked.inside(id_of(pod, pod.container("main")))

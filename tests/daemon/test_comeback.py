@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from genericdp.core.comeback.container import Inside
 from genericdp.core.status import holdings
 from genericdp.cri import comeback
+from genericdp.cri.runtime import ContainerRuntime
 from genericdp.simulator import Container, ContainerState, Phase, Pod, PodStatus, RestartPolicy, Runtime
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
@@ -275,3 +277,22 @@ async def test_a_stop_is_among_the_events_and_is_counted(
             }
         ]
         assert scene.daemon.recorder.history.stops.by_kind == {(FTDI, "replug"): 1}
+
+
+async def test_a_container_is_asked_for_once_for_all_its_devices(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    inside = ContainerRuntime.inside
+
+    async def counted(self: ContainerRuntime, container: str) -> Inside | None:
+        asked.append(container)
+        return await inside(self, container)
+
+    monkeypatch.setattr(ContainerRuntime, "inside", counted)
+    rules = RESTART.replace("20ms", "200ms")
+    async with a_scene(short_dir, STICK, OTHER, rules=rules) as scene:
+        await scene.until_allocatable(2)
+        await scene.kubelet.admit(Pod("app", [Container("main", limits={FTDI: 2})]))
+        await until_judged(scene, "ftdi_A", "ftdi_B")
+        assert len(asked) == 1

@@ -1,5 +1,6 @@
 """What the kubelet's checkpoint says of who got what."""
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -96,3 +97,22 @@ def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, wh
             with path.open("a") as file:
                 file.write(" " * LONGEST)
     assert ids_in(str(directory)) == frozenset()
+
+
+def test_an_answer_of_another_plugin_that_cannot_be_decoded_hides_no_other(directory: Path) -> None:
+    link = api.DeviceSpec(container_path="/dev/a", host_path="/dev/genericdp/a", permissions="rw")
+    entries = [
+        simulated.PodDevices("uid", name, "example.com/a", {-1: (name,)}, answer)
+        for name, answer in (
+            ("other", api.ContainerAllocateResponse(annotations={"a": "b"})),
+            ("main", api.ContainerAllocateResponse(devices=[link])),
+        )
+    ]
+    simulated.write(directory, simulated.render(entries, {}))
+    document = json.loads((directory / NAME).read_text())
+    # The kubelet does not check that what a plugin says is UTF-8.
+    document["Data"]["PodDeviceEntries"][0]["AllocResp"] = base64.b64encode(b"\x22\x02\x0a\x00\xff").decode()
+    (directory / NAME).write_text(json.dumps(document))
+    assert answers_in(str(directory)) == {
+        ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"})
+    }

@@ -51,7 +51,7 @@ def test_a_container_is_stopped_once_for_a_plug_and_only_for_one_that_rested(
                 stopped_for.append(plug)
                 id_ += 1
             again_at = None if judgement.sure and answered else now + ASK_AGAIN_S
-            plugs = judged(plugs, case, judgement.stops, again_at=again_at)
+            plugs = judged(plugs, [(case, judgement.stops)], again_at=again_at)
             due = next_case(plugs)
             assert due is None or due > now, "it would be asked again without a pause"
     assert len(stopped_for) == len(set(stopped_for))

@@ -24,7 +24,7 @@ from tests.bench.process import Process
 from tests.scenes.asking import Client, answer_to, connected
 from tests.soak import rules
 from tests.soak.state import State
-from tests.udev.hotplug import Console, Udevd, macvtap, reserve_console, trigger, udevd
+from tests.udev.hotplug import NULL, Console, Udevd, macvtap, reserve_console, trigger, udevd
 
 CONSOLES = 5
 
@@ -166,6 +166,8 @@ class Node:
             if path.name != rules.MAIN:
                 path.unlink()
         self.write(rules.MAIN, rules.main(self.nodes))
+        # A udevd that was killed took its events with it. The daemon believes in the next one when it speaks.
+        trigger(NULL)
 
     async def state(self) -> State:
         """What the node is like now."""

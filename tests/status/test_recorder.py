@@ -6,6 +6,12 @@ import pytest
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.held import Answer
+from genericdp.core.memory.memory import Memory
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import Resource
 from genericdp.core.status.history import Since
 from genericdp.errors import Location, Problem
 from genericdp.kubelet.api import deviceplugin as api
@@ -117,6 +123,22 @@ def test_a_log_line_names_some_ids_of_an_allocation_and_counts_the_rest(
         f"{'x' * 64}...,ftdi_",
         "ftdi_0,ftdi_1,ftdi_2,ftdi_3,ftdi_4,ftdi_5,ftdi_6,ftdi_7,ftdi_8,ftdi_9,19990 more",
     ]
+
+
+def test_unknown_ids_without_room_are_logged_when_their_number_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    it = Recorder(lambda: 5.0)
+    inventory = Inventory({FTDI: Offer(Resource(FTDI, Match()), ())})
+    for listed in (3, 3, 4, 0, 3):
+        ids = frozenset((FTDI, f"ftdi_{n}") for n in range(listed))
+        it.see_answer(Answer(ids, 0.0, complete=True), inventory, Memory())
+        it.see_answer(None, inventory, Memory())
+
+    assert {record.message for record in caplog.records} == {
+        "the kubelet says that pods hold more unknown ids than a resource can list"
+    }
+    assert [vars(record)["fields"]["ignored"] for record in caplog.records] == [3, 4, 3]
 
 
 def test_only_new_mistakes_in_rule_files_are_logged_and_not_all_of_many(

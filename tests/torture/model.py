@@ -96,7 +96,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.listed: dict[str, set[str]] = {}
         self.given: set[str] = set()
         self.ties: dict[str, str] = {}
-        self.settled_places: dict[str, Place] = {}
+        self.settled_places: dict[str, tuple[str | None, Place]] = {}
         self.names_when_it_went_down: dict[int, str] = {}
         self.refused = self.socket_gone = self.time_passed = False
         self.stops_seen = 0
@@ -579,6 +579,9 @@ class NodeMachine(RuleBasedStateMachine):
             listed = self.node.listed(full(pod.table))
             if set(devices) & waiting.keys() or not set(ids) <= listed.keys():
                 continue
+            if set(devices) & devices_of(waiting.values()):
+                # Edited rules call its unit otherwise. It has not been unplugged, and it has no new plug.
+                continue
             if sorted(numbers_in(status.created)) != sorted(
                 number for number in (links.get(device) for device in devices) if number is not None
             ):
@@ -680,7 +683,9 @@ class NodeMachine(RuleBasedStateMachine):
             self._check_told()
         self._check_ids()
         self._check_stops()
-        self.settled_places = dict(self.truth.plugged)
+        self.settled_places = {
+            unit: (self._name_of(unit), place) for unit, place in self.truth.plugged.items()
+        }
 
     async def _until_links_are_right(self) -> None:
         """Wait until the daemon has handled everything, then check the links."""
@@ -820,11 +825,19 @@ class NodeMachine(RuleBasedStateMachine):
             return
         if plain not in self.ids and id_ != f"{table.name}_{UNITS[unit]}":
             return
-        before = [twin for twin in twins if self.settled_places.get(twin) == self.truth.plugged[twin]]
+        # Where a unit was under another name, before an edit, says nothing about the ids of this name.
+        before = [
+            twin for twin in twins if self.settled_places.get(twin) == (table.name, self.truth.plugged[twin])
+        ]
         if len(before) == 1 and plain in self.ids and len(twins & self.settled_places.keys()) == 1:
             assert before == [unit], f"{id_} belongs to {unit}, but {before[0]} was there first"
         self.ties[table.name] = self.truth.plugged[unit].port
         self.ids[plain] = id_
+
+    def _name_of(self, unit: str) -> str | None:
+        """The name of the resource that has a unit."""
+        table = self.truth.table_of(unit)
+        return None if table is None else table.name
 
     def _key(self, table: Table, unit: str) -> tuple[object, ...]:
         """The identity of a unit, which determines its id."""

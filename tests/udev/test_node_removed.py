@@ -5,8 +5,10 @@ The rules of this file:
 * A device that goes is followed at once by another one that gets its name, as the kernel does it.
 """
 
+import fcntl
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +20,9 @@ from genericdp.files.links import Links
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.udev.hotplug import NODE_REMOVED, macvtap, reserve_console, udevd_with_our_rule
+
+#: What the program locks while it changes spec files.
+LOCK = ".genericdp-lock"
 
 
 def remove(node: str, links: Path, cdi: Path = Path("/nowhere")) -> None:
@@ -62,12 +67,12 @@ def test_ids_and_places_of_any_spelling_are_names_of_links(tmp_path: Path) -> No
 def test_the_name_of_a_node_is_compared_and_never_expanded(tmp_path: Path, node: str) -> None:
     links = make_links(tmp_path / "links", a="/dev/ttyUSB0", b="/dev/a")
     (tmp_path / "cdi").mkdir()
-    spec = tmp_path / "cdi" / "genericdp.json"
+    spec = tmp_path / "cdi" / "genericdp_a.json"
     spec.write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/a"}))
     remove(node, links, tmp_path / "cdi")
     assert links_in(links) == {"a": "/dev/ttyUSB0", "b": "/dev/a"}
     assert nodes_in(spec) == {"a": "/dev/ttyUSB0", "b": "/dev/a"}
-    assert os.listdir(tmp_path / "cdi") == ["genericdp.json"]
+    assert specs_in(tmp_path / "cdi") == ["genericdp_a.json"]
 
 
 def test_a_node_with_blanks_in_its_name_is_found(tmp_path: Path) -> None:
@@ -100,6 +105,15 @@ def a_spec(nodes: Mapping[str, str]) -> str:
     return f'{{"cdiVersion": "0.5.0", "kind": "genericdp.io/ftdi", "devices": [\n{lines}\n]}}\n'
 
 
+def specs_in(directory: Path) -> list[str]:
+    """All files but the program's lock, which nobody else may open."""
+    names = sorted(os.listdir(directory))
+    if LOCK in names:
+        names.remove(LOCK)
+        assert (directory / LOCK).stat().st_mode & 0o777 == 0o600
+    return names
+
+
 def nodes_in(spec: Path) -> dict[str, str]:
     document = json.loads(spec.read_text())
     return {
@@ -111,20 +125,20 @@ def nodes_in(spec: Path) -> dict[str, str]:
 def test_a_device_is_taken_out_of_the_spec_files_that_name_its_node(tmp_path: Path) -> None:
     nodes = {"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB1", "c": "/dev/ttyUSB2"}
     for node in nodes.values():
-        ours, others = tmp_path / "genericdp.json", tmp_path / "nvidia.json"
+        ours, others = tmp_path / "genericdp_a.json", tmp_path / "genericdp-of-others.json"
         ours.write_text(a_spec(nodes))
         others.write_text(a_spec(nodes))
         remove(node, tmp_path / "links", tmp_path)
         assert nodes_in(ours) == {id_: path for id_, path in nodes.items() if path != node}
         assert ours.stat().st_mode & 0o777 == 0o644
         assert others.read_text() == a_spec(nodes)
-        assert sorted(os.listdir(tmp_path)) == ["genericdp.json", "nvidia.json"]
+        assert specs_in(tmp_path) == ["genericdp-of-others.json", "genericdp_a.json"]
 
 
 def test_a_spec_file_without_a_device_left_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "genericdp.json").write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB0"}))
+    (tmp_path / "genericdp_a.json").write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB0"}))
     remove("/dev/ttyUSB0", tmp_path / "links", tmp_path)
-    assert os.listdir(tmp_path) == []
+    assert specs_in(tmp_path) == []
 
 
 def test_it_understands_the_spec_files_of_the_daemon(tmp_path: Path) -> None:
@@ -140,11 +154,11 @@ def test_it_understands_the_spec_files_of_the_daemon(tmp_path: Path) -> None:
         remove(left.pop(id_), tmp_path / "links", tmp_path)
         assert nodes_in(spec) == left
     remove(left.pop("ftdi_B"), tmp_path / "links", tmp_path)
-    assert os.listdir(tmp_path) == []
+    assert specs_in(tmp_path) == []
 
 
 def test_nodes_that_go_at_the_same_time_undo_nothing(tmp_path: Path) -> None:
-    spec = tmp_path / "genericdp.json"
+    spec = tmp_path / "genericdp_a.json"
     spec.write_text(a_spec({f"d{n}": f"/dev/ttyUSB{n}" for n in range(20)}))
     running = [
         subprocess.Popen([NODE_REMOVED, tmp_path / "links", tmp_path], env={"DEVNAME": f"/dev/ttyUSB{n}"})
@@ -152,6 +166,38 @@ def test_nodes_that_go_at_the_same_time_undo_nothing(tmp_path: Path) -> None:
     ]
     assert [process.wait() for process in running] == [0] * 19
     assert nodes_in(spec) == {"d19": "/dev/ttyUSB19"}
+
+
+def test_who_can_only_read_the_directory_cannot_delay_it(tmp_path: Path) -> None:
+    spec = tmp_path / "genericdp_a.json"
+    spec.write_text(a_spec({"a": "/dev/ttyUSB0"}))
+    directory = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        remove("/dev/ttyUSB0", tmp_path / "links", tmp_path)
+    finally:
+        os.close(directory)
+    assert specs_in(tmp_path) == []
+
+
+def test_without_the_lock_the_spec_files_change_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "genericdp_a.json").write_text(a_spec({"a": "/dev/ttyUSB0"}))
+    (tmp_path / LOCK).symlink_to("/missing/lock")
+    remove("/dev/ttyUSB0", tmp_path / "links", tmp_path)
+    assert os.listdir(tmp_path) == [LOCK]
+
+
+def test_thousands_of_links_to_other_nodes_take_no_time_of_the_shell(tmp_path: Path) -> None:
+    count = 20_000
+    for number in range(count):
+        os.symlink(f"/dev/ttyUSB{number}", tmp_path / f"ftdi_{number}")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    remove("/dev/ttyUSB7", tmp_path)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert os.readlink(tmp_path / "ftdi_7") == "ftdi_7"
+    assert os.readlink(tmp_path / "ftdi_70") == "/dev/ttyUSB70"
+    # The shell reads a pipe byte by byte: that alone would take a second.
+    assert (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime) < 0.5
 
 
 # A real udevd

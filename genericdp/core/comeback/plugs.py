@@ -9,7 +9,7 @@ The rules of this file:
 * A container is stopped at most once for a plug, also if it was not judged to the end.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.comeback.container import Running
@@ -139,16 +139,23 @@ def is_current(plugs: Plugs, case: Case) -> bool:
     return now is not None and now.lasts and _is_same(now, case.plug)
 
 
-def judged(plugs: Plugs, case: Case, stops: tuple[Running, ...], *, again_at: float | None = None) -> Plugs:
-    """After these containers were stopped for a case. It is judged to the end, or judged again at a time."""
-    plug = plugs.by_device.get(case.key)
-    if plug is None or not _is_same(plug, case.plug):
-        return plugs
-    # A stop may have failed meanwhile: then there is more to do.
-    to_the_end = again_at is None and plug.stopped == case.plug.stopped
-    stopped = plug.stopped | {(each.pod, each.holder.container) for each in stops}
-    not_before = plug.not_before if again_at is None else again_at
-    return _with(plugs, case, replace(plug, judged=to_the_end, not_before=not_before, stopped=stopped))
+def judged(
+    plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Running]]], *, again_at: float | None = None
+) -> Plugs:
+    """After these containers were stopped for these cases. They are judged to the end, or again at a time."""
+    by_device = dict(plugs.by_device)
+    for case, containers in stops:
+        plug = by_device.get(case.key)
+        if plug is None or not _is_same(plug, case.plug):
+            continue
+        by_device[case.key] = replace(
+            plug,
+            # A stop may have failed meanwhile: then there is more to do.
+            judged=again_at is None and plug.stopped == case.plug.stopped,
+            not_before=plug.not_before if again_at is None else again_at,
+            stopped=plug.stopped | {(each.pod, each.holder.container) for each in containers},
+        )
+    return replace(plugs, by_device=by_device)
 
 
 def not_stopped(plugs: Plugs, case: Case, container: Running, again_at: float) -> Plugs:

@@ -39,6 +39,7 @@ class Inventory:
     unsure          ids of devices that only their order tells apart
     waiting         ids that have to wait until no pod holds their device under another id
     orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
+    renamed_links   links that an earlier release named otherwise -> the device node to which they lead
     """
 
     offers: Mapping[str, Offer] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Inventory:
     unsure: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     orphaned_links: tuple[str, ...] = ()
+    renamed_links: Mapping[str, str] = field(default_factory=dict)
 
     def links(self) -> dict[str, str | None]:
         """Link name -> the device node it must point at, None while its device is absent."""
@@ -57,12 +59,16 @@ class Inventory:
                 wanted.update(dict.fromkeys(device.links))
                 if device.healthy:
                     wanted.update({node.link: node.path for node in device.nodes})
+        wanted.update(self.renamed_links)
         return wanted
 
     def behind(self, links: Collection[str]) -> tuple[str, ...]:
         """The sys paths of the device nodes to which these links should lead."""
+        paths = {path for link, path in self.renamed_links.items() if link in links}
         nodes = (node for offer in self.offers.values() for device in offer.devices for node in device.nodes)
-        return tuple(node.sys_path for node in nodes if node.link in links and node.sys_path)
+        return tuple(
+            node.sys_path for node in nodes if node.sys_path and (node.link in links or node.path in paths)
+        )
 
 
 def without_links(inventory: Inventory, failed: Mapping[str, str]) -> Inventory:

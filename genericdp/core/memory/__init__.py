@@ -30,8 +30,8 @@ After a boot, READY waits for the devices that are still **returning**: they wer
 went down.
 
 Read in this order: `remembered`, `held`, `answered`, `absence`, `whereabouts`, `renewal`, `room`,
-`withdrawn`, `waiting`, `memory`, `remember`, `take` (all of it in one call). `saved` is the memory as text.
-`returning` stands for itself.
+`withdrawn`, `waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory
+as text. `returning` stands for itself.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

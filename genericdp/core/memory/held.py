@@ -10,14 +10,18 @@ The rules of this file:
   before it has reached the API server, however long that takes. So an id that this kubelet has never listed
   is held for as long as its checkpoint names it, too.
 * Pods of another plugin may hold ids of the same resource that no device can have. They are ignored.
+* An answer may name any number of ids of which nothing is known. They are taken while the list has room for
+  them, because each of them is listed, saved and looked at in every step.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.identity import may_be_device, may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.room import ID_LIMIT, most_devices
 
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
 PODS_SETTLE_S = 120.0
@@ -83,16 +87,60 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         for is_listed in (id_ in listed or (holding.listed and not answer.first),)
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
-    ours = {*offers, *(known.resource for known in devices.values())}
-    found = {
-        id_: _holding(offers[name], id_, listed=True)
-        if name in offers and id_ in offers[name].ids
-        else _unoffered(name, id_, offers.get(name), devices)
-        for name, id_ in sorted(answer.ids)
-        if id_ not in kept and name in ours and may_be_device(id_)
-    }
-    after = {**kept, **found}
+    offered: dict[str, Holding] = {}
+    others: list[tuple[str, str]] = []
+    for name, id_ in sorted(_of_ours(answer, offers, devices)):
+        if id_ in kept:
+            continue
+        if name in offers and id_ in offers[name].ids:
+            offered[id_] = _holding(offers[name], id_, listed=True)
+        else:
+            others.append((name, id_))
+    after = {**kept, **offered, **_with_room(others, {**kept, **offered}, offers, devices)}
     return held if after == held else after
+
+
+def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mapping[str, int]:
+    """How many ids of each offered resource an answer lists that `learn` had no room for."""
+    return Counter(name for name, id_ in _of_ours(answer, offers, {}) if id_ not in held)
+
+
+def _of_ours(
+    answer: Answer, offers: Mapping[str, Offer], devices: Mapping[str, Remembered]
+) -> Iterable[tuple[str, str]]:
+    """The resource and id of everything that an answer lists and that a device of ours may have."""
+    ours = {*offers, *(known.resource for known in devices.values())}
+    return ((name, id_) for name, id_ in answer.ids if name in ours and may_be_device(id_))
+
+
+def _with_room(
+    others: Iterable[tuple[str, str]],
+    held: Held,
+    offers: Mapping[str, Offer],
+    devices: Mapping[str, Remembered],
+) -> Held:
+    """What pods have of devices that are not offered, as far as a list has room: first of remembered ones."""
+    ids = Counter(holding.resource for holding in held.values())
+    mine: dict[str, set[str]] = {}
+    for holding in held.values():
+        mine.setdefault(holding.resource, set()).add(holding.device)
+    taken: dict[str, Holding] = {}
+    for name, id_ in sorted(others, key=lambda each: not _is_known(each[1], devices)):
+        if ids[name] >= ID_LIMIT:
+            continue
+        offer = offers.get(name)
+        holding = _unoffered(name, id_, offer, devices)
+        here = mine.setdefault(name, set())
+        most = most_devices(offer.resource.replicas if offer is not None else None)
+        if holding.device in here or len(here) < most:
+            ids[name] += 1
+            here.add(holding.device)
+            taken[id_] = holding
+    return taken
+
+
+def _is_known(id_: str, devices: Mapping[str, Remembered]) -> bool:
+    return id_ in devices or id_.rpartition(".")[0] in devices
 
 
 def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -> bool:

@@ -23,6 +23,8 @@ class Memory:
     shares   how the devices of each resource are shared
     held     the ids that pods may hold
     answered the CDI devices that answers to pods have named
+    renamed  links that an earlier release named otherwise -> what they are called now
+    is_of_earlier_release  whether it still has to be taken over, see `renamed`
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -30,6 +32,8 @@ class Memory:
     shares: Shares = field(default_factory=Shares)
     held: Held = field(default_factory=dict)
     answered: Answered = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    is_of_earlier_release: bool = False
 
     @property
     def known_ports(self) -> Ties:

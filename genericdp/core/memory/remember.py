@@ -26,6 +26,7 @@ from genericdp.core.memory.answered import still_held
 from genericdp.core.memory.held import Answer, Held, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import all_fit, room_for
 from genericdp.core.memory.waiting import ids_that_wait, with_waiting
@@ -49,6 +50,8 @@ def remember(
     answer   of PodResources, if there is a new one; nothing is forgotten without a complete one
     plugged  the device nodes that are plugged in: they may be plugged in and yet not offered
     """
+    if memory.is_of_earlier_release:
+        memory = after_upgrade(memory, inventory.offers)
     held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
@@ -104,15 +107,18 @@ def remember(
         still_listed = {one.device for one in shares.withdrawn.values()}
         devices |= {id_: known for id_, known in crowded.items() if id_ in still_listed}
     final = with_waiting(shared, held, devices)
+    renamed = still_renamed(memory.renamed, held_devices)
     complete = replace(
         inventory,
         offers=final,
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted(orphaned_links)),
+        renamed_links=leading(renamed, final, devices),
     )
     answered = still_held(memory.answered, held)
-    return complete, Memory(devices, _ties_worth_keeping(inventory.ties, devices), shares, held, answered)
+    ties = _ties_worth_keeping(inventory.ties, devices)
+    return complete, Memory(devices, ties, shares, held, answered, renamed)
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:

@@ -35,7 +35,7 @@ class Room:
 
 def all_fit(present: int, absent: int, replicas: int | None) -> bool:
     """Whether a resource may list all of so many devices, new or known."""
-    return present + absent <= _most(replicas) and absent < ABSENT_LIMIT
+    return present + absent <= most_devices(replicas) and absent < ABSENT_LIMIT
 
 
 def room_for(
@@ -50,7 +50,7 @@ def room_for(
     absent   device -> when it left if it may be forgotten, in seconds on any clock; None: it must stay
     held     the devices that pods hold
     """
-    most = _most(replicas)
+    most = most_devices(replicas)
     known = [id_ for id_, was_listed in present.items() if was_listed]
     new = [id_ for id_, was_listed in present.items() if not was_listed]
     staying = [id_ for id_, left in absent.items() if left is None]
@@ -69,7 +69,8 @@ def room_for(
     return Room(frozenset(order[:most]), refusal)
 
 
-def _most(replicas: int | None) -> int:
+def most_devices(replicas: int | None) -> int:
+    """How many devices a resource with so many replicas lists at most."""
     return ID_LIMIT // (replicas or 1)
 
 

@@ -112,6 +112,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             }
             for id_, one in memory.held.items()
         },
+        "renamed": dict(memory.renamed),
         "answered": [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()],
     }
 
@@ -125,7 +126,8 @@ def _parse(document: Any) -> Memory:
             raise ValueError(f"{id_!r} is both a device and a withdrawn id")
     held = {id_: _parse_holding(id_, entry) for id_, entry in document.get("held", {}).items()}
     answered = dict(_parse_answered(entry) for entry in _list(document.get("answered", [])))
-    return Memory(devices, ties, shares, held, answered)
+    renamed = {_link(old): _link(new) for old, new in document.get("renamed", {}).items()}
+    return Memory(devices, ties, shares, held, answered, renamed, "answered" not in document)
 
 
 def _parse_shares(document: Any) -> Shares:
@@ -226,6 +228,11 @@ def _id_of(device: str, value: Any) -> str:
     if not may_be_id_of(device, id_):
         raise ValueError(f"{id_!r} is not an id of {device!r}")
     return id_
+
+
+def _link(value: Any) -> str:
+    """The name of a link of any device."""
+    return _link_of(_device_id(_name(value).partition("@")[0]), value)
 
 
 def _link_of(device: str, value: Any) -> str:

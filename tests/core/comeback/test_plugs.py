@@ -35,7 +35,7 @@ class Node:
 
     def judge(self, now: float, *stops: Running, again_at: float | None = None) -> None:
         (case,) = cases(self.plugs, now)
-        self.plugs = judged(self.plugs, case, stops, again_at=again_at)
+        self.plugs = judged(self.plugs, [(case, stops)], again_at=again_at)
 
 
 def test_a_device_is_judged_once_its_debounce_time_has_passed() -> None:
@@ -129,7 +129,7 @@ def test_what_was_asked_about_an_earlier_plug_does_not_count_for_the_next() -> N
     (case,) = cases(node.plugs, 3.0)
     node.see(4.0)
     before = node.plugs
-    assert judged(before, case, (POD,)) == before
+    assert judged(before, [(case, (POD,))]) == before
     assert not_stopped(before, case, POD, 60.0) == before
 
 
@@ -139,3 +139,26 @@ def test_rules_that_no_longer_want_it_end_it() -> None:
     node.builder = Builder(resources_of(FTDI_RULE, domain=DOMAIN), DOMAIN)
     node.see(1.0, STICK)
     assert node.plugs == Plugs()
+
+
+def test_an_edit_that_gives_a_device_another_id_unplugs_nothing() -> None:
+    node = Node()
+    node.see(0.0, STICK)
+    node.judge(3.0)
+    by_port = FTDI_RULE + 'identity = "port"\non_unplug = "stop"\n'
+    node.builder = Builder(resources_of(by_port, domain=DOMAIN), DOMAIN)
+    node.see(10.0, STICK)
+    assert {device.id: device.healthy for device in node.inventory.offers[FTDI].devices}["ftdi_A"] is False
+    assert node.due(99.0) == []
+    node.see(100.0)
+    assert KEY in {case.key for case in cases(node.plugs, 103.0)}
+
+
+def test_devices_that_are_judged_together_are_judged_in_one_pass() -> None:
+    node = Node()
+    node.see(0.0, *(a_usb_serial(number, serial=f"S{number}", port=str(number)) for number in range(3)))
+    (first, *others) = cases(node.plugs, 3.0)
+    node.plugs = judged(node.plugs, [(first, (POD,)), *((case, ()) for case in others)])
+    assert next_case(node.plugs) is None
+    stopped = [plug.stopped for plug in node.plugs.by_device.values()]
+    assert stopped == [{("uid-1", "main")}, frozenset(), frozenset()]

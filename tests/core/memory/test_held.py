@@ -3,8 +3,9 @@
 import pytest
 
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, give, learn
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, give, learn, not_taken
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Resource
 
@@ -128,3 +129,19 @@ def test_an_id_that_ends_like_that_of_a_replica_may_be_that_of_a_device() -> Non
 def test_an_id_that_no_device_can_have_is_not_ours(id_: str) -> None:
     """Pods of the plugin that had the resource before may still run."""
     assert learned({}, id_) == {}
+
+
+def test_unknown_ids_are_taken_while_the_list_has_room_for_them() -> None:
+    """Each answer is the same, so what was taken of the first one must not make room in the next."""
+    flood = [f"x_{n}x" for n in range(2 * ID_LIMIT)]
+    before = give({}, offering("x_A", "x_B"), ["x_B"], 0.0)
+    for resource in (offering("x_A", "x_B"), offering("x_A", replicas=10)):
+        held, offered = before, next(iter(resource.ids))
+        answer = Answer(frozenset((NAME, id_) for id_ in (*flood, offered, "x_gone")), 0.0, complete=False)
+        devices = {"x_gone": Remembered(NAME, Device("x_gone"))}
+        for _ in range(2):
+            held = learn(held, answer, {NAME: resource}, devices)
+            assert len(held) == ID_LIMIT // (resource.resource.replicas or 1)
+            assert {offered, "x_B", "x_gone"} <= held.keys()
+            assert not_taken(held, answer, {NAME: resource}) == {NAME: 2 * ID_LIMIT + 3 - len(held)}
+            devices |= {id_: Remembered(NAME, Device(id_)) for id_ in held}

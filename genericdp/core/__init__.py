@@ -12,6 +12,7 @@ Reading order:
     allocate, prefer     what a container gets; which of the free devices
     cdi                  the same as names, and the spec files that say what they mean
     explain, suggest     why a device is offered or not; a rule for it
+    returning            after a boot, the devices that READY waits for
     comeback             which containers no longer have their device
     status               how the daemon is doing
     hint, hostile        where something may have changed; what a device says, made harmless

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from genericdp import log
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.returning import Returning, healthy_in, returning
+from genericdp.core.returning import Returning, healthy_in, returning
 from genericdp.core.rules.settings import Settings
 from genericdp.files.presence import Presence, this_boot
 from genericdp.systemd import Notify

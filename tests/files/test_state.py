@@ -168,6 +168,7 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             "replicas": {},
             "withdrawn": {},
             "held": {},
+            "renamed": {},
             "answered": [],
         }
     assert os.listdir(tmp_path) == ["memory.json"]

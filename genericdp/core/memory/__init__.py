@@ -26,12 +26,8 @@ else is built anew from the rules and the udev devices at each event.
 
 A pod that was **answered** by CDI has only names, whose meaning is remembered while its ids are held.
 
-After a boot, READY waits for the devices that are still **returning**: they were Healthy when the machine
-went down.
-
-Read in this order: `remembered`, `held`, `answered`, `absence`, `whereabouts`, `renewal`, `room`,
-`withdrawn`, `waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory
-as text. `returning` stands for itself.
+Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `waiting`,
+`memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

@@ -17,8 +17,7 @@ from genericdp.core.inventory.claims import Plugged, nodes_at
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import Held
-from genericdp.core.memory.remembered import Remembered
-from genericdp.core.memory.whereabouts import Whereabouts
+from genericdp.core.memory.remembered import Remembered, Whereabouts
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.

@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.memory.held import Held, Holding
-from genericdp.core.memory.remembered import Remembered
-from genericdp.core.memory.whereabouts import Whereabouts
+from genericdp.core.memory.remembered import Remembered, Whereabouts
 
 
 def with_waiting(

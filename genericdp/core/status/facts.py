@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.returning import Returning
+from genericdp.core.returning import Returning
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import History
 from genericdp.core.status.holdings import Holdings

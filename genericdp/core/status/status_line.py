@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.returning import Returning
+from genericdp.core.returning import Returning
 from genericdp.core.status.history import Failure
 from genericdp.core.words import counted
 

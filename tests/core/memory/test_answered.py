@@ -49,7 +49,8 @@ def test_names_survive_a_restart() -> None:
     named = answer(answer({}, ftdi("a", "b"), now=1.0), ftdi("a"), now=1.0)
     memory = Memory(answered=named)
     assert saved.load(saved.dump(memory)) == memory
-    assert saved.load(saved.dump(Memory()).replace(b'"answered": [], ', b"")) == Memory()
+    earlier = saved.load(saved.dump(Memory()).replace(b'"answered": [], ', b""))
+    assert earlier == Memory(is_of_earlier_release=True)
 
 
 @pytest.mark.parametrize(

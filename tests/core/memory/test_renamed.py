@@ -1,4 +1,4 @@
-"""An upgrade from a release that named ids and links otherwise: pods keep what they got, and its old name."""
+"""An upgrade from a release with other ids and links: pods keep what they got, under its old name."""
 
 import json
 from dataclasses import replace

@@ -6,7 +6,7 @@ from typing import Any
 
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
-from genericdp.core.memory.returning import Returning
+from genericdp.core.returning import Returning
 from genericdp.core.status.complaints import complaints, why_not_ready
 from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.history import Retried

@@ -1,7 +1,7 @@
 """The line of `systemctl status`, whole."""
 
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.returning import Returning
+from genericdp.core.returning import Returning
 from genericdp.core.status.history import Failure
 from genericdp.core.status.status_line import status_line
 from tests.scenes.builders import a_fuse, a_usb_serial

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
-from genericdp.core.memory.returning import Returning, healthy_in, returning
+from genericdp.core.returning import Returning, healthy_in, returning
 from tests.scenes.builders import a_fuse, a_usb_serial
 from tests.scenes.inventories import inventory_of
 

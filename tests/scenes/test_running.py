@@ -231,7 +231,7 @@ def test_a_test_that_hangs_or_leaves_something_behind_fails(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, case: str, line: str
 ) -> None:
     monkeypatch.setattr("tests.scenes.running._CLOSING_S", 0.01)
-    monkeypatch.setattr("tests.scenes.running._ENDING_S", 0.04)
+    monkeypatch.setattr("tests.scenes.running.ENDING_S", 0.04)
     result = outcome(pytester, case)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([line])

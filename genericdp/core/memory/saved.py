@@ -113,8 +113,13 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             for id_, one in memory.held.items()
         },
         "renamed": dict(memory.renamed),
-        "answered": [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()],
+        # An earlier release did not save it, so this tells what has not been taken over yet.
+        **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
     }
+
+
+def _render_answered(memory: Memory) -> list[dict[str, Any]]:
+    return [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()]
 
 
 def _parse(document: Any) -> Memory:

@@ -49,9 +49,9 @@ class DeviceNumber:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UdevDevice:
-    """One entry of sysfs/udev with its parents.
+    """One entry of sysfs/udev with its parents, or a bare node: one that udev does not know.
 
-    sys_path      absolute, below /sys, symlinks resolved
+    sys_path      absolute, below /sys, symlinks resolved; of a bare node its path below /dev
     incarnation   inode number of sys_path: another number at the same path means another device
     device_node   absolute path below /dev, or None
     number        the device number that udev reports, or None without a device node
@@ -62,6 +62,7 @@ class UdevDevice:
     attributes    its sysfs attributes among CORE_ATTRIBUTES and those that rules need
     tags          udev tags
     parent        the next device up, or None
+    refusal       why it must not be offered whatever the rules say, "" for all but some bare nodes
 
     Compared by identity: a new snapshot of the same device is another value, so results can be kept
     for each snapshot.
@@ -82,6 +83,12 @@ class UdevDevice:
     attributes: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
     parent: "UdevDevice | None" = None
+    refusal: str = ""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is a device node that udev does not know."""
+        return self.sys_path.startswith("/dev/")
 
     @property
     def sys_name(self) -> str:
@@ -141,6 +148,6 @@ class UdevDevice:
             case "DEVNAME":
                 return self.device_node
             case "DEVPATH":
-                return self.sys_path.removeprefix("/sys")
+                return None if self.is_bare else self.sys_path.removeprefix("/sys")
             case _:
                 return None

@@ -18,7 +18,7 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.udev import snapshot, sysfs
 from genericdp.udev.database import Database
@@ -107,7 +107,7 @@ class UdevDevices:
         match hint:
             case Resync():
                 return self.resync()
-            case Deafness():
+            case Deafness() | NodeChange():
                 return False
             case Uevent(action="remove", source="kernel"):
                 return self._gone(hint.sys_path)

@@ -12,11 +12,12 @@ import pytest
 
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
-from genericdp.cli.survey import Waiting, survey_of
+from genericdp.cli.survey import BareNode, Waiting, survey_of
 from genericdp.cli.text import absent, explanation
 from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
-from genericdp.core.device import UdevDevice
+from genericdp.core.bare_node import Sighting, device_of
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.explain.absent import Absent
 from genericdp.core.explain.access import Access
 from genericdp.core.explain.explanation import explain
@@ -67,7 +68,13 @@ match = { SUBSYSTEM = "block" }
 name = "same"
 match = { SUBSYSTEM = "same" }
 identity = ["ID_SAME"]
+
+[[resource]]
+name = "acme"
+match = { DEVNAME = "/dev/acme0" }
 """
+
+ACME = device_of(Sighting("/dev/acme0", DeviceNumber("c", 195, 0)), "")
 
 
 def documented(heading: str) -> set[str]:
@@ -118,12 +125,21 @@ def test_check(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").chmod(0o644)
     _, files = open_rules([str(tmp_path)], "/dev/null", None)
     waits = [Waiting("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
-    assert all_keys(check.as_json(files, files.problems, waits)) == documented("`genericdp check --json`")
+    bare = [BareNode("/dev/acme0", "example.com/acme", "")]
+    found = check.as_json(files, files.problems, waits, bare)
+    assert all_keys(found) == documented("`genericdp check --json`")
 
 
 def test_list() -> None:
     machine = a_machine(
-        a_fuse(), a_usb_serial(0), *a_modem(), disk(), same(1), same(2), a_device("/sys/x", node="/dev/x")
+        a_fuse(),
+        a_usb_serial(0),
+        *a_modem(),
+        disk(),
+        same(1),
+        same(2),
+        a_device("/sys/x", node="/dev/x"),
+        ACME,
     )
     document = listing.as_json(machine, everything=True)
     assert all_keys(document) == documented("`genericdp list --json`")

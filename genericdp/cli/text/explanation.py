@@ -39,7 +39,7 @@ def show(explanation: Explanation, settings: Settings, output: Output, access_of
         _show_opinion(opinion, output)
     # The rule may exist: in a file with a mistake.
     is_new = not explanation.taken_by and not explanation.mistakes
-    if explanation.subject.device_node is not None and is_new:
+    if explanation.subject.device_node is not None and is_new and not explanation.subject.refusal:
         output.line()
         output.paragraph(f"To write a rule for it: genericdp suggest {explanation.subject.device_node}")
 
@@ -81,8 +81,11 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
         yield ("device node", f"{device.device_node} ({device.number})")
     if access is not None:
         yield ("access", str(access))
-    yield ("sys path", device.sys_path)
-    yield ("subsystem", device.subsystem or "-")
+    if device.is_bare:
+        yield ("udev", "does not know this path, which is all that identifies it")
+    else:
+        yield ("sys path", device.sys_path)
+        yield ("subsystem", device.subsystem or "-")
     if model := identification(device):
         yield ("model", model)
     for devlink in sorted(device.devlinks):

@@ -47,6 +47,8 @@ class Explanation:
             return f"{text}; below it are {', '.join(self.below)}" if self.below else text
         if not self.subject.initialized:
             return "udev has not finished with it yet"
+        if self.subject.refusal and not self.taken_by:
+            return self.subject.refusal
         if self.taken_by:
             return f"{self.taken_by[0].name} matches, but {self.refusal}"
         if not self.opinions and self.mistakes:

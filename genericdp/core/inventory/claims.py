@@ -34,6 +34,13 @@ def is_dangerous(device: UdevDevice) -> bool:
     return device.subsystem == "block" or _DANGEROUS_NAMES.fullmatch(device.devname) is not None
 
 
+def why_refused(device: UdevDevice, resource: Resource) -> str:
+    """Why a resource must not hand out a device node that it takes; "" if it may."""
+    if is_dangerous(device) and not resource.allow_dangerous:
+        return "it gives control of the host; the rule lacks 'allow_dangerous = true'"
+    return device.refusal
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A resource has a place for a device node: its node table with the index `table`."""

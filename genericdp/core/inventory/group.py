@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claim, Claims, is_dangerous
+from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, locate
@@ -60,8 +60,7 @@ def gather(
     refusals: list[Refusal] = []
     for device in devices:
         subject, value = _subject(resource.group_by, device)
-        if is_dangerous(device) and not resource.allow_dangerous:
-            reason = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
+        if reason := why_refused(device, resource):
             refusals.append(_refusal(resource, device, reason))
         elif subject is None and not value:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))

@@ -137,7 +137,7 @@ def port_of(unit: UdevDevice) -> Port:
     if unit.subsystem in _ADDRESSED:
         path = AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
-    return Port(unit.sys_path, unit.sys_name)
+    return Port(unit.sys_path, unit.devname if unit.is_bare else unit.sys_name)
 
 
 def _usb_port(unit: UdevDevice) -> Port:

@@ -7,6 +7,7 @@ Read `resource` first: it is a `[[resource]]` table. It is made of these:
     regex       regular expressions, matched in one pass; `expression` is their syntax
     template    texts with `{fields}`
     name        the names of resources and udev properties
+    node_names  which device nodes rules name, so that those are found that udev does not know
 
 `settings` is `genericdp.toml`. The files of `genericdp.core.reading` with the same names read these values.
 

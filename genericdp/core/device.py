@@ -17,6 +17,7 @@ CORE_ATTRIBUTES = frozenset(
         "bInterfaceClass",
         "bInterfaceNumber",
         "busnum",
+        "class",
         "devnum",
         "idProduct",
         "idVendor",
@@ -61,8 +62,9 @@ class UdevDevice:
     properties    udev properties; without a udev database, those of the kernel's uevent
     attributes    its sysfs attributes among CORE_ATTRIBUTES and those that rules need
     tags          udev tags
-    parent        the next device up, or None
-    refusal       why it must not be offered whatever the rules say, "" for all but some bare nodes
+    parent        the next device up, or None; of a VFIO device, the function that its IOMMU group is known by
+    companions    the other functions of that group, which its node hands over as well
+    refusal       why it must not be offered whatever the rules say, or ""
 
     Compared by identity: a new snapshot of the same device is another value, so results can be kept
     for each snapshot.
@@ -83,6 +85,7 @@ class UdevDevice:
     attributes: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
     parent: "UdevDevice | None" = None
+    companions: tuple["UdevDevice", ...] = ()
     refusal: str = ""
 
     @property
@@ -113,6 +116,12 @@ class UdevDevice:
         while device is not None:
             yield device
             device = device.parent
+
+    def related(self) -> Iterator["UdevDevice"]:
+        """Everything that it consists of: itself and its companions, each with its parents."""
+        yield from self.self_and_ancestors()
+        for companion in self.companions:
+            yield from companion.self_and_ancestors()
 
     @property
     def usb_device(self) -> "UdevDevice | None":

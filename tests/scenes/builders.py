@@ -6,6 +6,7 @@ The values are those of real units, shortened to what rules, ids and health look
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.reading.parse import parse_rules
@@ -202,9 +203,39 @@ def a_modem(port: str = "4", *, serial: str | None = "EC25-17", first: int = 1) 
     return (usb, *ports, control)
 
 
+def a_function(
+    address: str = "0000:81:00.0",
+    *,
+    driver: str = "vfio-pci",
+    pci_id: str = "10DE:1EB8",
+    kind: str = "0x030200",
+    numa_node: int = 1,
+) -> UdevDevice:
+    """A PCI function; `kind` is its class."""
+    return a_device(
+        f"/sys/devices/pci0000:80/0000:80:01.0/{address}",
+        subsystem="pci",
+        driver=driver,
+        properties={"PCI_ID": pci_id, "PCI_SLOT_NAME": address},
+        attributes={"class": kind, "numa_node": str(numa_node)},
+    )
+
+
+def a_vfio_group(number: int, *functions: UdevDevice) -> UdevDevice:
+    """/dev/vfio/`number`: the node of an IOMMU group with these functions, the first one first."""
+    node = a_device(
+        f"/sys/devices/virtual/vfio/{number}",
+        subsystem="vfio",
+        node=f"/dev/vfio/{number}",
+        number=f"c 243:{number}",
+        parent=functions[0],
+    )
+    return replace(node, companions=functions[1:])
+
+
 def by_sys_path(*devices: UdevDevice) -> dict[str, UdevDevice]:
     """The devices and all their parents as a snapshot of udev holds them: sys path -> device."""
-    return {each.sys_path: each for device in devices for each in device.self_and_ancestors()}
+    return {each.sys_path: each for device in devices for each in device.related()}
 
 
 def resources_of(text: str, *, domain: str = "example.com") -> tuple[Resource, ...]:

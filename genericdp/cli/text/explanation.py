@@ -12,6 +12,7 @@ from genericdp.core.explain.model import identification
 from genericdp.core.explain.opinion import Judged, Opinion, holds
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.settings import Settings
+from genericdp.core.vfio import functions_of
 
 
 def show_all(
@@ -86,6 +87,11 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
     else:
         yield ("sys path", device.sys_path)
         yield ("subsystem", device.subsystem or "-")
+    if functions := functions_of(device):
+        yield (
+            "IOMMU group",
+            ", ".join(f"{each.sys_name} ({each.driver or 'no driver'})" for each in functions),
+        )
     if model := identification(device):
         yield ("model", model)
     for devlink in sorted(device.devlinks):

@@ -19,6 +19,7 @@ from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
+from genericdp.core.vfio import why_not_viable
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
 _NO_GROUP = str(NOBODY)
@@ -160,6 +161,8 @@ def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
             return f"'{device.device_node}' is not the device node {device.number}"
         if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
             return "the USB device is not authorized"
+        if reason := why_not_viable(device):
+            return for_value(reason)
         if resource.health is not None and not resource.health.matches(device):
             failed = (verdict for verdict in resource.health.judge(device)[0] if not verdict.holds)
             return f"health: {for_value('; '.join(_in_words(verdict) for verdict in failed))}"

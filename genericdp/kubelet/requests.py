@@ -6,8 +6,7 @@ The rules of this file:
 
 * What a request can cost is bounded before anything else is done with it: it is neither answered, logged nor
   counted.
-* The kubelet asks for one container per call, and names ids that it has read in a list (kubelet 1.36,
-  `allocateContainerResources`, `callGetPreferredAllocationIfAvailable`).
+* A kubelet asks for one container per call, and names only ids of the lists that it got (kubelet 1.36).
 """
 
 from collections.abc import Sequence

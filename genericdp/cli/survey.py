@@ -116,7 +116,8 @@ def bare_nodes(resources: tuple[Resource, ...]) -> tuple[BareNode, ...]:
     return tuple(
         BareNode(path, claim.resource.name, device.refusal)
         for path, device in bare.devices.items()
-        for claim in claims.on(device)[:1]
+        for judged in (claims.judged(device),)
+        for claim in (*judged.claims[:1], *judged.shares)
     )
 
 

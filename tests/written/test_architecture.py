@@ -32,8 +32,8 @@ DOORS = {
         "genericdp.machine.node_watch",
         "genericdp.simulator.runtimes.cdi_cache",
     },
-    "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.simulator"},
-    "google": {"genericdp.cri", "genericdp.kubelet"},
+    "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages", "genericdp.simulator"},
+    "google": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages"},
     "pytest": {"genericdp.simulator.pytest_plugin"},
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, locate
 from genericdp.core.rules.resource import Resource
+from genericdp.core.vfio import why_not_viable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,16 @@ class Member:
         """The sort key: first what a re-plug does not change, last the kernel's name."""
         port, serial, within = self.place.spot[:3]
         return (natural(within), serial, port, natural(self.device.sys_path))
+
+    @property
+    def fault(self) -> str:
+        """Why the node cannot be used as it is, "" if it can."""
+        device, usb = self.device, self.place.usb
+        if not device.node_is_there:
+            return f"'{device.device_node}' is not the device node {device.number}"
+        if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
+            return "the USB device is not authorized"
+        return for_value(why_not_viable(device))
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ The values are those of real units, shortened to what rules, ids and health look
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from genericdp.core.bare_node import Sighting, device_of
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.rules.resource import Resource
@@ -201,6 +202,13 @@ def a_modem(port: str = "4", *, serial: str | None = "EC25-17", first: int = 1) 
     ]
     control = a_usb_node(usb, "usbmisc", "cdc-wdm0", interface="04", number="c 180:176")
     return (usb, *ports, control)
+
+
+def a_bare_node(path: str = "/dev/acme0", number: str = "c 195:0", refusal: str = "") -> UdevDevice:
+    """A device node that udev does not know."""
+    kind, _, numbers = number.partition(" ")
+    major, minor = map(int, numbers.split(":"))
+    return device_of(Sighting(path, DeviceNumber(kind, major, minor)), refusal)
 
 
 def a_function(

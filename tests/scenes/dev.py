@@ -15,7 +15,7 @@ UNKNOWN_MAJOR = 4000
 @contextmanager
 def a_directory() -> Iterator[Path]:
     """A new directory below /dev, which goes with what is in it."""
-    dev = Path(f"/dev/gdp-{secrets.token_hex(4)}")
+    dev = Path(f"/dev/gdp-0{secrets.token_hex(4)}")
     dev.mkdir()
     dev.chmod(0o755)
     try:

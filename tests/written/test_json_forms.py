@@ -16,8 +16,7 @@ from genericdp.cli.survey import BareNode, Waiting, survey_of
 from genericdp.cli.text import absent, explanation
 from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
-from genericdp.core.bare_node import Sighting, device_of
-from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.device import UdevDevice
 from genericdp.core.explain.absent import Absent
 from genericdp.core.explain.access import Access
 from genericdp.core.explain.explanation import explain
@@ -29,7 +28,15 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.suggestion import Present
 from genericdp.core.suggest.suggestion import suggest as suggested
-from tests.scenes.builders import a_device, a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import (
+    a_bare_node,
+    a_device,
+    a_fuse,
+    a_modem,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "json.md").read_text(encoding="utf-8")
@@ -76,8 +83,6 @@ shared = true
 name = "acme"
 match = { DEVNAME = "/dev/acme0" }
 """
-
-ACME = device_of(Sighting("/dev/acme0", DeviceNumber("c", 195, 0)), "")
 
 
 def documented(heading: str) -> set[str]:
@@ -142,7 +147,7 @@ def test_list() -> None:
         same(1),
         same(2),
         a_device("/sys/x", node="/dev/x"),
-        ACME,
+        a_bare_node(),
     )
     document = listing.as_json(machine, everything=True)
     assert all_keys(document) == documented("`genericdp list --json`")

@@ -167,7 +167,7 @@ def test_suggest_matches_it_by_its_path(answers: Answers, dev: Path) -> None:
         "[[resource]]\n"
         'name = "X-acme0"  # pods request genericdp.io/X-acme0\n'
         'match = { DEVNAME = "/dev/X/acme0" }\n'
-        '# container_path = "/dev/acme0"  # a fixed name in the container\n'
+        '# container_path = "/dev/X-acme0"  # a fixed name in the container\n'
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from genericdp.core.hostile import for_path, for_quote, for_value
+from genericdp.core.hostile import for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.rules.name import env_names
 from genericdp.core.rules.resource import Resource
@@ -87,16 +87,15 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     paths_env, ids_env = env_names(resource.name)
     envs = {paths_env: ",".join(announced), ids_env: ",".join(chosen)}
     if resource.kubevirt:
-        numbers = dict.fromkeys(f"{each.usb[0]}:{each.usb[1]}" for each in chosen.values() if each.usb)
+        numbers = dict.fromkeys(f"{bus}:{number}" for device in chosen.values() for bus, number in device.usb)
         envs[kubevirt_env(resource.name)] = ",".join(numbers)
     texts = _Texts(link_dir)
     for index, (id_, device) in enumerate(chosen.items()):
         texts.add_row(str(index), id_, device.nodes[0], device.values)
-    envs.update({name: texts.joined(template) for name, template in resource.env})
     return Allocation(
         devices=specs,
         mounts=_mounts(resource, texts),
-        envs=envs,
+        envs=_envs(resource, texts, envs),
         annotations={name: texts.joined(template) for name, template in resource.annotations},
         cdi_devices=tuple(
             dict.fromkeys(text for template in resource.cdi for text in texts.of(template, for_path))
@@ -194,6 +193,22 @@ def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpe
             for name in (*names[1:], *node.devlinks):
                 places.place(name, link, permissions)
     return tuple([DeviceSpec(*each) for each in places]), dict.fromkeys(announced)
+
+
+def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[str, str]:
+    """The envs of an answer, given those that genericdp sets itself.
+
+    A name without fields is the operator's choice, so it always counts. A name with fields may be a device's
+    choice, so it never replaces another one. Devices that give one name share the env.
+    """
+    named = {**envs, **{name.text: texts.joined(value) for name, value in resource.env if not name.fields}}
+    for name, value in resource.env:
+        if name.fields:
+            values: dict[str, dict[str, None]] = {}
+            for each, text in zip(texts.of(name, str), texts.of(value, for_value), strict=True):
+                values.setdefault(for_env_name(each), {})[text] = None
+            named = {**{each: ",".join(some) for each, some in values.items()}, **named}
+    return named
 
 
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.vm.channel import Channel, Document
-from tests.vm.seed import HOME
+from tests.vm.seed import INSIDE
 
 #: How long a request may take: a container is made and started in an emulator, and the host may be busy.
 _PATIENCE_S = 300.0
@@ -68,7 +68,7 @@ class ContainerRuntime:
 
     def begin(self) -> None:
         """Begin with a running containerd that has the images, and with no containers."""
-        self._sh(f"systemctl is-active --quiet containerd || python3 {HOME}/containerd.py")
+        self._sh(f"systemctl is-active --quiet containerd || python3 {INSIDE}/containerd.py")
         self._sh("systemctl start vm-runtime")
         self._ask({"reset": True})
 

@@ -61,7 +61,7 @@ def test_an_id_that_is_spelled_otherwise_waits_and_the_old_link_leads_to_the_dev
     node = old_stick()
     told = node.look(BY_NAME, named())
     (new,) = told.keys() - {OLD}
-    assert told == {OLD: "the rules no longer match it", new: f"a pod may still hold it as {OLD}"}
+    assert told == {OLD: f"its id is now {new}", new: f"a pod may still hold it as {OLD}"}
     assert node.inventory.links() == {OLD: "/dev/ttyUSB0", new: None}
     with pytest.raises(RefusedError):
         node.allocate(new)

@@ -420,8 +420,14 @@ class NodeMachine(RuleBasedStateMachine):
         units = sorted(held & self.truth.plugged.keys() or self.truth.plugged)
         unit = units[which % len(units)]
         place = self.truth.plugged[unit]
+        await self._until_judged()
         await self._after_twins(seen, lambda: self._unplug(unit))
         await self._after_twins(True, lambda: self._plug(unit, place))
+        await self._until_judged()
+
+    async def _until_judged(self) -> None:
+        """Wait until the daemon has stopped what it stops before the clock moves, and check that."""
+        await self._settle()
         await until(self.node.has_judged)
         self._check_stops()
 

@@ -89,8 +89,12 @@ RULES: dict[str, tuple[Table, ...]] = {
     "nothing": (),
 }
 
-#: Those by which running containers follow their device.
-FOLLOWING = sorted(name for name, tables in RULES.items() if any(table.follows for table in tables))
+#: Those by which running containers follow their device, and which no edit to them makes outdated.
+FOLLOWING = sorted(
+    name
+    for name, tables in RULES.items()
+    if any(table.follows for table in tables) and not any(table.control for table in tables)
+)
 
 BAD_RULES = '[[resource]]\nname = "ftdi"\nmatch = { usb = { vendor = 0403 } }\n'
 

@@ -33,7 +33,7 @@ from tests.udev.gadgets import Entry, Gadget
 RUN = Path("/run/udev")
 
 #: Subsystems that are a bus; all others are classes.
-_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial"})
+_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial", "mdev"})
 
 
 class Testbed:
@@ -129,6 +129,25 @@ class Testbed:
                     sender.sendto(header + payload, socket.MSG_DONTWAIT, str(listener))
                 except ConnectionRefusedError:
                     listener.unlink()  # its listener has gone
+
+    def group(self, number: int, *entries: Entry) -> None:
+        """The IOMMU puts these devices, and no others, into one group."""
+        devices = self.root / f"sys/kernel/iommu_groups/{number}/devices"
+        shutil.rmtree(devices, ignore_errors=True)
+        devices.mkdir(parents=True)
+        for entry in entries:
+            sysfs = self._sysfs(entry)
+            _link(devices / sysfs.name, sysfs)
+            (sysfs / "iommu_group").unlink(missing_ok=True)
+            _link(sysfs / "iommu_group", devices.parent)
+
+    def bind(self, entry: Entry, driver: str) -> None:
+        """Another driver takes a device, or, with "", none has it any more."""
+        link = self._sysfs(entry) / "driver"
+        link.unlink(missing_ok=True)
+        if driver:
+            _link(link, self.root / "sys/bus" / entry.subsystem / "drivers" / driver)
+        self.uevent(entry, "bind" if driver else "unbind")
 
     # What a test may tamper with
 

@@ -31,6 +31,8 @@ ONLY_CHECK_SEES = {
     "bad-glob",
     "bad-hex-glob",
     "bad-regex",
+    "bound-is-infinite",
+    "bounds-exchanged",
     "container-path-goes-up",
     "container-path-is-a-directory",
     "devname-is-a-kernel-name",

@@ -44,7 +44,7 @@ from genericdp.service.watchdog import Watchdog
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
 from genericdp.systemd import Notify
-from genericdp.udev import Pending, UdevDevices
+from genericdp.udev import Pending, Polling, UdevDevices
 
 _log = log.get(__name__)
 
@@ -72,7 +72,7 @@ class Daemon:
         self.memory = Memory()
         self.standing_by = ""
         self.recorder = recorder = Recorder(now)
-        self._cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
+        self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
@@ -80,7 +80,7 @@ class Daemon:
             on_progress=self._see_progress,
             on_allocate=self._see_allocated,
             on_list=self.recorder.see_list,
-            by_cdi=self._cdi.answers,
+            by_cdi=self.cdi.answers,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
@@ -106,12 +106,12 @@ class Daemon:
         self._comeback = Comeback(
             settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
         )
-        self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self._cdi.see_runtime)
+        self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._listen = listen
-        self._pending = Pending()
+        self._pending, self._polling = Pending(), Polling(self._hear)
         self._watching_rules = contextlib.ExitStack()
         self._reload = False
         self._stopping = False
@@ -129,10 +129,8 @@ class Daemon:
     async def run(self) -> None:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
 
-        Raises GenericdpError if the memory cannot be read.
-
-        While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
-        that waits for it continues and ends the other one.
+        Raises GenericdpError if the memory cannot be read. While another genericdp serves the node, this one
+        stands by. It is READY meanwhile: a rollout that waits for it continues and ends the other one.
         """
         self.recorder.see_problems(self.rules.problems)
         with contextlib.ExitStack() as stack:
@@ -149,8 +147,8 @@ class Daemon:
         self.memory = self._saving.load()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
-            stack.callback(self._saving.close)
-            stack.callback(self.ready.close)
+            for each in (self._saving, self.ready, self._polling):
+                stack.callback(each.close)
             for retry in (self._reading, self._reading_rules):
                 stack.callback(retry.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
@@ -158,7 +156,7 @@ class Daemon:
             stack.callback(self._watching_rules.close)
             self._watch_rules()
             stack.enter_context(self._links.watching())
-            stack.enter_context(self._cdi.serving())
+            stack.enter_context(self.cdi.serving())
             async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
                 # They were read before they were watched: this daemon may have stood by for days since.
                 self._read_rules()
@@ -186,7 +184,7 @@ class Daemon:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
         taken, memory = take_inventory(self._builder, self._devices.devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply(taken.links()))
-        inventory = self._cdi.apply(inventory, memory.answered)
+        inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
@@ -198,6 +196,7 @@ class Daemon:
             self._notify.status(self.status_line())
         self._forgetting.look_again()
         self._comeback.see(inventory)
+        self._polling.see(inventory)
         self._on_step(inventory)
 
     def status_line(self) -> str:
@@ -285,7 +284,7 @@ class Daemon:
         offer = self.inventory.offers[allocated.resource]
         memory = after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now())
         self.memory = self._saving.keep(memory)
-        self._cdi.apply(self.inventory, self.memory.answered)
+        self.cdi.apply(self.inventory, self.memory.answered)
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.
             self.step()

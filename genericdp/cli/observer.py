@@ -10,10 +10,11 @@ The rules of this file:
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 
 from genericdp import VERSION
 from genericdp.cli.survey import remembered
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, Poll, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
@@ -23,7 +24,7 @@ from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
 from genericdp.core.status.news import news
-from genericdp.udev import Monitor, Pending, SeenUevents, UdevDevices
+from genericdp.udev import Monitor, Pending, Polling, SeenUevents, UdevDevices
 
 
 def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
@@ -48,7 +49,7 @@ class Observer:
         self._builder = Builder(resources, settings.domain)
         self._devices = UdevDevices(attributes_of(resources))
         self._inventory = Inventory()
-        self._pending = Pending()
+        self._pending, self._polling = Pending(), Polling(self._hear)
         self._heard: list[Uevent] = []
         self._notices: list[events.Event] = []
         self._seen = SeenUevents()
@@ -56,7 +57,7 @@ class Observer:
 
     async def watch(self) -> None:
         """Report events until cancelled."""
-        with Monitor(self._hear, rescan_s=self._settings.rescan_s):
+        with Monitor(self._hear, rescan_s=self._settings.rescan_s), closing(self._polling):
             self._devices.resync()
             self._inventory = self._look()
             # From here on nothing is missed; notices that came in meanwhile follow.
@@ -76,6 +77,8 @@ class Observer:
                 self._notices.append(events.of_resync(hint))
             case Deafness():
                 self._notices.append(events.of_deafness(hint))
+            case Poll():
+                pass  # what it finds is told
         self._pending.add(hint)
         self._awake.set()
 
@@ -83,6 +86,7 @@ class Observer:
         inventory, self._memory = take_inventory(
             self._builder, self._devices.devices, self._memory, time.monotonic()
         )
+        self._polling.see(inventory)
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:

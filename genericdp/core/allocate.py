@@ -10,14 +10,14 @@ The rules of this file:
   taken gets a number, `-1`, `-2`, …
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from genericdp.core.hostile import for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.rules.name import env_names
+from genericdp.core.rules.name import env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
 
@@ -70,11 +70,6 @@ class RefusedError(LookupError):
         self.reason = reason
 
 
-def kubevirt_env(resource: str) -> str:
-    """The env in which KubeVirt looks for the bus and device numbers of USB devices."""
-    return "USB_RESOURCE_" + resource.upper().replace("/", "_").replace(".", "_")
-
-
 def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     """The answer for these ids of one resource. Raises RefusedError with a message for the pod.
 
@@ -107,6 +102,8 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
     """The devices behind the ids, in natural order of these."""
     known = offer.ids
     chosen: dict[str, Device] = {}
+    shared: tuple[Node, ...] = ()
+    lacks_one = _lacks_one(offer.resource, shared)
     for id_ in offer.in_order(ids):
         device = known.get(id_)
         if device is None:
@@ -123,8 +120,23 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
                 f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again",
                 RefusalReason.UNPLUGGED,
             )
+        if device.shared is not shared:
+            shared = device.shared
+            lacks_one = _lacks_one(offer.resource, shared)
+        if lacks_one:
+            # The kubelet would save an answer without the node, for when it is there.
+            raise RefusedError(
+                f"device '{id_}' of {offer.resource.name} is not available: {device.reason}",
+                RefusalReason.UNPLUGGED,
+            )
         chosen[id_] = device
     return chosen
+
+
+def _lacks_one(resource: Resource, shared: Iterable[Node]) -> bool:
+    """Whether one of the shared nodes is missing that every container must get."""
+    tables = [node.table for node in shared]
+    return any(not table.optional and table not in tables for table in resource.shared_nodes)
 
 
 class _Texts:
@@ -175,31 +187,43 @@ class _Texts:
 
 
 def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpec, ...], Iterable[str]]:
-    """The device nodes of the devices, and the container paths that an env announces."""
+    """The device nodes of the devices, and the container paths that an env announces.
+
+    The shared ones come first: so their paths do not depend on the devices.
+    """
+    shared = _shared_nodes(chosen.values())
     # By the identity of the node tables: comparing what they mean takes longer than all the rest.
     tables = {id(node.table): node.table for device in chosen.values() for node in device.nodes}
+    tables.update((id(node.table), node.table) for node in shared)
     texts = {table: _Texts(link_dir) for table in tables}
+    for node in shared:
+        texts[id(node.table)].add_row("", "", node, node.values)
     for index, (id_, device) in enumerate(chosen.items()):
         for node in device.nodes:
             texts[id(node.table)].add_row(str(index), id_, node, node.values)
     paths = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
     places = _Places[str]()
     announced: list[str] = []
+
+    def place(node: Node) -> str:
+        link, permissions = f"{link_dir}/{node.link}", node.table.permissions
+        names = next(paths[id(node.table)])
+        first = places.place(names[0], link, permissions)
+        for name in (*names[1:], *node.devlinks):
+            places.place(name, link, permissions)
+        return first
+
+    for node in shared:
+        place(node)
     for device in chosen.values():
-        for node in device.nodes:
-            link, permissions = f"{link_dir}/{node.link}", node.table.permissions
-            names = next(paths[id(node.table)])
-            announced.append(places.place(names[0], link, permissions))
-            for name in (*names[1:], *node.devlinks):
-                places.place(name, link, permissions)
+        announced += [place(node) for node in device.nodes]
     return tuple([DeviceSpec(*each) for each in places]), dict.fromkeys(announced)
 
 
 def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[str, str]:
     """The envs of an answer, given those that genericdp sets itself.
 
-    A name without fields is the operator's choice, so it always counts. A name with fields may be a device's
-    choice, so it never replaces another one. Devices that give one name share the env.
+    A name with fields may be a device's choice: it never replaces another one. Devices may share a name.
     """
     named = {**envs, **{name.text: texts.joined(value) for name, value in resource.env if not name.fields}}
     for name, value in resource.env:
@@ -209,6 +233,18 @@ def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[st
                 values.setdefault(for_env_name(each), {})[text] = None
             named = {**{each: ",".join(some) for each, some in values.items()}, **named}
     return named
+
+
+def _shared_nodes(devices: Iterable[Device]) -> Sequence[Node]:
+    """The nodes that go along with the devices, each once."""
+    nodes: dict[str, Node] = {}
+    before: tuple[Node, ...] = ()
+    for device in devices:
+        if device.shared is not before:
+            before = device.shared
+            for node in before:
+                nodes.setdefault(node.link, node)
+    return tuple(nodes.values())
 
 
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:

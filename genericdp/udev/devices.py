@@ -18,7 +18,7 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, Poll, Resync, Uevent
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.udev import snapshot, sysfs
 from genericdp.udev.database import Database
@@ -109,6 +109,8 @@ class UdevDevices:
                 return self.resync()
             case Deafness():
                 return False
+            case Poll():
+                return self._poll(hint.attributes)
             case Uevent(action="remove", source="kernel"):
                 return self._gone(hint.sys_path)
             case Uevent(action="remove"):
@@ -146,6 +148,27 @@ class UdevDevices:
         except OSError as error:
             self._keep(sys_path, error, message)
         return self._has_changed_since(changes)
+
+    def _poll(self, attributes: Mapping[str, frozenset[str]]) -> bool:
+        """Read again the devices of which such an attribute differs; True if anything changed."""
+        changes = self._changes
+        wanted: dict[str, frozenset[str]] = {}
+        for sys_path in attributes.keys() & self._devices.keys():
+            for each in self._devices[sys_path].self_and_ancestors():
+                wanted[each.sys_path] = wanted.get(each.sys_path, frozenset()) | attributes[sys_path]
+        for sys_path, names in sorted(wanted.items()):
+            if self._differs(sys_path, names):
+                self._refresh(sys_path)
+        return self._changes != changes
+
+    def _differs(self, sys_path: str, names: frozenset[str]) -> bool:
+        known = self._devices.get(sys_path)
+        try:
+            now = snapshot.attributes(sys_path, names & self._attributes)
+        except OSError as error:
+            self._keep(sys_path, error)
+            return False
+        return known is not None and any(known.attributes.get(name) != now.get(name) for name in names)
 
     def _unchanged_ancestors(self, sys_path: str) -> tuple[_Seen, str]:
         # Also the topmost path that is another device by now, whose event never arrived.

@@ -76,14 +76,15 @@ def machine() -> dict[str, UdevDevice]:
 
 
 def many_rules() -> tuple[Resource, ...]:
-    """A hundred rules of all kinds, most of which take something; a tenth looks far up."""
+    """A hundred rules of all kinds, most of which take something; a tenth look far up and share a node."""
     far = (
         'group_by = { SUBSYSTEM = "usb", DEVTYPE = "usb_interface" }\nenv = { "BY_{sysname}" = "{DRIVER}" }\n'
     )
+    shared = '[[resource.node]]\nmatch = { DEVNAME = "/dev/m0" }\nshared = true\n'
     tables = [
         f'[[resource]]\nname = "serial-{n}"\n'
         f'match = {{ SUBSYSTEM = "tty", usb = {{ vendor = "0403", serial = "S{n:03d}*" }} }}\n'
-        f"{far if n % 3 == 0 else ''}"
+        + (far + shared if n < 10 else "")
         for n in range(30)
     ]
     tables += [

@@ -57,11 +57,13 @@ NOWHERE = Location("", 0)
 class NodeTable:
     """A `[[resource.node]]`: which nodes of a device go into the container, and as what.
 
-    match             which of the resource's nodes; the empty match takes every node
+    match             which of the resource's nodes; the empty match takes every node. That of a shared table
+                      is never empty and decides alone
     container_paths   the paths of the node in the container; at least one
     permissions       non-empty subset of "rwm", in that order
     devlinks          the container also gets the node's devlinks that one of these holds for
     optional          the device is Healthy without the node
+    shared            its nodes go along with every device of the resource and belong to none
     """
 
     match: Match = EVERYTHING
@@ -69,6 +71,7 @@ class NodeTable:
     permissions: str = "rw"
     devlinks: tuple[Pattern, ...] = ()
     optional: bool = False
+    shared: bool = False
 
 
 #: The table of a resource without tables: every node, under its kernel name.
@@ -105,10 +108,11 @@ class Resource:
     name           the full resource name, `domain/name`, valid for the kubelet
     group_by       which matching nodes form one device
     identity       one of IDENTITY or names of udev properties: what the id of a device depends on
-    nodes          at least one table; a resource without tables has EVERY_NODE
+    nodes          at least one table that is not shared; a resource without such tables has EVERY_NODE
     replicas       how many containers may share a device; None: one, and ids carry no number
     answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
+    health_poll_s  how often the attributes that `health` looks at are read again; None: after events only
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
     debounce_s     how long a device must be plugged in, or unplugged, before containers are stopped for it
     boot_wait_s    how long READY waits after a boot for its devices; None: as the settings say
@@ -135,6 +139,7 @@ class Resource:
     boot_wait_s: float | None = None
     prestart: PreStart | None = None
     health: Match | None = None
+    health_poll_s: float | None = None
     kubevirt: bool = False
     allow_dangerous: bool = False
     location: Location = field(default=NOWHERE, compare=False)
@@ -143,6 +148,21 @@ class Resource:
     def short_name(self) -> str:
         """The name without its domain."""
         return self.name.rpartition("/")[2]
+
+    @property
+    def own_nodes(self) -> tuple[NodeTable, ...]:
+        """The tables of the nodes that belong to a device."""
+        return tuple(table for table in self.nodes if not table.shared)
+
+    @property
+    def shared_nodes(self) -> tuple[NodeTable, ...]:
+        """The tables of the nodes that go along with every device."""
+        return tuple(table for table in self.nodes if table.shared)
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether a device is for one container at a time."""
+        return (self.replicas or 1) == 1
 
     @property
     def follows(self) -> bool:
@@ -175,6 +195,11 @@ class Resource:
 def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:
     """The sysfs attributes that these rules look at."""
     return attributes_wanted(match for resource in resources for match in resource.matches)
+
+
+def polled_attributes(resource: Resource) -> frozenset[str]:
+    """The sysfs attributes that the health of its devices depends on."""
+    return attributes_wanted(() if resource.health is None else (resource.health,))
 
 
 def grace_s(resource: Resource | None) -> float:

@@ -43,6 +43,8 @@ ONLY_CHECK_SEES = {
     "domain-too-long",
     "glob-that-ends-in-a-backslash",
     "glob-too-long",
+    "health-poll-of-properties",
+    "health-poll-without-health",
     "hex-id-too-long",
     "identity-of-all",
     "mount-of-a-device",
@@ -56,6 +58,9 @@ ONLY_CHECK_SEES = {
     "same-container-path-twice",
     "same-env-name",
     "same-name-twice",
+    "shared-at-the-path-of-the-device",
+    "shared-with-an-index",
+    "shared-without-a-match",
 }
 
 #: Values of all kinds, good for some keys and wrong for the others, as they are written; two spaces apart.

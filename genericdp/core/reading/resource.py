@@ -242,6 +242,13 @@ def resource(at: At, domain: str) -> Resource | None:
     return made
 
 
+def _for_table(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the resource sets for a node table: its container path is that of a node of the device."""
+    if not table.get("shared"):
+        return defaults
+    return {field: value for field, value in defaults.items() if field != "container_paths"}
+
+
 def _check_identity(at: At, written: Mapping[str, Any]) -> None:
     """An identity for the one device of a resource: a mistake."""
     if "identity" in written and isinstance(written.get("group_by"), AllNodes):
@@ -251,13 +258,6 @@ def _check_identity(at: At, written: Mapping[str, Any]) -> None:
             "leave it out: the id of the device is the name of the resource",
             on_key=True,
         )
-
-
-def _for_table(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the resource sets for a node table: its container path is that of a node of the device."""
-    if not table.get("shared"):
-        return defaults
-    return {field: value for field, value in defaults.items() if field != "container_paths"}
 
 
 def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:

@@ -488,12 +488,12 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
         "id": "serial_A50285BI",
         "health": "Healthy",
         "reason": "",
+        "sharedBy": [],
         "groupedBy": None,
         "properties": [
             {"name": "ID_SERIAL_SHORT", "value": "A50285BI", "sysPath": dongle.sys_path},
             {"name": "ID_PATH", "value": "pci-0000:00:14.0-usb-0:2:1.0", "sysPath": dongle.sys_path},
         ],
-        "sharedBy": [],
         "container": {
             "devices": [
                 {

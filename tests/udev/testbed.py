@@ -33,7 +33,7 @@ from tests.udev.gadgets import Entry, Gadget
 RUN = Path("/run/udev")
 
 #: Subsystems that are a bus; all others are classes.
-_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial"})
+_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial", "mdev", "dsa", "auxiliary"})
 
 
 class Testbed:
@@ -130,6 +130,13 @@ class Testbed:
                 except ConnectionRefusedError:
                     listener.unlink()  # its listener has gone
 
+    def add_bare_node(self, node: str, number: str) -> None:
+        """Make a device node below /dev that udev does not know."""
+        path = self.root / "dev" / node
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        (self.root / "dev/.node" / node.replace("/", "_")).symlink_to(number)
+
     # What a test may tamper with
 
     def set_attribute(self, entry: Entry, name: str, value: str | bytes) -> None:
@@ -160,6 +167,10 @@ class Testbed:
         _link(self._listing(entry), sysfs)
         if entry.driver:
             _link(sysfs / "driver", self.root / "sys/bus" / entry.subsystem / "drivers" / entry.driver)
+        for name, target in entry.links.items():
+            (sysfs / name).symlink_to(target)
+            if name == "iommu_group":
+                _link((sysfs / target).resolve() / "devices" / sysfs.name, sysfs)
         if entry.number:
             self.set_attribute(entry, "dev", entry.number)
             _link(self.root / "sys/dev" / self._kind(entry) / entry.number, sysfs)

@@ -10,7 +10,7 @@ The rules of this file:
   taken gets a number, `-1`, `-2`, …
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
@@ -108,6 +108,8 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
     """The devices behind the ids, in natural order of these."""
     known = offer.ids
     chosen: dict[str, Device] = {}
+    shared: tuple[Node, ...] = ()
+    lacks_one = _lacks_one(offer.resource, shared)
     for id_ in offer.in_order(ids):
         device = known.get(id_)
         if device is None:
@@ -124,8 +126,23 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
                 f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again",
                 RefusalReason.UNPLUGGED,
             )
+        if device.shared is not shared:
+            shared = device.shared
+            lacks_one = _lacks_one(offer.resource, shared)
+        if lacks_one:
+            # The kubelet would save an answer without the node, for when it is there.
+            raise RefusedError(
+                f"device '{id_}' of {offer.resource.name} is not available: {device.reason}",
+                RefusalReason.UNPLUGGED,
+            )
         chosen[id_] = device
     return chosen
+
+
+def _lacks_one(resource: Resource, shared: Iterable[Node]) -> bool:
+    """Whether one of the shared nodes is missing that every container must get."""
+    tables = [node.table for node in shared]
+    return any(not table.optional and table not in tables for table in resource.shared_nodes)
 
 
 class _Texts:
@@ -176,24 +193,49 @@ class _Texts:
 
 
 def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpec, ...], Iterable[str]]:
-    """The device nodes of the devices, and the container paths that an env announces."""
+    """The device nodes of the devices, and the container paths that an env announces.
+
+    The shared ones come first: so their paths do not depend on the devices.
+    """
+    shared = _shared_nodes(chosen.values())
     # By the identity of the node tables: comparing what they mean takes longer than all the rest.
     tables = {id(node.table): node.table for device in chosen.values() for node in device.nodes}
+    tables.update((id(node.table), node.table) for node in shared)
     texts = {table: _Texts(link_dir) for table in tables}
+    for node in shared:
+        texts[id(node.table)].add_row("", "", node, node.values)
     for index, (id_, device) in enumerate(chosen.items()):
         for node in device.nodes:
             texts[id(node.table)].add_row(str(index), id_, node, node.values)
     paths = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
     places = _Places[str]()
     announced: list[str] = []
+
+    def place(node: Node) -> str:
+        link, permissions = f"{link_dir}/{node.link}", node.table.permissions
+        names = next(paths[id(node.table)])
+        first = places.place(names[0], link, permissions)
+        for name in (*names[1:], *node.devlinks):
+            places.place(name, link, permissions)
+        return first
+
+    for node in shared:
+        place(node)
     for device in chosen.values():
-        for node in device.nodes:
-            link, permissions = f"{link_dir}/{node.link}", node.table.permissions
-            names = next(paths[id(node.table)])
-            announced.append(places.place(names[0], link, permissions))
-            for name in (*names[1:], *node.devlinks):
-                places.place(name, link, permissions)
+        announced += [place(node) for node in device.nodes]
     return tuple([DeviceSpec(*each) for each in places]), dict.fromkeys(announced)
+
+
+def _shared_nodes(devices: Iterable[Device]) -> Sequence[Node]:
+    """The nodes that go along with the devices, each once."""
+    nodes: dict[str, Node] = {}
+    before: tuple[Node, ...] = ()
+    for device in devices:
+        if device.shared is not before:
+            before = device.shared
+            for node in before:
+                nodes.setdefault(node.link, node)
+    return tuple(nodes.values())
 
 
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:

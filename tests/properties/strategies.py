@@ -85,6 +85,23 @@ unplug_grace = "10s"
 name = "shared"
 match = { SUBSYSTEM = "misc" }
 replicas = 2
+[[resource]]
+name = "with-all"
+match = { SUBSYSTEM = ["tty", "misc"] }
+container_path = "/dev/fuse"
+[[resource.node]]
+match = [{ SUBSYSTEM = ["vc", "macvtap"] }, { DEVNAME = "/dev/fuse" }]
+shared = true
+optional = true
+[[resource]]
+name = "with-sticks"
+match = { SUBSYSTEM = ["tty", "usbmisc"] }
+group_by = "usb_device"
+[[resource.node]]
+match = { SUBSYSTEM = ["video4linux", "hidraw", "tty"], usb = { port = "1*" } }
+shared = true
+optional = true
+devlinks = "/dev/serial/by-id/*"
 """
 )
 

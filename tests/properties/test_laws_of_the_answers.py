@@ -43,9 +43,24 @@ def test_an_answer_holds_what_was_asked_for_and_nothing_else(
         ids = data.draw(st.lists(st.sampled_from(sorted(offer.ids)), min_size=1, unique=True))
         answer = allocate(offer, ids, LINKS)
         chosen = {offer.ids[id_].id for id_ in ids}
-        links = {node.link for device in offer.devices if device.id in chosen for node in device.nodes}
+        links = {node.link for device in offer.devices if device.id in chosen for node in device.nodes_inside}
         assert {spec.host_path for spec in answer.devices} == {f"{LINKS}/{link}" for link in links}
         assert all(spec.permissions == "rw" for spec in answer.devices)
+
+
+@given(rules, machines(), st.data())
+def test_what_is_shared_is_the_same_in_every_answer_and_only_once(
+    rules_: Rules, units: tuple[Unit, ...], data: st.DataObject
+) -> None:
+    for offer in offers(rules_, units):
+        ids = data.draw(st.lists(st.sampled_from(sorted(offer.ids)), min_size=1, unique=True))
+        shared = {f"{LINKS}/{node.link}" for node in offer.shared}
+        some, every = (
+            [spec for spec in allocate(offer, each, LINKS).devices if spec.host_path in shared]
+            for each in (ids, offer.ids)
+        )
+        assert some == every
+        assert {spec.host_path for spec in some} == shared
 
 
 @given(rules, machines())

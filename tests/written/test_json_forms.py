@@ -67,6 +67,9 @@ match = { SUBSYSTEM = "block" }
 name = "same"
 match = { SUBSYSTEM = "same" }
 identity = ["ID_SAME"]
+[[resource.node]]
+match = { DEVNAME = "/dev/fuse" }
+shared = true
 """
 
 

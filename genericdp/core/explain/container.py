@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.allocate import Allocation, allocate, kubevirt_env
+from genericdp.core.allocate import Allocation, RefusedError, allocate, kubevirt_env
 from genericdp.core.cdi import by_names, cdi_device, groups_of
 from genericdp.core.explain.access import Access, Needs, needs_of
 from genericdp.core.inventory.offer import Device, Offer
@@ -55,19 +55,25 @@ class Container:
 
 def container_of(
     offer: Offer, device: Device, settings: Settings, access: Sequence[Access | None]
-) -> Container:
-    """What a container would get of a device of an offer, given the access to each of its nodes."""
+) -> Container | None:
+    """What a container would get of a device of an offer; None while Allocate would refuse it.
+
+    access  to each of the nodes that it would get
+    """
     id_ = next(id_ for id_, each in offer.ids.items() if each is device)
-    allocation = allocate(offer, [id_], settings.link_dir)
+    try:
+        allocation = allocate(offer, [id_], settings.link_dir)
+    except RefusedError:
+        return None
     return Container(
         id_,
         allocation,
         by=offer.resource.answer or settings.answer,
         named=by_names(allocation, cdi_device(offer, [id_]), offer.resource),
-        groups=groups_of(device.nodes),
+        groups=groups_of(device.nodes_inside),
         stale=_stale(offer.resource, allocation),
-        targets={f"{settings.link_dir}/{node.link}": node.path for node in device.nodes},
-        devlinks=frozenset(devlink for node in device.nodes for devlink in node.devlinks),
+        targets={f"{settings.link_dir}/{node.link}": node.path for node in device.nodes_inside},
+        devlinks=frozenset(devlink for node in device.nodes_inside for devlink in node.devlinks),
         needs=needs_of(device, access),
     )
 

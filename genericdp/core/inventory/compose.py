@@ -48,7 +48,7 @@ class Composer:
         places = list(zip(group.members, _links(group, identity, id_), strict=True))
         if len(places) > 1:
             places.sort(key=lambda place: place[0].claim.table)
-        nodes = tuple(self._node(member, link) for member, link in places)
+        nodes = tuple(self.node(member, link) for member, link in places)
         reason = _why_unhealthy(self._resource, [member for member, _ in places])
         first = group.members[0]
         return Device(
@@ -66,7 +66,8 @@ class Composer:
             spots=tuple([member.place.spot for member, _ in places]),
         )
 
-    def _node(self, member: Member, link: str) -> Node:
+    def node(self, member: Member, link: str) -> Node:
+        """A device node under a link. Raises MissingPropertyError when a template cannot be expanded."""
         claim, device = member.claim, member.device
         return Node(
             path=device.device_node or "",
@@ -152,16 +153,13 @@ def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
     """A reason that an operator can do something about, "" for a healthy device."""
     present = {member.claim.table for member in members}
     for index, table in enumerate(resource.nodes):
-        if index not in present and not table.optional:
+        if index not in present and not table.optional and not table.shared:
             return f"the device node for '{table.container_paths[0].text}' is missing"
     for member in members:
-        device, usb = member.device, member.place.usb
-        if not device.node_is_there:
-            return f"'{device.device_node}' is not the device node {device.number}"
-        if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
-            return "the USB device is not authorized"
-        if resource.health is not None and not resource.health.matches(device):
-            failed = (verdict for verdict in resource.health.judge(device)[0] if not verdict.holds)
+        if member.fault:
+            return member.fault
+        if resource.health is not None and not resource.health.matches(member.device):
+            failed = (verdict for verdict in resource.health.judge(member.device)[0] if not verdict.holds)
             return f"health: {for_value('; '.join(_in_words(verdict) for verdict in failed))}"
     return ""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claim, Claims, is_dangerous
+from genericdp.core.inventory.claims import DANGER, Claim, Claims, is_dangerous
 from genericdp.core.inventory.identity import Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, locate
@@ -31,6 +31,16 @@ class Member:
         """The sort key: first what a re-plug does not change, last the kernel's name."""
         port, serial, within = self.place.spot[:3]
         return (natural(within), serial, port, natural(self.device.sys_path))
+
+    @property
+    def fault(self) -> str:
+        """Why the node cannot be used as it is, "" if it can."""
+        device, usb = self.device, self.place.usb
+        if not device.node_is_there:
+            return f"'{device.device_node}' is not the device node {device.number}"
+        if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
+            return "the USB device is not authorized"
+        return ""
 
 
 @dataclass(slots=True)
@@ -61,8 +71,7 @@ def gather(
     for device in devices:
         subject, value = _subject(resource.group_by, device)
         if is_dangerous(device) and not resource.allow_dangerous:
-            reason = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
-            refusals.append(_refusal(resource, device, reason))
+            refusals.append(_refusal(resource, device, DANGER))
         elif subject is None and not value:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))
         else:

@@ -41,11 +41,16 @@ class Absence:
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)
-        return next(filter(None, reasons), None) or self._other_id(device, nodes)
+        return next(filter(None, reasons), None) or self._by_ids(device, nodes)
 
-    def _other_id(self, device: Device, nodes: Iterable[UdevDevice]) -> str:
-        ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())} - {device.id}
-        return f"its id is now {ids.pop()}" if len(ids) == 1 else "the rules no longer match it"
+    def _by_ids(self, device: Device, nodes: Iterable[UdevDevice]) -> str:
+        """The reason of a device by the ids that its nodes have now."""
+        ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
+        if not ids:
+            return "the rules no longer match it"
+        if len(ids) > 1 or device.id in ids:
+            return "what is plugged in now may not be what a pod got"
+        return f"its id is now {ids.pop()}"
 
     @cached_property
     def _ids(self) -> Mapping[str, Sequence[str]]:

@@ -186,8 +186,11 @@ class _Leaving:
         if known.absent_since is not None and known.device.reason == reason:
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
-        nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
-        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes)
+        nodes, shared = (
+            tuple(replace(node, sys_path="") for node in these)
+            for these in (known.device.nodes, known.device.shared)
+        )
+        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared)
         since = self.now if known.absent_since is None else known.absent_since
         return Remembered(known.resource, device, since, known.earlier)
 

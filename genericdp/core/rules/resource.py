@@ -52,11 +52,13 @@ NOWHERE = Location("", 0)
 class NodeTable:
     """A `[[resource.node]]`: which nodes of a device go into the container, and as what.
 
-    match             which of the resource's nodes; the empty match takes every node
+    match             which of the resource's nodes; the empty match takes every node. That of a shared table
+                      is never empty and decides alone
     container_paths   the paths of the node in the container; at least one
     permissions       non-empty subset of "rwm", in that order
     devlinks          the container also gets the node's devlinks that one of these holds for
     optional          the device is Healthy without the node
+    shared            its nodes go along with every device of the resource and belong to none
     """
 
     match: Match = EVERYTHING
@@ -64,6 +66,7 @@ class NodeTable:
     permissions: str = "rw"
     devlinks: tuple[Pattern, ...] = ()
     optional: bool = False
+    shared: bool = False
 
 
 #: The table of a resource without tables: every node, under its kernel name.
@@ -103,7 +106,7 @@ class Resource:
     name           the full resource name, `domain/name`, valid for the kubelet
     group_by       one of GROUP_BY or a udev property: which matching nodes form one device
     identity       one of IDENTITY or names of udev properties: what the id of a device depends on
-    nodes          at least one table; a resource without tables has EVERY_NODE
+    nodes          at least one table that is not shared; a resource without such tables has EVERY_NODE
     replicas       how many containers may share a device; None: one, and ids carry no number
     answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
@@ -141,6 +144,21 @@ class Resource:
     def short_name(self) -> str:
         """The name without its domain."""
         return self.name.rpartition("/")[2]
+
+    @property
+    def own_nodes(self) -> tuple[NodeTable, ...]:
+        """The tables of the nodes that belong to a device."""
+        return tuple(table for table in self.nodes if not table.shared)
+
+    @property
+    def shared_nodes(self) -> tuple[NodeTable, ...]:
+        """The tables of the nodes that go along with every device."""
+        return tuple(table for table in self.nodes if table.shared)
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether a device is for one container at a time."""
+        return (self.replicas or 1) == 1
 
     @property
     def follows(self) -> bool:

@@ -61,6 +61,11 @@ class Template:
     text: str
     parts: tuple[str | Field, ...]
 
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Its fields, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Field))
+
     def expand(
         self, rows: int, column: Callable[[str], Sequence[str]], clean: Callable[[str], str]
     ) -> list[str]:

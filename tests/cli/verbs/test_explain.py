@@ -22,6 +22,8 @@ from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
     a_device,
     a_fuse,
+    a_gpu,
+    a_kfd,
     a_modem,
     a_usb_device,
     a_usb_serial,
@@ -453,6 +455,7 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
         "id": "serial_A50285BI",
         "health": "Healthy",
         "reason": "",
+        "sharedBy": [],
         "container": {
             "devices": [
                 {
@@ -489,6 +492,92 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
             [{"key": "usb.vendor", "wanted": "'2c7c'", "actual": "0403", "holds": False}],
         ],
     }
+
+
+GPU = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+group_by = "parent"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+
+def test_a_node_that_goes_along_with_devices_is_explained_by_the_table_that_shares_it() -> None:
+    kfd = a_kfd()
+    machine = a_machine(*a_gpu(), kfd, rules=GPU)
+    assert (
+        explained(kfd, machine)
+        == """\
+/dev/kfd goes along with every device of example.com/gpu
+
+  device node  /dev/kfd (c 510:0)
+  sys path     /sys/devices/virtual/kfd/kfd
+  subsystem    kfd
+
+example.com/gpu shares it
+  50-test.toml:3
+  [[resource.node]] with shared = true, /dev/{devname}:
+    yes  DEVNAME  is '/dev/kfd'  wanted: '/dev/kfd'
+"""
+    )
+    document: Any = as_json(explain(kfd, machine), machine.settings, lambda _: None)
+    assert document["sharedBy"] == ["example.com/gpu"]
+    assert document["reason"] == ""
+    assert [opinion["shares"] for opinion in document["opinions"]] == [True]
+    assert named("shared+kfd", machine) is kfd
+
+
+def test_a_shared_node_that_a_resource_owns_is_explained_as_both() -> None:
+    owner = '[[resource]]\nname = "kfd"\nmatch = { DEVNAME = "/dev/kfd" }\n'
+    answer = beginning(explained(a_kfd(), a_machine(*a_gpu(), a_kfd(), rules=GPU + owner)))
+    assert answer == (
+        "/dev/kfd goes to example.com/kfd as device kfd_kfd, and goes along with every\n"
+        "device of example.com/gpu\nHealthy"
+    )
+
+
+def test_what_a_container_gets_includes_the_shared_nodes() -> None:
+    card, render = a_gpu()
+    rules = GPU.replace("drm", 'drm", DEVNAME = "/dev/dri/card*')
+    assert (
+        gets(card, a_machine(card, render, a_kfd(), rules=rules), replace(DIALOUT, gid=44))
+        == """\
+gpu_port-0000-03-00-0_64xszgat5n gets
+  device  /dev/kfd (rw) from /dev/genericdp/shared+kfd, now /dev/kfd
+  device  /dev/dri/card0 (rw) from
+          /dev/genericdp/gpu_port-0000-03-00-0_64xszgat5n@card, now
+          /dev/dri/card0
+  env     GENERICDP_EXAMPLE_COM_GPU=/dev/dri/card0
+  env     GENERICDP_EXAMPLE_COM_GPU_IDS=gpu_port-0000-03-00-0_64xszgat5n
+  access  a non-root process needs supplementalGroups: [44]"""
+    )
+
+
+def test_without_a_shared_node_a_container_would_get_nothing() -> None:
+    gpu = a_gpu()
+    machine = a_machine(*gpu, rules=GPU)
+    text = explained(gpu[0], machine)
+    assert "Unhealthy: the shared node for DEVNAME '/dev/kfd' is missing" in text
+    assert "A container" not in text
+    found = named("example.com/gpu", machine)
+    assert isinstance(found, Absent)
+    assert found.answer == (
+        "example.com/gpu offers no device; 1 device is Unhealthy: "
+        "the shared node for DEVNAME '/dev/kfd' is missing"
+    )
+
+
+def test_a_shared_node_that_is_refused_is_explained_like_any_other() -> None:
+    mem = a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem", number="c 1:1")
+    text = explained(mem, a_machine(*a_gpu(), mem, rules=GPU.replace("kfd", "mem")))
+    assert beginning(text) == (
+        "/dev/mem is not offered\nexample.com/gpu matches, but it gives control of the host; the rule lacks\n"
+        "'allow_dangerous = true'"
+    )
+    assert "suggest" not in text
 
 
 def test_this_machines_null_device_can_be_explained(

@@ -8,6 +8,7 @@ from genericdp.core.reading.parse import parse_rules, parse_settings
 from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.resource import (
     EVERY_NODE,
+    EVERYTHING,
     KERNEL_NAME,
     Mount,
     Prefer,
@@ -98,6 +99,36 @@ def test_every_key_arrives_in_its_field() -> None:
     ]
     assert attributes_of([full]) == {"dev", "bDeviceClass"}
     assert len(full.matches) == 4
+
+
+SHARED = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+container_path = "/dev/gpu{index}"
+permissions = "r"
+optional = true
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+
+def test_a_resource_with_only_shared_tables_has_all_its_nodes() -> None:
+    (gpu,) = resources_of(SHARED)
+    (shared,), (own,) = gpu.shared_nodes, gpu.own_nodes
+    assert own.match == EVERYTHING
+    assert [path.text for path in own.container_paths] == ["/dev/gpu{index}"]
+    assert shared.match.in_words == ("DEVNAME '/dev/kfd'",)
+    (other,) = resources_of(f'{SHARED}[[resource.node]]\nmatch = {{ DEVNAME = "/dev/dri/card*" }}\n')
+    assert [table.match == EVERYTHING for table in other.own_nodes] == [False]
+
+
+def test_what_a_resource_sets_for_its_tables_holds_for_shared_ones_but_for_the_path() -> None:
+    (gpu,) = resources_of(SHARED)
+    (shared,) = gpu.shared_nodes
+    assert shared.container_paths == (KERNEL_NAME,)
+    assert (shared.permissions, shared.optional) == ("r", True)
 
 
 def test_what_is_not_written_has_its_default() -> None:

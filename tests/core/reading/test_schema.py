@@ -53,6 +53,9 @@ ONLY_CHECK_SEES = {
     "same-container-path-twice",
     "same-env-name",
     "same-name-twice",
+    "shared-at-the-path-of-the-device",
+    "shared-with-an-index",
+    "shared-without-a-match",
 }
 
 #: Values of all kinds, good for some keys and wrong for the others, as they are written; two spaces apart.

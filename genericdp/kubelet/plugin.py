@@ -233,9 +233,8 @@ class Plugin:
     async def _reset_all(self, ids: Sequence[str]) -> None:
         """Reset each USB device behind the ids once."""
         known = self.offer.ids
-        for numbers in {known[id_].usb for id_ in ids} - {None}:
-            if numbers is not None:
-                await self._usb_reset(*numbers)
+        for numbers in dict.fromkeys(each for id_ in ids for each in known[id_].usb):
+            await self._usb_reset(*numbers)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         devices = [(id_, self.offer.device(id_)) for id_ in ids]

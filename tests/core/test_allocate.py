@@ -1,6 +1,7 @@
 """What a container gets: DeviceSpecs, mounts, environment, annotations, CDI names."""
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -260,6 +261,9 @@ def test_kubevirt_hears_the_numbers_of_each_usb_device_once() -> None:
     sticks = [a_usb_device(str(n), serial=f"S{n}", devnum=n + 10) for n in (1, 2)]
     envs = answer(USB + "kubevirt = true\nreplicas = 2\n", sticks).envs
     assert envs["USB_RESOURCE_EXAMPLE_COM_USB"] == "1:11,1:12"
+    both = answer(USB + 'group_by = "all"\nkubevirt = true\n', sticks)
+    assert both.envs["USB_RESOURCE_EXAMPLE_COM_USB"] == "1:11,1:12"
+    assert both.envs["GENERICDP_EXAMPLE_COM_USB_IDS"] == "usb"
     fuse = answer(FUSE + "kubevirt = true\n", [a_fuse()]).envs
     assert fuse["USB_RESOURCE_EXAMPLE_COM_FUSE"] == ""
 
@@ -268,6 +272,41 @@ def test_equal_values_of_several_devices_appear_only_once() -> None:
     rules = FTDI + 'env = { SERIALS = "{ID_SERIAL_SHORT}", VENDOR = "{ID_VENDOR_ID}", FIXED = "1" }\n'
     envs = answer(rules, [A, B]).envs
     assert (envs["SERIALS"], envs["VENDOR"], envs["FIXED"]) == ("A,B", "0403", "1")
+
+
+def envs_of(env: str, *serials: str) -> dict[str, str]:
+    """The variables of a rule for dongles with these serial numbers, without genericdp's own."""
+    dongles = [a_usb_serial(n, port=str(n + 1), serial=serial) for n, serial in enumerate(serials)]
+    envs = answer(f"{FTDI}env = {{ {env} }}\n", dongles).envs
+    return {name: value for name, value in envs.items() if not name.startswith("GENERICDP_")}
+
+
+def test_each_device_may_have_a_variable_of_its_own() -> None:
+    assert envs_of('"TTY{index}" = "{sysname}"', "A", "B") == {"TTY0": "ttyUSB0", "TTY1": "ttyUSB1"}
+    assert envs_of('"PCI-{ID_SERIAL_SHORT|x}.bus" = "{BUSNUM}"', "A") == {"PCI-A.bus": "001"}
+
+
+def test_devices_that_give_one_name_share_the_variable() -> None:
+    assert envs_of('"TTY_{ID_VENDOR_ID}" = "{sysname}"', "A", "B") == {"TTY_0403": "ttyUSB0,ttyUSB1"}
+    assert envs_of('"TTY_{ID_SERIAL_SHORT}" = "{sysname}"', "a b", "a/b") == {"TTY_a_b": "ttyUSB1,ttyUSB0"}
+
+
+@pytest.mark.parametrize("serial", ["=x", "a=b", "\n", "ä", "\0", "{id}", "$(HOME)"])
+def test_no_device_breaks_the_name_of_a_variable(serial: str) -> None:
+    (name,) = envs_of('"TTY_{ID_SERIAL_SHORT}" = "x"', serial)
+    assert re.fullmatch("TTY_[A-Za-z0-9._-]+", name)
+    (name,) = envs_of('"AT_{link}" = "x"', "A")
+    assert name == "AT__dev_genericdp_ftdi_A"
+
+
+def test_no_device_replaces_a_variable_by_what_it_calls_itself() -> None:
+    env = '"KEY_{ID_SERIAL_SHORT}" = "made", KEY_A = "written", "KEY_{ID_VENDOR_ID}" = "later"'
+    assert envs_of(env, "A") == {"KEY_A": "written", "KEY_0403": "later"}
+    assert envs_of(env, "0403") == {"KEY_A": "written", "KEY_0403": "made"}
+    own = answer(
+        FTDI + 'env = { "GENERICDP_EXAMPLE_COM_{ID_SERIAL_SHORT}" = "x" }', [a_usb_serial(serial="FTDI")]
+    )
+    assert own.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/ttyUSB0"
 
 
 def test_a_rule_may_override_the_variables_that_genericdp_sets() -> None:

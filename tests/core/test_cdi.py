@@ -109,6 +109,7 @@ def test_an_answer_names_the_device_and_keeps_what_cannot_change() -> None:
         ('container_path = ["{link}", "/dev/{devname}"]', {"GENERICDP_EXAMPLE_COM_FTDI": f"{LINKS}/ftdi_A"}),
         ('env = { A = "on", B = "{id}", C = "{ID_SERIAL_SHORT|none}" }', {"A": "on", "B": "ftdi_A"}),
         ("kubevirt = true", {}),
+        ('env = { "A{index}" = "x", "B-C" = "y" }', {"B-C": "y"}),
     ],
 )
 def test_an_env_stays_in_the_answer_only_if_nothing_can_change_it(keys: str, lasting: dict[str, str]) -> None:

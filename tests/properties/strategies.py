@@ -61,6 +61,19 @@ name = "below"
 match = { SUBSYSTEM = "input" }
 group_by = "parent"
 [[resource]]
+name = "nearest"
+match = { SUBSYSTEM = ["tty", "input", "hidraw", "misc", "macvtap"] }
+group_by = [{ SUBSYSTEM = "input", DEVNAME = { exists = false } }, { SUBSYSTEM = ["usb", "net"] }]
+[[resource]]
+name = "whole"
+match = { SUBSYSTEM = ["tty", "misc", "macvtap"] }
+group_by = "all"
+[[resource]]
+name = "whole.2"
+match = { SUBSYSTEM = ["hidraw", "vc"] }
+group_by = "all"
+replicas = 2
+[[resource]]
 name = "rack"
 match = { RACK = "*" }
 group_by = "RACK"

@@ -29,7 +29,8 @@ def show(explanation: Explanation, settings: Settings, output: Output, access_of
     """The answer, the facts, the consequences, the reasons."""
     _show_answer(explanation, output)
     output.line()
-    output.table((), list(_facts(explanation.subject, access_of)), indent=2)
+    facts = (*_facts(explanation.subject, access_of), *_consequences(explanation))
+    output.table((), list(facts), indent=2)
     container = _container(explanation, settings, access_of)
     if container is not None:
         output.line()
@@ -93,6 +94,19 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
         yield ("devlink", devlink)
 
 
+def _consequences(explanation: Explanation) -> Iterator[Row]:
+    """Which of its parents decide what it is."""
+    if explanation.group is not None:
+        yield ("grouped by", _name_of(explanation.group))
+    for origin in explanation.origins:
+        if not origin.is_own:
+            yield ("property", f"{origin.name}={origin.value}, of {_name_of(origin.source)}")
+
+
+def _name_of(device: UdevDevice) -> str:
+    return f"{device.sys_name} ({device.subsystem})" if device.subsystem else device.sys_name
+
+
 def _show_opinion(opinion: Opinion, output: Output) -> None:
     name, location = opinion.resource.name, opinion.resource.location
     if opinion.shares:
@@ -147,6 +161,11 @@ def as_json(explanation: Explanation, settings: Settings, access_of: AccessOf) -
         "health": None if device is None else str(device.health),
         "sharedBy": [resource.name for resource in explanation.shared_by],
         "reason": explanation.why_not_offered if device is None else device.reason,
+        "groupedBy": None if explanation.group is None else explanation.group.sys_path,
+        "properties": [
+            {"name": origin.name, "value": origin.value, "sysPath": origin.source.sys_path}
+            for origin in explanation.origins
+        ],
         "container": None if container is None else container_text.as_json(container),
         "opinions": [_opinion_json(opinion) for opinion in explanation.opinions],
     }

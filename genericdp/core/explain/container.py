@@ -9,10 +9,9 @@ from genericdp.core.explain.access import Access, Needs, needs_of
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy, Settings
-from genericdp.core.rules.template import Field
 
 #: The fields and properties that say where the kernel has put a device today.
-_WHEREABOUTS = frozenset({"devname", "DEVNAME", "DEVPATH", "BUSNUM", "DEVNUM", "MAJOR", "MINOR"})
+_WHEREABOUTS = frozenset({"devname", "sysname", "DEVNAME", "DEVPATH", "BUSNUM", "DEVNUM", "MAJOR", "MINOR"})
 
 #: Where libusb looks for devices, by the numbers that they have today.
 _BUS_USB = "/dev/bus/usb/"
@@ -82,9 +81,9 @@ def _stale(resource: Resource, allocation: Allocation) -> tuple[str, ...]:
     """What says where the device is today: a link leads elsewhere tomorrow, these stay as they are."""
     paths = [each.container_path for each in allocation.devices if each.container_path.startswith(_BUS_USB)]
     envs = [
-        name
-        for name, template in resource.env
-        if any(isinstance(part, Field) and part.name in _WHEREABOUTS for part in template.parts)
+        name.text
+        for name, value in resource.env
+        if any(field.name in _WHEREABOUTS for field in (*name.fields, *value.fields))
     ]
     kubevirt = [kubevirt_env(resource.name)] if resource.kubevirt else []
     return (*paths, *kubevirt, *envs)

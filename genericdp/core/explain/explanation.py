@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_miss
 from genericdp.core.explain.opinion import Opinion, opinion
+from genericdp.core.explain.origin import Origin, origins_of
 from genericdp.core.explain.survey import Survey
+from genericdp.core.inventory.group import in_common
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.resource import Resource
@@ -20,6 +22,8 @@ class Explanation:
     below     the device nodes below it, when it has none itself
     offer     the resource that offers it, with all its devices; None when none does
     device    the device that its node belongs to; None when it is not offered
+    group     the parent that the nodes of that device have in common, if `group_by` says so
+    origins   where the device has the properties that templates name
     refusal   why it is not offered although a resource takes it, or ""
     mistakes  what keeps rule files from being read, or ""; a rule of theirs may take it
     """
@@ -29,6 +33,8 @@ class Explanation:
     below: tuple[str, ...] = ()
     offer: Offer | None = None
     device: Device | None = None
+    group: UdevDevice | None = None
+    origins: tuple[Origin, ...] = ()
     refusal: str = ""
     mistakes: str = ""
 
@@ -78,7 +84,15 @@ def explain(subject: UdevDevice, survey: Survey) -> Explanation:
     for offer in survey.inventory.offers.values():
         for device in offer.devices:
             if any(node.sys_path == subject.sys_path for node in device.nodes):
-                return Explanation(subject, tuple(opinions), offer=offer, device=device)
+                common = in_common(offer.resource.group_by, subject)
+                return Explanation(
+                    subject,
+                    tuple(opinions),
+                    offer=offer,
+                    device=device,
+                    group=common if isinstance(common, UdevDevice) and common is not subject else None,
+                    origins=origins_of(offer.resource, device, survey.devices),
+                )
     is_wanted = any(each.takes or each.shares for each in opinions)
     refusals = survey.inventory.refusals if is_wanted else ()
     reasons = [refusal.reason for refusal in refusals if refusal.node == subject.device_node]

@@ -12,7 +12,8 @@ interface 2 of a modem. All of this comes from sysfs, and none of it depends on 
 arrival.
 
 Each device node goes to the first resource in file order that **claims** it. `group_by` then sorts
-the nodes of a resource into **groups**, and each group makes one **device**. Its **identity** is
+the nodes of a resource into **groups**, mostly by the nearest ancestor that satisfies a match, and each group
+makes one **device**. Its **identity** is
 the serial number of its unit and the place within it; without a serial number, the port counts, for
 a virtual device its kernel name. A rule may choose the port, or udev properties, instead. The
 **id** is a function of the identity: `modem_EC25-17`. An id that would be too long, would hold

@@ -60,7 +60,7 @@ class Device:
     unit       the plain id of the physical unit: what twins have in common
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
-    usb        (bus, device) numbers of the USB device, for KubeVirt
+    usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset
     values     the udev properties that envs, mounts, annotations and CDI names name
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
@@ -75,7 +75,7 @@ class Device:
     unit: str = ""
     port: str = ""
     hub: str = ""
-    usb: tuple[int, int] | None = None
+    usb: tuple[tuple[int, int], ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     spots: tuple[Spot, ...] = ()
     shared: tuple[Node, ...] = ()

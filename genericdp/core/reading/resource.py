@@ -30,9 +30,10 @@ from genericdp.core.reading.scalars import (
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
 from genericdp.core.reading.template import ANNOTATIONS, CDI_NAME, ENV, MOUNT_SOURCE, PATH
+from genericdp.core.rules.grouping import WORDS as GROUP_BY
+from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.name import PROPERTY_NAME
 from genericdp.core.rules.resource import (
-    GROUP_BY,
     IDENTITY,
     Mount,
     NodeTable,
@@ -55,15 +56,20 @@ LONGEST_DEBOUNCE_S = 3600.0
 LONGEST_PRESTART_S = 25.0
 
 
-def _group_by(at: At) -> str:
+def _group_by(at: At) -> Grouping:
+    if isinstance(at.value, dict | list):
+        return Nearest(MATCH.read(at))
     word = text(at)
-    if word in GROUP_BY or PROPERTY_NAME.fullmatch(word):
-        return word
-    hint = nearest(word, GROUP_BY) or "write 'node', 'usb_device', 'parent' or the name of a udev property"
+    if word in GROUP_BY:
+        return GROUP_BY[word]
+    if PROPERTY_NAME.fullmatch(word):
+        return SameProperty(word)
+    words = ", ".join(f"'{each}'" for each in GROUP_BY)
+    hint = nearest(word, GROUP_BY) or f"write {words}, the name of a udev property, or a match"
     raise Mistake(at, f"cannot group by '{word}'", hint)
 
 
-_GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema]})
+_GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema, MATCH.schema]})
 
 
 def _identity(at: At) -> str | tuple[str, ...]:
@@ -251,6 +257,7 @@ def resource(at: At, domain: str) -> Resource | None:
         tables = (*tables, {})
     nodes = tuple(NodeTable(**{**_for_table(defaults, table), **table}) for table in tables)
     _check_paths(at, nodes)
+    _check_identity(at, written)
     location = at.source.location((*at.path, "name"))
     return Resource(**{**written, "name": name, "nodes": nodes, "location": location})
 
@@ -260,6 +267,17 @@ def _for_table(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping
     if not table.get("shared"):
         return defaults
     return {field: value for field, value in defaults.items() if field != "container_paths"}
+
+
+def _check_identity(at: At, written: Mapping[str, Any]) -> None:
+    """An identity for the one device of a resource: a mistake."""
+    if "identity" in written and isinstance(written.get("group_by"), AllNodes):
+        raise Mistake(
+            at.child("identity"),
+            "'identity' has no effect with group_by = \"all\"",
+            "leave it out: the id of the device is the name of the resource",
+            on_key=True,
+        )
 
 
 def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from genericdp.core.rules.grouping import NODE, Grouping, Nearest
 from genericdp.core.rules.match import Match, attributes_wanted
 from genericdp.core.rules.pattern import Pattern
 from genericdp.core.rules.settings import AnswerBy
@@ -15,11 +16,15 @@ from genericdp.errors import Location
 
 
 class Prefer(StrEnum):
-    """How GetPreferredAllocation chooses among free devices."""
+    """How GetPreferredAllocation chooses among free devices.
+
+    Only SAME_UNIT gives a container two replicas of one device while another device is free.
+    """
 
     FIRST = "first"
     NUMA = "numa"
     SAME_HUB = "same-hub"
+    SAME_UNIT = "same-unit"
     SPREAD = "spread"
     LEAST_RECENTLY_USED = "least-recently-used"
 
@@ -90,9 +95,6 @@ class PreStart:
     usb_reset: bool = False
 
 
-#: What `group_by` may be, beside the name of a udev property.
-GROUP_BY = ("node", "usb_device", "parent")
-
 #: What `identity` may be, beside a list of names of udev properties.
 IDENTITY = ("serial", "port")
 
@@ -104,7 +106,7 @@ class Resource:
     """One `[[resource]]` table.
 
     name           the full resource name, `domain/name`, valid for the kubelet
-    group_by       one of GROUP_BY or a udev property: which matching nodes form one device
+    group_by       which matching nodes form one device
     identity       one of IDENTITY or names of udev properties: what the id of a device depends on
     nodes          at least one table that is not shared; a resource without such tables has EVERY_NODE
     replicas       how many containers may share a device; None: one, and ids carry no number
@@ -119,11 +121,11 @@ class Resource:
     name: str
     match: Match
     description: str = ""
-    group_by: str = "node"
+    group_by: Grouping = NODE
     identity: str | tuple[str, ...] = "serial"
     nodes: tuple[NodeTable, ...] = (EVERY_NODE,)
     replicas: int | None = None
-    env: tuple[tuple[str, Template], ...] = ()
+    env: tuple[tuple[Template, Template], ...] = ()
     mounts: tuple[Mount, ...] = ()
     annotations: tuple[tuple[str, Template], ...] = ()
     cdi: tuple[Template, ...] = ()
@@ -174,13 +176,14 @@ class Resource:
     def matches(self) -> tuple[Match, ...]:
         """Every match of the table, its own first."""
         tables = tuple(node.match for node in self.nodes)
-        return (self.match, *tables, *((self.health,) if self.health else ()))
+        grouping = (self.group_by.match,) if isinstance(self.group_by, Nearest) else ()
+        return (self.match, *tables, *grouping, *((self.health,) if self.health else ()))
 
     @property
     def device_templates(self) -> tuple[Template, ...]:
         """Every template that is expanded for the device as a whole rather than for one of its nodes."""
         return (
-            *(text for _, text in self.env),
+            *(text for pair in self.env for text in pair),
             *(path for mount in self.mounts for path in (mount.host_path, mount.container_path)),
             *(text for _, text in self.annotations),
             *self.cdi,

@@ -20,12 +20,14 @@ from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
+    CONTROLLER,
     a_device,
     a_fuse,
     a_gpu,
     a_kfd,
     a_modem,
     a_usb_device,
+    a_usb_node,
     a_usb_serial,
     by_sys_path,
     resources_of,
@@ -124,6 +126,7 @@ Healthy
   sys path     /sys/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.2/tty/ttyUSB3
   subsystem    tty
   model        usb 2c7c:0125 serial EC25-17
+  grouped by   1-4 (usb)
 
 A container that is allocated modem_EC25-17 gets
   device   /dev/modem-at (rw) from /dev/genericdp/modem_EC25-17@if02, now
@@ -438,6 +441,36 @@ def test_what_only_cdi_keeps_right_after_a_replug_is_said() -> None:
     )
 
 
+def test_the_parents_that_decide_what_a_container_gets_are_named() -> None:
+    controller = a_device(CONTROLLER, subsystem="pci", properties={"PCI_SLOT_NAME": "0000:00:14.0"})
+    usb = replace(a_usb_device("2", serial="A"), parent=controller)
+    tty = a_usb_node(usb, "tty", "ttyUSB0", properties={"ID_MODEL": "Own\x1b[2J"})
+    rules = """
+[[resource]]
+name = "serial"
+match = { SUBSYSTEM = "tty" }
+group_by = { SUBSYSTEM = "usb", DEVTYPE = "usb_interface" }
+env = { PCI = "{PCI_SLOT_NAME}", "BUS-{ID_MODEL}" = "{BUSNUM}", NONE = "{NOT_THERE|}" }
+container_path = "/dev/serial-{DRIVER|none}-{PCI_SLOT_NAME}"
+"""
+    machine = a_machine(tty, rules=rules)
+    assert """\
+  grouped by   1-2:1.0 (usb)
+  property     PCI_SLOT_NAME=0000:00:14.0, of 0000:00:14.0 (pci)
+  property     BUSNUM=001, of 1-2 (usb)
+  property     DRIVER=usb, of 1-2 (usb)
+
+A container""" in explained(tty, machine)
+    document: Any = as_json(explain(tty, machine), machine.settings, lambda _: None)
+    assert document["groupedBy"] == f"{usb.sys_path}/1-2:1.0"
+    assert [(each["name"], each["sysPath"]) for each in document["properties"]] == [
+        ("PCI_SLOT_NAME", CONTROLLER),
+        ("ID_MODEL", tty.sys_path),
+        ("BUSNUM", usb.sys_path),
+        ("DRIVER", usb.sys_path),
+    ]
+
+
 def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     dongle = a_usb_serial(0)
     machine = a_machine(dongle)
@@ -456,6 +489,11 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
         "health": "Healthy",
         "reason": "",
         "sharedBy": [],
+        "groupedBy": None,
+        "properties": [
+            {"name": "ID_SERIAL_SHORT", "value": "A50285BI", "sysPath": dongle.sys_path},
+            {"name": "ID_PATH", "value": "pci-0000:00:14.0-usb-0:2:1.0", "sysPath": dongle.sys_path},
+        ],
         "container": {
             "devices": [
                 {

@@ -42,6 +42,7 @@ ONLY_CHECK_SEES = {
     "glob-that-ends-in-a-backslash",
     "glob-too-long",
     "hex-id-too-long",
+    "identity-of-all",
     "mount-of-a-device",
     "prestart-too-long",
     "nested-too-deeply",

@@ -14,8 +14,8 @@ The files here are the daemon and the small things that it shares with the folde
     messages              declares the messages and calls of gRPC APIs
     errors                mistakes as values, which everything uses
 
-Of the folders, read `core` first: it decides. `cri`, `files`, `kubelet`, `status` and `udev` do the I/O of
-the daemon. `cli` has the verbs, `simulator` the kubelet that `genericdp simulate` uses.
+Of the folders, read `core` first: it decides. `cri`, `files`, `kubelet`, `machine`, `status` and `udev` do
+the I/O of the daemon. `cli` has the verbs, `simulator` the kubelet that `genericdp simulate` uses.
 
 Does not belong here: decisions, and anything that belongs in one of the folders.
 """

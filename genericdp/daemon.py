@@ -23,7 +23,6 @@ from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
-from genericdp.core.rules.resource import attributes_of
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.cri.cdi import ReadsCdi
@@ -33,10 +32,11 @@ from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
-from genericdp.inputs import Devices, Listen, Rules, listen_to_udev
+from genericdp.inputs import Devices, Rules
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
+from genericdp.machine.devices import MachineDevices
 from genericdp.retry import Retry
 from genericdp.service.ready import Ready
 from genericdp.service.standby import until_alone
@@ -44,7 +44,7 @@ from genericdp.service.watchdog import Watchdog
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
 from genericdp.systemd import Notify
-from genericdp.udev import Pending, UdevDevices
+from genericdp.udev import Pending
 
 _log = log.get(__name__)
 
@@ -58,7 +58,6 @@ class Daemon:
         rules: Rules,
         *,
         devices: Devices | None = None,
-        listen: Listen = listen_to_udev,
         notify: Notify | None = None,
         now: Callable[[], float] = time.monotonic,
         pauses: Pauses = REFUSED,
@@ -107,10 +106,9 @@ class Daemon:
             settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
         )
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
-        self._devices = devices or UdevDevices(attributes_of(rules.resources))
+        self._devices = devices or MachineDevices(rules.resources)
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
-        self._listen = listen
         self._pending = Pending()
         self._watching_rules = contextlib.ExitStack()
         self._reload = False
@@ -154,7 +152,7 @@ class Daemon:
             for retry in (self._reading, self._reading_rules):
                 stack.callback(retry.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
-            stack.callback(self._listen(self._hear, self.settings.rescan_s))
+            stack.callback(self._devices.listen(self._hear, self.settings.rescan_s))
             stack.callback(self._watching_rules.close)
             self._watch_rules()
             stack.enter_context(self._links.watching())
@@ -263,7 +261,7 @@ class Daemon:
         changed = self._builder.resources != self.rules.resources
         if changed:
             self._builder = Builder(self.rules.resources, self.settings.domain, self.settings.answer)
-            self._devices.want(attributes_of(self.rules.resources))
+            self._devices.want(self.rules.resources)
             self._reads_cdi.look_again()
         return changed
 

@@ -11,7 +11,6 @@ from genericdp.core.hint import Hint
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import GenericdpError, Problem
 from genericdp.files.rulefiles import RuleFile
-from genericdp.udev import Monitor
 
 
 class Rules(Protocol):
@@ -33,33 +32,26 @@ class Rules(Protocol):
 
 
 class Devices(Protocol):
-    """The udev devices as they are now. The daemon uses `genericdp.udev.UdevDevices`."""
+    """The devices as they are now. The daemon uses `genericdp.machine.devices.MachineDevices`."""
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
-        """The devices by sys path."""
+        """The devices by sys path, a bare node by its path."""
 
     @property
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
 
-    def want(self, attributes: Iterable[str]) -> bool:
-        """Read these sysfs attributes, too, from now on; True if anything changed."""
+    def want(self, resources: Iterable[Resource], /) -> bool:
+        """Look at what these rules look at from now on; True if anything changed."""
 
     def resync(self) -> bool:
-        """Read every device again; True if anything changed."""
+        """Look at every device again; True if anything changed."""
 
     def apply(self, hint: Hint) -> bool:
-        """Read again what the hint points at; True if anything changed."""
+        """Look again where the hint points; True if anything changed."""
 
-
-#: Starts to call a sink with hints, with rescans at this interval (seconds) if needed; returns the function
-#: that ends it.
-Listen = Callable[[Callable[[Hint], None], float], Callable[[], None]]
-
-
-def listen_to_udev(sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
-    """The hints of the real monitor."""
-    monitor = Monitor(sink, rescan_s=rescan_s)
-    monitor.start()
-    return monitor.close
+    def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
+        """Call `sink` with hints from now on, with rescans at this interval (seconds) if needed; returns the
+        function that ends it.
+        """

@@ -202,8 +202,12 @@ def _new_inotify(directory: str) -> INotify:
 
 
 def _cannot_watch(path: str, error: OSError) -> GenericdpError:
-    hint = _HINTS.get(error.errno or 0, "")
-    return GenericdpError(f"cannot watch the directory '{path}': {error.strerror}", hint=hint)
+    return GenericdpError(f"cannot watch the directory '{path}': {error.strerror}", hint=what_to_do(error))
+
+
+def what_to_do(error: OSError) -> str:
+    """What an operator can do if a directory cannot be watched, or ""."""
+    return _HINTS.get(error.errno or 0, "")
 
 
 def _names(path: str) -> list[str]:

@@ -8,22 +8,24 @@ The rules of this file:
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
 from genericdp.cli.survey import remembered
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
-from genericdp.core.rules.resource import Resource, attributes_of
+from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
 from genericdp.core.status.news import news
-from genericdp.udev import Monitor, Pending, SeenUevents, UdevDevices
+from genericdp.machine.devices import MachineDevices
+from genericdp.udev import Pending, SeenUevents
 
 
 def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
@@ -46,7 +48,7 @@ class Observer:
         self._memory = memory
         self._tell = tell
         self._builder = Builder(resources, settings.domain)
-        self._devices = UdevDevices(attributes_of(resources))
+        self._devices = MachineDevices(resources)
         self._inventory = Inventory()
         self._pending = Pending()
         self._heard: list[Uevent] = []
@@ -56,7 +58,8 @@ class Observer:
 
     async def watch(self) -> None:
         """Report events until cancelled."""
-        with Monitor(self._hear, rescan_s=self._settings.rescan_s):
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._devices.listen(self._hear, self._settings.rescan_s))
             self._devices.resync()
             self._inventory = self._look()
             # From here on nothing is missed; notices that came in meanwhile follow.
@@ -76,6 +79,8 @@ class Observer:
                 self._notices.append(events.of_resync(hint))
             case Deafness():
                 self._notices.append(events.of_deafness(hint))
+            case NodeChange():
+                pass  # what comes of it is shown
         self._pending.add(hint)
         self._awake.set()
 

@@ -15,9 +15,11 @@ from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.claims import Claims
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
-from genericdp.core.rules.resource import Resource, attributes_of
+from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
+from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile
@@ -35,16 +37,18 @@ def survey_of(
     return Survey(settings, resources, devices, builder.claims, inventory, after)
 
 
-def look(*, rules: list[str], config: str | None, domain: str | None) -> Survey:
-    """Read rule files, udev and the daemon's memory. Raises ConfigError, GenericdpError.
+def look(*, rules: list[str], config: str | None, domain: str | None, shown: NodeNames = NO_NAMES) -> Survey:
+    """Read rule files, udev, /dev and the daemon's memory. Raises ConfigError, GenericdpError.
+
+    shown  bare nodes that are looked at although no rule names them
 
     Problems in rule files are in `problems`; the good files are still used.
     """
     # Here and not above: `--help` should not have to load libudev.
-    from genericdp.udev import UdevDevices  # noqa: PLC0415
+    from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
     settings, files = open_rules(rules, config, domain)
-    devices = UdevDevices(attributes_of(files.resources))
+    devices = MachineDevices(files.resources, shown=shown)
     devices.resync()
     memory, remarks = remembered(settings)
     if devices.unread is not None:
@@ -76,9 +80,9 @@ def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waitin
     if remarks or not memory.held:
         return ()
     # Here and not above: `check` runs on machines without libudev.
-    from genericdp.udev import UdevDevices  # noqa: PLC0415
+    from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
-    devices = UdevDevices(attributes_of(resources))
+    devices = MachineDevices(resources)
     devices.resync()
     offers = survey_of(settings, resources, devices.devices, memory).inventory.offers.values()
     return tuple(
@@ -86,6 +90,34 @@ def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waitin
         for offer in offers
         for device in offer.devices
         if (reason := offer.why_waiting(device))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BareNode:
+    """A device node of this machine that some rules take and udev does not know; why it is refused, or ""."""
+
+    node: str
+    resource: str
+    refusal: str
+
+
+def bare_nodes(resources: tuple[Resource, ...]) -> tuple[BareNode, ...]:
+    """The bare nodes of this machine that these rules take. Needs neither udev nor libudev."""
+    names = names_in(resources)
+    if not names:
+        return ()
+    # Here and not above: most rules name no node.
+    from genericdp.machine.bare_nodes import BareNodes  # noqa: PLC0415
+
+    bare, claims = BareNodes(names), Claims(resources)
+    bare.resync()
+    bare.judge({})
+    return tuple(
+        BareNode(path, claim.resource.name, device.refusal)
+        for path, device in bare.devices.items()
+        for judged in (claims.judged(device),)
+        for claim in (*judged.claims[:1], *judged.shares)
     )
 
 

@@ -7,6 +7,8 @@
 Reading order:
 
     device               one udev device, which all decisions are about
+    bare_node            a device node that udev does not know, and whether it may be offered
+    vfio                 which functions an IOMMU group hands over, and whether it is of use
     rules, reading       what a rule file can say; how it is read
     inventory            from udev devices to the devices of each resource
     allocate, prefer     what a container gets; which of the free devices

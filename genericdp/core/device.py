@@ -17,6 +17,7 @@ CORE_ATTRIBUTES = frozenset(
         "bInterfaceClass",
         "bInterfaceNumber",
         "busnum",
+        "class",
         "devnum",
         "idProduct",
         "idVendor",
@@ -49,9 +50,9 @@ class DeviceNumber:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UdevDevice:
-    """One entry of sysfs/udev with its parents.
+    """One entry of sysfs/udev with its parents, or a bare node: one that udev does not know.
 
-    sys_path      absolute, below /sys, symlinks resolved
+    sys_path      absolute, below /sys, symlinks resolved; of a bare node its path below /dev
     incarnation   inode number of sys_path: another number at the same path means another device
     device_node   absolute path below /dev, or None
     number        the device number that udev reports, or None without a device node
@@ -61,7 +62,9 @@ class UdevDevice:
     properties    udev properties; without a udev database, those of the kernel's uevent
     attributes    its sysfs attributes among CORE_ATTRIBUTES and those that rules need
     tags          udev tags
-    parent        the next device up, or None
+    parent        the next device up, or None; of a VFIO device, the function that its IOMMU group is known by
+    companions    the other functions of that group, which its node hands over as well
+    refusal       why it must not be offered whatever the rules say, or ""
 
     Compared by identity: a new snapshot of the same device is another value, so results can be kept
     for each snapshot.
@@ -82,6 +85,13 @@ class UdevDevice:
     attributes: Mapping[str, str] = field(default_factory=dict)
     tags: frozenset[str] = frozenset()
     parent: "UdevDevice | None" = None
+    companions: tuple["UdevDevice", ...] = ()
+    refusal: str = ""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is a device node that udev does not know."""
+        return self.sys_path.startswith("/dev/")
 
     @property
     def sys_name(self) -> str:
@@ -106,6 +116,12 @@ class UdevDevice:
         while device is not None:
             yield device
             device = device.parent
+
+    def related(self) -> Iterator["UdevDevice"]:
+        """Everything that it consists of: itself and its companions, each with its parents."""
+        yield from self.self_and_ancestors()
+        for companion in self.companions:
+            yield from companion.self_and_ancestors()
 
     @property
     def usb_device(self) -> "UdevDevice | None":
@@ -141,6 +157,6 @@ class UdevDevice:
             case "DEVNAME":
                 return self.device_node
             case "DEVPATH":
-                return self.sys_path.removeprefix("/sys")
+                return None if self.is_bare else self.sys_path.removeprefix("/sys")
             case _:
                 return None

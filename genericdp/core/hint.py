@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* A hint is never the truth. Its receiver looks at sysfs and the udev database again
-  (`udev.UdevDevices.apply`), so a lost hint costs time, not correctness.
+* A hint is never the truth. Its receiver looks at sysfs, the udev database and /dev again
+  (`machine.MachineDevices.apply`), so a lost hint costs time, not correctness.
 * A cause is a value. `core.status.wording` puts it into words, so the label of a metric never depends on
   the text of a log line.
 """
@@ -38,6 +38,13 @@ class Uevent:
     def node(self) -> str:
         """The device node, "" if the event does not name it."""
         return (self.device and self.device.device_node) or ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChange:
+    """Something happened to a name below /dev, which udev may not tell: to it or to what is below it."""
+
+    path: str
 
 
 class SilenceCause(StrEnum):
@@ -103,4 +110,4 @@ class Resync:
     silence: Silence | None = None
 
 
-Hint = Uevent | Resync | Deafness
+Hint = Uevent | NodeChange | Resync | Deafness

@@ -11,7 +11,7 @@ The rules of this file:
 from collections.abc import Callable, Mapping, Sequence
 
 from genericdp import log
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.changes import Changes
 from genericdp.core.inventory.inventory import Inventory
@@ -84,6 +84,8 @@ class Recorder:
                     self.history.heard_uevent(hint.action, hint.subsystem)
                     if self.events and len(self._uevents) < UEVENT_LIMIT:
                         self._uevents.append(hint)
+            case NodeChange():
+                pass  # what comes of it is recorded
             case Resync():
                 _log.debug("reading every device again", why=why_rescan(hint))
                 self.history.rescanned(hint.cause)

@@ -4,6 +4,7 @@ Reading order:
 
     sysfs         which devices exist
     snapshot      one device, read from sysfs and the udev database
+    iommu         which functions the node of a VFIO device hands over
     database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)
     pending       what several hints amount to

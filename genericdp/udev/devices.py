@@ -8,19 +8,21 @@ The rules of this file:
   snapshot, and "did anything change" is a comparison of identities.
 * The system is read, never the hint; the hint says where to look. The one exception: where the udev
   database cannot be read, udev's message is the only copy of it.
+* The node of an IOMMU group has its functions as parent and companions. They are looked at with it, and it is
+  hung below them again when one of them changes.
 * A device that cannot be read is not gone: its last snapshot stays, and a later `resync` reads it.
 """
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
-from operator import attrgetter
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
+from genericdp.core.vfio import with_first
 from genericdp.errors import GenericdpError, what_is_short
-from genericdp.udev import snapshot, sysfs
+from genericdp.udev import iommu, snapshot, sysfs
 from genericdp.udev.database import Database
 
 RUN = "/run/udev"
@@ -35,9 +37,6 @@ class _Unread:
 
     why: OSError
     message: UdevDevice | None = None
-
-
-_compared = attrgetter(*(field.name for field in fields(UdevDevice) if field.name != "parent"))
 
 
 class UdevDevices:
@@ -55,6 +54,7 @@ class UdevDevices:
         self._database = Database(run)
         self._devices: dict[str, UdevDevice] = {}
         self._unread: dict[str, _Unread] = {}
+        self._groups = iommu.Groups()
         self._changes = 0
 
     @property
@@ -97,7 +97,7 @@ class UdevDevices:
                 seen[sys_path] = self._look_at(sys_path, seen, message)
         found = [device for device in seen.values() if device]
         # What could not be read keeps its parents as well.
-        kept = {each.sys_path for device in found for each in device.self_and_ancestors()}
+        kept = {each.sys_path for device in found for each in device.related()}
         for sys_path in self._devices.keys() - kept:
             self._take_out(sys_path)
         return self._has_changed_since(changes)
@@ -107,7 +107,7 @@ class UdevDevices:
         match hint:
             case Resync():
                 return self.resync()
-            case Deafness():
+            case Deafness() | NodeChange():
                 return False
             case Uevent(action="remove", source="kernel"):
                 return self._gone(hint.sys_path)
@@ -143,6 +143,7 @@ class UdevDevices:
                 for path in sorted(sysfs.sys_paths_with_node()):
                     if path.startswith(f"{sys_path}/") and path not in seen:
                         seen[path] = self._look_at(path, seen)
+            self._hang_groups(sys_path, seen)
         except OSError as error:
             self._keep(sys_path, error, message)
         return self._has_changed_since(changes)
@@ -168,6 +169,10 @@ class UdevDevices:
                     self._take_out(path)
             except OSError as error:
                 self._keep(path, error)
+        try:
+            self._hang_groups(sys_path, {})
+        except OSError as error:
+            self._keep(sys_path, error)
         return self._has_changed_since(changes)
 
     def _has_changed_since(self, changes: int) -> bool:
@@ -177,7 +182,7 @@ class UdevDevices:
         needed: set[str] = set()
         for device in self._devices.values():
             if device.number is not None:
-                needed.update(each.sys_path for each in device.self_and_ancestors())
+                needed.update(each.sys_path for each in device.related())
         for sys_path in self._devices.keys() - needed:
             self._take_out(sys_path)
         return True
@@ -190,20 +195,42 @@ class UdevDevices:
         path = sys_path.rpartition("/")[0]
         if not path.startswith(sysfs.DEVICES):
             return None
+        if path not in seen and not sysfs.is_device(path):
+            seen[path] = self._parent_of(path, seen)
+        return self._there(path, seen)
+
+    def _there(self, path: str, seen: _Seen) -> UdevDevice | None:
         if path not in seen:
-            there = sysfs.is_device(path)
-            seen[path] = self._look_at(path, seen) if there else self._parent_of(path, seen)
-        parent = seen[path]
-        if parent is None and path in self._unread:
+            seen[path] = self._look_at(path, seen)
+        found = seen[path]
+        if found is None and path in self._unread:
             raise _plain(self._unread[path].why)
-        return parent
+        return found
+
+    def _hang_groups(self, sys_path: str, seen: _Seen) -> None:
+        """Hang the VFIO devices again that a change of this device concerns."""
+        for path in self._groups.touched_by(sys_path, self._devices):
+            if path not in seen:
+                seen[path] = self._hang_below(path, seen)
+
+    def _above(self, sys_path: str, seen: _Seen) -> tuple[UdevDevice | None, tuple[UdevDevice, ...]]:
+        """The parent of a device, and its companions if it is a VFIO device."""
+        parent = self._parent_of(sys_path, seen)
+        if not self._groups.see(sys_path):
+            return parent, ()
+        members = [self._there(path, seen) for path in sorted(iommu.members_beside(sys_path))]
+        functions = with_first(each for each in members if each is not None)
+        if iommu.is_group(sys_path):
+            return (functions[0], functions[1:]) if functions else (None, ())
+        return parent, functions
 
     def _hang_below(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
         # A parent's event can change two things about a descendant: whether it exists, and its parent.
         known = self._devices[sys_path]
         try:
             if sysfs.incarnation(sys_path) == known.incarnation:
-                return self._put_in(replace(known, parent=self._parent_of(sys_path, seen)))
+                parent, companions = self._above(sys_path, seen)
+                return self._put_in(_in_group(replace(known, parent=parent), companions))
         except OSError as error:
             return self._keep(sys_path, error)
         return self._look_at(sys_path, seen)
@@ -219,9 +246,10 @@ class UdevDevices:
         known = self._devices.get(sys_path)
         try:
             device = snapshot.find(sys_path)
-            parent = self._parent_of(sys_path, seen)
+            parent, companions = self._above(sys_path, seen)
             found = None if device is None else snapshot.snapshot(device, self._attributes, parent)
             if found is not None:
+                found = _in_group(found, companions)
                 found = self._database.complete(found, known, message, trust_the_past=trust_the_past)
         except OSError as error:
             return self._keep(sys_path, error, message)
@@ -243,7 +271,7 @@ class UdevDevices:
 
     def _put_in(self, device: UdevDevice) -> UdevDevice:
         known = self._devices.get(device.sys_path)
-        if known is not None and _is_same(known, device):
+        if known is not None and snapshot.is_same(known, device):
             return known
         self._changes += 1
         self._devices[device.sys_path] = device
@@ -260,5 +288,9 @@ def _plain(error: OSError) -> OSError:
     return OSError(error.errno, error.strerror)
 
 
-def _is_same(known: UdevDevice, found: UdevDevice) -> bool:
-    return known.parent is found.parent and bool(_compared(known) == _compared(found))
+def _in_group(device: UdevDevice, companions: tuple[UdevDevice, ...]) -> UdevDevice:
+    if iommu.is_group(device.sys_path) and device.parent is None:
+        return replace(device, companions=(), refusal="its IOMMU group has no device")
+    if companions or device.companions or device.refusal:
+        return replace(device, companions=companions, refusal="")
+    return device

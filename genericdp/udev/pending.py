@@ -9,7 +9,7 @@ The rules of this file:
   what a rescan does not find.
 """
 
-from genericdp.core.hint import Deafness, Hint, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
 
 #: How many numbers `SeenUevents` remembers; an older uevent that is repeated counts as new.
 REMEMBERED = 1000
@@ -21,9 +21,10 @@ class Pending:
     def __init__(self) -> None:
         self._resync: Resync | None = None
         self._uevents: dict[tuple[str, str], Uevent] = {}
+        self._nodes: dict[str, NodeChange] = {}
 
     def __bool__(self) -> bool:
-        return self._resync is not None or bool(self._uevents)
+        return self._resync is not None or bool(self._uevents) or bool(self._nodes)
 
     def add(self, hint: Hint) -> None:
         """Keep a hint, unless another one makes it superfluous."""
@@ -35,6 +36,8 @@ class Pending:
                 known = self._uevents.get(place)
                 if known is None or _rank(hint) >= _rank(known):
                     self._uevents[place] = hint
+            case NodeChange():
+                self._nodes[hint.path] = hint
             case Deafness():
                 pass  # there is nothing to look at
 
@@ -42,8 +45,10 @@ class Pending:
         """The hints to follow, in this order. Nothing is pending afterwards."""
         hints: list[Hint] = [] if self._resync is None else [self._resync]
         hints += self._uevents.values()
+        hints += self._nodes.values()
         self._resync = None
         self._uevents = {}
+        self._nodes = {}
         return hints
 
 

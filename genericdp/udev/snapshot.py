@@ -19,8 +19,10 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from itertools import islice
+from operator import attrgetter
 
 import pyudev
 
@@ -40,6 +42,9 @@ _SETS = (("DEVLINKS", "{}", " "), ("TAGS", ":{}:", ":"), ("CURRENT_TAGS", ":{}:"
 
 #: Properties of an event, not of its device.
 _OF_THE_EVENT = frozenset({"ACTION", "SEQNUM", "DEVPATH_OLD", "INTERFACE_OLD", "USEC_INITIALIZED"})
+
+
+_compared = attrgetter(*(field.name for field in fields(UdevDevice) if field.name != "parent"))
 
 
 @cache
@@ -115,6 +120,11 @@ def snapshot(
             raise _unread(sys_path, number_of_error)
         return found
     return None
+
+
+def is_same(one: UdevDevice, other: UdevDevice) -> bool:
+    """Whether two snapshots say the same, and hang below the same snapshots."""
+    return one.parent is other.parent and bool(_compared(one) == _compared(other))
 
 
 def message(device: pyudev.Device) -> UdevDevice:

@@ -8,6 +8,8 @@ The rules of this file:
 import errno
 import os
 
+from genericdp.core.device import DeviceNumber
+
 DEVICES = "/sys/devices/"
 
 #: The errors that prove that something does not exist, or no longer.
@@ -30,6 +32,26 @@ def sys_paths_with_node() -> set[str]:
             except OSError as error:
                 unless_gone(error)
     return {path for path in found if path.startswith(DEVICES)}
+
+
+def node_of(number: DeviceNumber) -> str | None:
+    """The device node of the device with this number, "" if it names none; None without such a device.
+
+    Raises OSError if that cannot be determined, such as in a container without sysfs.
+    """
+    folder = "/sys/dev/char" if number.kind == "c" else "/sys/dev/block"
+    try:
+        with open(f"{folder}/{number.major}:{number.minor}/uevent", "rb") as lines:
+            for line in lines:
+                name, _, value = line.rstrip(b"\n").partition(b"=")
+                if name == b"DEVNAME":
+                    return f"/dev/{os.fsdecode(value)}"
+    except OSError as error:
+        unless_gone(error)
+        if not is_there(folder):
+            raise
+        return None
+    return ""
 
 
 def is_there(path: str) -> bool:

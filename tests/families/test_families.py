@@ -12,15 +12,17 @@ from generate.families import FAMILIES, Family
 from genericdp.cli.survey import look
 from genericdp.core.allocate import allocate
 from genericdp.core.inventory.offer import Offer
-from tests.families import answer, machine
+from tests.families import answer
 from tests.families.answer import LINKS, Answer, Case, Original, answer_of, differences, original
+from tests.families.machine import FOLDER as MACHINES
+from tests.families.machine import machine
 from tests.udev.testbed import Testbed
 
 NAMES = [family.name for family in FAMILIES]
 
 
 def test_every_family_has_a_machine_and_the_answers_of_its_plugin() -> None:
-    assert {path.stem for path in machine.FOLDER.iterdir()} == {*NAMES}
+    assert {path.stem for path in MACHINES.iterdir()} == {*NAMES}
     assert {path.stem for path in answer.FOLDER.iterdir()} == {*NAMES}
 
 
@@ -31,9 +33,7 @@ def test_a_family_answers_as_its_plugin_but_for_what_its_head_says(
 ) -> None:
     rules = tmp_path / family.path.name
     shutil.copyfile(family.path, rules)
-    bed.plug(machine.recorded(family.name))
-    for node, number in machine.bare_nodes(family.name).items():
-        bed.add_bare_node(node, number)
+    machine(family.name).plug_into(bed)
 
     survey = look(rules=[str(rules)], config="/dev/null", domain=None)
 

@@ -290,7 +290,7 @@ def _a_machine_with(devices: Mapping[str, UdevDevice]) -> Iterator[None]:
 @contextmanager
 def _a_dry_run_on(udev: FakeUdev) -> Iterator[None]:
     """The daemon of a dry run finds the devices of this udev."""
-    vars(dry_run)["Daemon"] = partial(Daemon, devices=udev, listen=udev.listen)
+    vars(dry_run)["Daemon"] = partial(Daemon, devices=udev)
     try:
         yield
     finally:

@@ -6,7 +6,9 @@ The values are those of real units, shortened to what rules, ids and health look
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
+from genericdp.core.bare_node import Sighting, device_of
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.rules.resource import Resource
@@ -202,6 +204,43 @@ def a_modem(port: str = "4", *, serial: str | None = "EC25-17", first: int = 1) 
     return (usb, *ports, control)
 
 
+def a_bare_node(path: str = "/dev/acme0", number: str = "c 195:0", refusal: str = "") -> UdevDevice:
+    """A device node that udev does not know."""
+    kind, _, numbers = number.partition(" ")
+    major, minor = map(int, numbers.split(":"))
+    return device_of(Sighting(path, DeviceNumber(kind, major, minor)), refusal)
+
+
+def a_function(
+    address: str = "0000:81:00.0",
+    *,
+    driver: str = "vfio-pci",
+    pci_id: str = "10DE:1EB8",
+    kind: str = "0x030200",
+    numa_node: int = 1,
+) -> UdevDevice:
+    """A PCI function; `kind` is its class."""
+    return a_device(
+        f"/sys/devices/pci0000:80/0000:80:01.0/{address}",
+        subsystem="pci",
+        driver=driver,
+        properties={"PCI_ID": pci_id, "PCI_SLOT_NAME": address},
+        attributes={"class": kind, "numa_node": str(numa_node)},
+    )
+
+
+def a_vfio_group(number: int, *functions: UdevDevice) -> UdevDevice:
+    """/dev/vfio/`number`: the node of an IOMMU group with these functions, the first one first."""
+    node = a_device(
+        f"/sys/devices/virtual/vfio/{number}",
+        subsystem="vfio",
+        node=f"/dev/vfio/{number}",
+        number=f"c 243:{number}",
+        parent=functions[0],
+    )
+    return replace(node, companions=functions[1:])
+
+
 def a_gpu(number: int = 0, *, slot: str = "") -> tuple[UdevDevice, ...]:
     """An AMD GPU: the two device nodes of its PCI function."""
     address = f"0000:{slot or f'{3 + number:02x}'}:00.0"
@@ -232,7 +271,7 @@ def a_kfd() -> UdevDevice:
 
 def by_sys_path(*devices: UdevDevice) -> dict[str, UdevDevice]:
     """The devices and all their parents as a snapshot of udev holds them: sys path -> device."""
-    return {each.sys_path: each for device in devices for each in device.self_and_ancestors()}
+    return {each.sys_path: each for device in devices for each in device.related()}
 
 
 def resources_of(text: str, *, domain: str = "example.com") -> tuple[Resource, ...]:

@@ -23,6 +23,7 @@ from genericdp.daemon import Daemon
 from genericdp.errors import Problem
 from genericdp.files.rulefiles import RuleFile, RuleFiles
 from genericdp.kubelet.registration import REFUSED, Pauses
+from genericdp.machine.devices import MachineDevices
 from genericdp.simulator.changes import Changes
 from genericdp.systemd import Notify
 from tests.scenes.builders import resources_of
@@ -123,8 +124,7 @@ class Service:
             "notify": _Manager(address, watchdog_interval_s, self._ready),
             "on_step": self._step,
         }
-        if udev is not None:
-            self._arguments |= {"devices": udev, "listen": udev.listen}
+        self._udev = udev
         self._changes = Changes()
         self._daemon: Daemon | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -143,7 +143,11 @@ class Service:
     async def start(self) -> None:
         """`systemctl start genericdp`; it is READY when this returns."""
         self.statuses, self.steps = [], 0
-        self._daemon = Daemon(self.settings, self.rules, **self._arguments)
+        devices = None
+        if self._udev is not None:
+            resources = self.rules.resources
+            devices = MachineDevices(resources, udev=self._udev, listen=self._udev.listen)
+        self._daemon = Daemon(self.settings, self.rules, devices=devices, **self._arguments)
         self._serving = asyncio.ensure_future(self._daemon.run())
         self._serving.add_done_callback(lambda _: self._changes.notify())
         try:

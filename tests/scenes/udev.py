@@ -8,8 +8,6 @@ The rules of this file:
 """
 
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +17,11 @@ from pathlib import Path
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint, Uevent
 from genericdp.errors import GenericdpError
+from tests.scenes.dev import a_directory
 
 
 class FakeUdev:
-    """Made-up udev devices. `Daemon(devices=udev, listen=udev.listen)` takes them for real.
+    """Made-up udev devices. `Daemon(devices=udev)` takes them for real.
 
     changes  whether looking again after a hint finds something changed
     unread   what cannot be read
@@ -40,8 +39,8 @@ class FakeUdev:
     def devices(self) -> Mapping[str, UdevDevice]:
         return self._devices
 
-    def want(self, attributes: Iterable[str]) -> bool:
-        del attributes
+    def want(self, wanted: Iterable[object], /) -> bool:
+        del wanted
         return False
 
     def resync(self) -> bool:
@@ -107,9 +106,5 @@ class FakeUdev:
 @contextmanager
 def a_fake_udev() -> Iterator[FakeUdev]:
     """One without devices; their nodes go with it."""
-    dev = Path(f"/dev/gdp-{secrets.token_hex(4)}")
-    dev.mkdir()
-    try:
+    with a_directory() as dev:
         yield FakeUdev(dev)
-    finally:
-        shutil.rmtree(dev)

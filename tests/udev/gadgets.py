@@ -26,7 +26,6 @@ class Entry:
     number      "major:minor", "" without a node
     kernel      properties of the kernel's uevent beside those that follow from the other fields
     udev        properties that udev's rules add
-    links       symlinks in its folder: name -> target, relative as in sysfs (`iommu_group`)
     shared      it stays when the gadget is unplugged: the host controller, a root hub
     """
 
@@ -41,7 +40,6 @@ class Entry:
     udev: Mapping[str, str] = field(default_factory=dict)
     devlinks: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    links: Mapping[str, str] = field(default_factory=dict)
     shared: bool = False
 
     @property

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
+from genericdp.core.hint import Deafness, Hint, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.udev import Pending
 
 A, B = "/sys/devices/a", "/sys/devices/b"
@@ -14,7 +14,7 @@ def hint(action: str, seqnum: int, source: str = "udev", sys_path: str = A) -> U
     return Uevent(action, sys_path, "tty", source, seqnum)
 
 
-def taken(*hints: Uevent | Resync | Deafness) -> list[Uevent | Resync | Deafness]:
+def taken(*hints: Hint) -> list[Hint]:
     pending = Pending()
     for each in hints:
         pending.add(each)

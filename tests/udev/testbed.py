@@ -137,6 +137,25 @@ class Testbed:
         path.touch()
         (self.root / "dev/.node" / node.replace("/", "_")).symlink_to(number)
 
+    def group(self, number: int, *entries: Entry) -> None:
+        """The IOMMU puts these devices, and no others, into one group."""
+        devices = self.root / f"sys/kernel/iommu_groups/{number}/devices"
+        shutil.rmtree(devices, ignore_errors=True)
+        devices.mkdir(parents=True)
+        for entry in entries:
+            sysfs = self._sysfs(entry)
+            _link(devices / sysfs.name, sysfs)
+            (sysfs / "iommu_group").unlink(missing_ok=True)
+            _link(sysfs / "iommu_group", devices.parent)
+
+    def bind(self, entry: Entry, driver: str) -> None:
+        """Another driver takes a device, or, with "", none has it any more."""
+        link = self._sysfs(entry) / "driver"
+        link.unlink(missing_ok=True)
+        if driver:
+            _link(link, self.root / "sys/bus" / entry.subsystem / "drivers" / driver)
+        self.uevent(entry, "bind" if driver else "unbind")
+
     # What a test may tamper with
 
     def set_attribute(self, entry: Entry, name: str, value: str | bytes) -> None:
@@ -167,10 +186,6 @@ class Testbed:
         _link(self._listing(entry), sysfs)
         if entry.driver:
             _link(sysfs / "driver", self.root / "sys/bus" / entry.subsystem / "drivers" / entry.driver)
-        for name, target in entry.links.items():
-            (sysfs / name).symlink_to(target)
-            if name == "iommu_group":
-                _link((sysfs / target).resolve() / "devices" / sysfs.name, sysfs)
         if entry.number:
             self.set_attribute(entry, "dev", entry.number)
             _link(self.root / "sys/dev" / self._kind(entry) / entry.number, sysfs)

@@ -27,7 +27,11 @@ DOORS = {
     "pyudev": {"genericdp.udev"},
     "usb": {"genericdp.usb"},
     # A simulated runtime has a watch of its own, which overlooks what the real one overlooks.
-    "inotify_simple": {"genericdp.watch", "genericdp.simulator.runtimes.cdi_cache"},
+    "inotify_simple": {
+        "genericdp.watch",
+        "genericdp.machine.node_watch",
+        "genericdp.simulator.runtimes.cdi_cache",
+    },
     "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages", "genericdp.simulator"},
     "google": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages"},
     "pytest": {"genericdp.simulator.pytest_plugin"},

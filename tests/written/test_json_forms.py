@@ -12,7 +12,7 @@ import pytest
 
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
-from genericdp.cli.survey import Waiting, survey_of
+from genericdp.cli.survey import BareNode, Waiting, survey_of
 from genericdp.cli.text import absent, explanation
 from genericdp.cli.verbs import check, suggest
 from genericdp.cli.verbs import list as listing
@@ -28,7 +28,15 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.suggestion import Present
 from genericdp.core.suggest.suggestion import suggest as suggested
-from tests.scenes.builders import a_device, a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import (
+    a_bare_node,
+    a_device,
+    a_fuse,
+    a_modem,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "json.md").read_text(encoding="utf-8")
@@ -71,6 +79,10 @@ identity = ["ID_SAME"]
 [[resource.node]]
 match = { DEVNAME = "/dev/fuse" }
 shared = true
+
+[[resource]]
+name = "acme"
+match = { DEVNAME = "/dev/acme0" }
 """
 
 
@@ -122,12 +134,21 @@ def test_check(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").chmod(0o644)
     _, files = open_rules([str(tmp_path)], "/dev/null", None)
     waits = [Waiting("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
-    assert all_keys(check.as_json(files, files.problems, waits)) == documented("`genericdp check --json`")
+    bare = [BareNode("/dev/acme0", "example.com/acme", "")]
+    found = check.as_json(files, files.problems, waits, bare)
+    assert all_keys(found) == documented("`genericdp check --json`")
 
 
 def test_list() -> None:
     machine = a_machine(
-        a_fuse(), a_usb_serial(0), *a_modem(), disk(), same(1), same(2), a_device("/sys/x", node="/dev/x")
+        a_fuse(),
+        a_usb_serial(0),
+        *a_modem(),
+        disk(),
+        same(1),
+        same(2),
+        a_device("/sys/x", node="/dev/x"),
+        a_bare_node(),
     )
     document = listing.as_json(machine, everything=True)
     assert all_keys(document) == documented("`genericdp list --json`")

@@ -12,6 +12,7 @@ from genericdp.core.explain.model import identification
 from genericdp.core.explain.opinion import Judged, Opinion, holds
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.settings import Settings
+from genericdp.core.vfio import functions_of
 
 
 def show_all(
@@ -40,7 +41,7 @@ def show(explanation: Explanation, settings: Settings, output: Output, access_of
         _show_opinion(opinion, output)
     # The rule may exist: in a file with a mistake.
     is_new = not any(each.takes or each.shares for each in explanation.opinions) and not explanation.mistakes
-    if explanation.subject.device_node is not None and is_new:
+    if explanation.subject.device_node is not None and is_new and not explanation.subject.refusal:
         output.line()
         output.paragraph(f"To write a rule for it: genericdp suggest {explanation.subject.device_node}")
 
@@ -86,8 +87,16 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
         yield ("device node", f"{device.device_node} ({device.number})")
     if access is not None:
         yield ("access", str(access))
-    yield ("sys path", device.sys_path)
-    yield ("subsystem", device.subsystem or "-")
+    if device.is_bare:
+        yield ("udev", "does not know this path, which is all that identifies it")
+    else:
+        yield ("sys path", device.sys_path)
+        yield ("subsystem", device.subsystem or "-")
+    if functions := functions_of(device):
+        yield (
+            "IOMMU group",
+            ", ".join(f"{each.sys_name} ({each.driver or 'no driver'})" for each in functions),
+        )
     if model := identification(device):
         yield ("model", model)
     for devlink in sorted(device.devlinks):

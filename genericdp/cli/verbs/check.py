@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
-from genericdp.cli.survey import Waiting, waiting
+from genericdp.cli.survey import BareNode, Waiting, bare_nodes, waiting
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
@@ -53,11 +53,13 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     places = [*rules, *paths]
     problems: tuple[Problem, ...] = ()
     waits: tuple[Waiting, ...] = ()
+    bare: tuple[BareNode, ...] = ()
     notes_on_runtime: tuple[str, ...] = ()
     try:
         settings, rule_files = open_rules(places, config, domain)
         notes_on_runtime = without_runtime(settings, rule_files.resources)
         waits = () if errors_in(rule_files.problems) else waiting(settings, rule_files.resources)
+        bare = bare_nodes(rule_files.resources)
     except ConfigError as error:
         # A mistake in the settings must not hide those in the rule files.
         problems = error.problems
@@ -66,15 +68,14 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     output = Output(sys.stdout)
     match format:
         case "json":
-            output.json(as_json(rule_files, problems, waits))
+            output.json(as_json(rule_files, problems, waits, bare))
         case "github":
             for problem in problems:
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            show(
-                rule_files, problems, output, (*notes(rule_files.places), *notes_on_runtime, *in_words(waits))
-            )
+            remarks = (*notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
+            show(rule_files, problems, output, (*notes(rule_files.places), *remarks))
     return 1 if errors_in(problems) else 0
 
 
@@ -132,8 +133,32 @@ def in_words(waits: Sequence[Waiting]) -> list[str]:
     return remarks
 
 
+def of_bare_nodes(nodes: Sequence[BareNode]) -> list[str]:
+    """A remark about those that each resource takes, and one for each that it would not get."""
+    taken: dict[str, list[str]] = {}
+    for each in nodes:
+        if not each.refusal:
+            taken.setdefault(each.resource, []).append(each.node)
+    return [
+        *(
+            f"{resource}: udev does not know {_listed(paths)}; an id stands for a path there, not for a "
+            "physical unit"
+            for resource, paths in taken.items()
+        ),
+        *(f"{each.resource} would not get {each.node}: {each.refusal}" for each in nodes if each.refusal),
+    ][:MOST_REMARKS]
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = len(paths) - MOST_REMARKS
+    return ", ".join(paths[:MOST_REMARKS]) + (f" and {more} more" if more > 0 else "")
+
+
 def as_json(
-    rule_files: RuleFiles, problems: Sequence[Problem], waits: Sequence[Waiting] = ()
+    rule_files: RuleFiles,
+    problems: Sequence[Problem],
+    waits: Sequence[Waiting] = (),
+    bare: Sequence[BareNode] = (),
 ) -> dict[str, object]:
     """What was found, for programs. Keys are only ever added."""
     return {
@@ -152,6 +177,9 @@ def as_json(
             for problem in problems
         ],
         "waiting": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in waits],
+        "bareNodes": [
+            {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
+        ],
     }
 
 

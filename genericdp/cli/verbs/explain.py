@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from genericdp.cli.access import access_of
-from genericdp.cli.find import find
+from genericdp.cli.find import bare_node, find
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output
 from genericdp.cli.survey import look, show_reservations
@@ -18,6 +18,7 @@ from genericdp.core.explain.lookup import known_as, look_up, nodes_of_usb
 from genericdp.core.explain.query import Query, usb_id
 from genericdp.core.explain.survey import Survey
 from genericdp.core.hostile import for_terminal
+from genericdp.core.rules.node_names import NO_NAMES
 from genericdp.errors import GenericdpError
 
 
@@ -77,7 +78,8 @@ def run(
             "explain takes only one of DEVICE, --serial and --usb",
             hint=f"leave out {options}, or '{for_terminal(device)}'",
         )
-    survey = look(rules=rules, config=config, domain=domain)
+    shown = NO_NAMES if device is None else bare_node(device)
+    survey = look(rules=rules, config=config, domain=domain, shown=shown)
     output, link_dir = Output(sys.stdout), survey.settings.link_dir
     try:
         found = named(device, survey) if device is not None else look_up(query or Query(), survey)

@@ -13,6 +13,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.inventory.shared import SHARED
+from genericdp.core.rules.node_names import ALL_NAMES, NO_NAMES
 from genericdp.core.words import counted
 from genericdp.files.rulefiles import RULE_DIRECTORIES
 
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
     """Print the list. Returns 0, or 1 when something is wrong with the rule files."""
-    survey = look(rules=rules, config=config, domain=domain)
+    survey = look(rules=rules, config=config, domain=domain, shown=ALL_NAMES if all else NO_NAMES)
     output = Output(sys.stdout)
     if json:
         output.json(as_json(survey, everything=all))
@@ -71,14 +72,33 @@ def show(survey: Survey, output: Output, *, everything: bool = False, installed:
     _show_section(output, "For one container at a time, and yet shared:", conflicts)
     _show_section(output, "Matched by a rule but not offered:", refusals)
     _show_section(output, "Told apart only by their order:", unsure)
+    _show_section(
+        output, "Paths, not physical units; udev does not know these device nodes:", bare_nodes(survey)
+    )
     if everything:
         output.line()
         output.line(Styled("Not matched by any rule:", Style.STRONG))
         free = [
-            (device.device_node or "", device.subsystem, identification(device))
+            (device.device_node or "", device.subsystem or "-", _about(device))
             for device in unclaimed(survey)
         ]
         output.table((), free, indent=2)
+
+
+def _about(device: UdevDevice) -> str:
+    return (device.refusal or "udev does not know it") if device.is_bare else identification(device)
+
+
+def bare_nodes(survey: Survey) -> list[tuple[str, str]]:
+    """The bare nodes that are offered: the resource and the path of each."""
+    found = (
+        (offer.resource.name, node.path)
+        for offer in survey.inventory.offers.values()
+        for device in offer.devices
+        for node in device.nodes_inside
+        if node.is_bare
+    )
+    return list(dict.fromkeys(found))
 
 
 def _about_links(survey: Survey, *, installed: bool) -> str:
@@ -188,10 +208,16 @@ def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
             for refusal in inventory.refusals
         ],
         "toldApartByOrder": list(inventory.unsure),
+        "bareNodes": [{"node": path, "resource": name} for name, path in bare_nodes(survey)],
     }
     if everything:
         document["notTaken"] = [
-            {"node": device.device_node, "subsystem": device.subsystem, "sysPath": device.sys_path}
+            {
+                "node": device.device_node,
+                "subsystem": device.subsystem,
+                "sysPath": device.sys_path,
+                "reason": device.refusal,
+            }
             for device in unclaimed(survey)
         ]
     return document

@@ -4,12 +4,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from genericdp.cli.find import find
+from genericdp.cli.find import bare_node, find
 from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
+from genericdp.core.rules.node_names import NO_NAMES
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.subject import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
@@ -65,7 +66,8 @@ def run(
         raise UsageError(
             "suggest needs a DEVICE or --all", hint="'genericdp list --all' shows what no rule matches"
         )
-    survey = look(rules=rules, config=config, domain=domain)
+    shown = NO_NAMES if device is None else bare_node(device)
+    survey = look(rules=rules, config=config, domain=domain, shown=shown)
     output = Output(sys.stdout)
     present = Present(survey.devices, survey.settings.domain)
     if device is None:

@@ -4,7 +4,7 @@ import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.offer import Device, Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,19 @@ class Needs:
 
     groups   for `securityContext.supplementalGroups` of its pod
     closed   the device nodes that only root can open
+    by_udev  whether a udev rule can change that
     """
 
     groups: tuple[int, ...] = ()
     closed: tuple[str, ...] = ()
+    by_udev: bool = True
 
     @property
     def advice(self) -> str:
         """The same in words, "" when it needs nothing."""
         if self.closed:
-            return f"only root can open {', '.join(self.closed)}; set GROUP and MODE in a udev rule"
+            do = "set GROUP and MODE in a udev rule" if self.by_udev else "whatever makes it sets its mode"
+            return f"only root can open {', '.join(self.closed)}; {do}"
         if not self.groups:
             return ""
         groups = ", ".join(map(str, self.groups))
@@ -69,11 +72,12 @@ class Needs:
 def needs_of(device: Device, access: Iterable[Access | None]) -> Needs:
     """What is needed to open the nodes that a container gets with a device, given the access to each."""
     groups: set[int] = set()
-    closed: list[str] = []
+    closed: list[Node] = []
     for node, each in zip(device.nodes_inside, access, strict=True):
         group = -1 if each is None else each.group_for(node.table.permissions)
         if group is None:
-            closed.append(node.path)
+            closed.append(node)
         elif group >= 0:
             groups.add(group)
-    return Needs(tuple(sorted(groups)), tuple(closed))
+    by_udev = not all(node.is_bare for node in closed)
+    return Needs(tuple(sorted(groups)), tuple(node.path for node in closed), by_udev or not closed)

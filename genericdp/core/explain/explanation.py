@@ -66,6 +66,8 @@ class Explanation:
         if self.refusal:
             takers = (*self.taken_by, *(each.resource for each in self.opinions if each.shares))
             return f"{takers[0].name} matches, but {self.refusal}"
+        if self.subject.refusal:
+            return self.subject.refusal
         if not self.opinions and self.mistakes:
             return f"no rule is in force: {self.mistakes}"
         if not self.opinions:

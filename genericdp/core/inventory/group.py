@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import DANGER, Claim, Claims, is_dangerous
+from genericdp.core.hostile import for_value
+from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, unit_of
 from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
+from genericdp.core.vfio import why_not_viable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Member:
             return f"'{device.device_node}' is not the device node {device.number}"
         if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
             return "the USB device is not authorized"
-        return ""
+        return for_value(why_not_viable(device))
 
 
 @dataclass(slots=True)
@@ -74,8 +76,8 @@ def gather(
     refusals: list[Refusal] = []
     for device in devices:
         common = in_common(resource.group_by, device)
-        if is_dangerous(device) and not resource.allow_dangerous:
-            refusals.append(_refusal(resource, device, DANGER))
+        if reason := why_refused(device, resource):
+            refusals.append(_refusal(resource, device, reason))
         elif common is None:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))
         else:

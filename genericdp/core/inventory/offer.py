@@ -34,7 +34,7 @@ class Node:
     table     the node table of the resource that applies to it
     values    the udev properties that the container paths name
     devlinks  the devlinks that the table asks for, as container paths
-    sys_path  the udev device, "" once that is gone
+    sys_path  the udev device, of a bare node its path; "" once that is gone
     gid       the group of the node; None while it is missing, and unless the resource may be answered by CDI
     """
 
@@ -46,6 +46,11 @@ class Node:
     devlinks: tuple[str, ...]
     sys_path: str
     gid: int | None = None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is a device node that udev does not know."""
+        return self.sys_path.startswith("/dev/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,11 @@ from typing import NamedTuple
 from genericdp.core.device import UdevDevice
 from genericdp.core.usb_port import UsbPort
 
+#: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
+_MEDIATED = "mdev"
+
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
-_ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio"})
+_ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
 
 #: Attributes that tell apart the nodes of one interface: a camera's nodes, a serial adapter's ports.
 _ORDINALS = (("index", "index"), ("port_number", "port"))
@@ -134,10 +137,12 @@ def port_of(unit: UdevDevice) -> Port:
     """Where a unit (from `unit_of`) is connected."""
     if unit.subsystem == "usb":
         return _usb_port(unit)
+    if unit.subsystem == _MEDIATED:
+        return Port(f"{_MEDIATED} {unit.sys_name}", unit.sys_name)
     if unit.subsystem in _ADDRESSED:
         path = AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
-    return Port(unit.sys_path, unit.sys_name)
+    return Port(unit.sys_path, unit.devname if unit.is_bare else unit.sys_name)
 
 
 def _usb_port(unit: UdevDevice) -> Port:
@@ -242,8 +247,9 @@ def stem_of(device: UdevDevice) -> str:
             name = _SOUND_CARD.sub("", name)
         case "hid":
             name = name.rpartition(".")[0]
-        case "bsg":
-            name = "bsg"
+        case "bsg" | "vfio" | "vfio-dev":
+            # The node of an IOMMU group has no other name than its number.
+            name = device.subsystem
         case _:
             found = _KERNEL_NAME.fullmatch(name)
             name = found.group(1) + found.group(2) if found else name

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import DANGER, Claims, is_dangerous
+from genericdp.core.inventory.claims import Claims, why_refused
 from genericdp.core.inventory.group import Member
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.inventory import Refusal
@@ -112,8 +112,8 @@ class _RefusedError(Exception):
 
 def _node(member: Member, node_of: Callable[[Member, str], Node]) -> Node:
     resource = member.claim.resource
-    if is_dangerous(member.device) and not resource.allow_dangerous:
-        raise _RefusedError(DANGER)
+    if reason := why_refused(member.device, resource):
+        raise _RefusedError(reason)
     try:
         node = node_of(member, _link(member))
     except MissingPropertyError as error:
@@ -125,10 +125,10 @@ def _node(member: Member, node_of: Callable[[Member, str], Node]) -> Node:
 
 
 def _link(member: Member) -> str:
-    """The name of the link: after the name of a virtual device, or else after the place of the node."""
+    """The name of the link: after the name of a virtual device or bare node, or else after the place."""
     device, place = member.device, member.place
     is_virtual = place.unit is device and place.port.readable == device.sys_name
-    if is_virtual and _PLAIN.fullmatch(device.devname) is not None:
+    if (is_virtual or device.is_bare) and _PLAIN.fullmatch(device.devname) is not None:
         return f"{SHARED}+{device.devname.replace('/', '+')}"
     return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{hash_of(*place.spot)[:_MARK_LENGTH]}"
 

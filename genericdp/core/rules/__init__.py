@@ -8,6 +8,7 @@ Read `resource` first: it is a `[[resource]]` table. It is made of these:
     grouping    which nodes form one device
     template    texts with `{fields}`
     name        the names of resources and udev properties
+    node_names  which device nodes rules name, so that those are found that udev does not know
 
 `settings` is `genericdp.toml`. The files of `genericdp.core.reading` with the same names read these values.
 

@@ -29,6 +29,9 @@ _END = re.compile(r"(?:\$|\\Z)+(?=\||\Z)")
 #: What is refused, to quote it: `(?=`, `(?P=`, `\1`, `\b`.
 _REFUSED = re.compile(r"\(\?(?:P?[=!>]|<[=!]|P?.)?|\\.|.", re.DOTALL)
 
+#: A set of one character that stands for itself, perhaps behind a backslash.
+_ONE = re.compile(r"(?P<plain>[^.\\\[])|\\(?P<escaped>[^A-Za-z0-9])", re.DOTALL)
+
 _SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 SUPPORTED = (
@@ -89,6 +92,35 @@ def parse(text: str) -> Part:
         raise BadExpressionError(str(error)) from None
     except RecursionError:
         raise BadExpressionError("its groups are nested too deeply") from None
+
+
+def beginning(text: str) -> str:
+    """What every value begins with that matches a regular expression. Raises BadExpressionError."""
+    return _beginning(parse(text))[0]
+
+
+def _beginning(part: Part) -> tuple[str, bool]:
+    """What every match of a part begins with, and whether that is all of it."""
+    match part:
+        case Characters(source=source):
+            found = _ONE.fullmatch(source)
+            return ("", False) if found is None else (found["plain"] or found["escaped"], True)
+        case Sequence(parts=parts):
+            text = ""
+            for each in parts:
+                more, is_all = _beginning(each)
+                text += more
+                if not is_all:
+                    return text, False
+            return text, True
+        case Choice(options=options):
+            first, *others = (_beginning(each)[0] for each in options)
+            length = 0
+            while length < len(first) and all(each.startswith(first[: length + 1]) for each in others):
+                length += 1
+            return first[:length], False
+        case Repeat(part=repeated, least=least):
+            return (_beginning(repeated)[0], False) if least else ("", False)
 
 
 class _Parser:

@@ -195,7 +195,9 @@ def usb_value(device: UdevDevice, key: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ParentCondition:
-    """Holds when one ancestor satisfies a whole alternative of the match."""
+    """Holds when one ancestor satisfies a whole alternative of the match, or another function of the IOMMU
+    group that a VFIO device hands over.
+    """
 
     match: Match
 
@@ -209,13 +211,13 @@ class ParentCondition:
             if self.match.matches(ancestor):
                 return True
             ancestor = ancestor.parent
-        return False
+        return any(map(self.match.matches, device.companions)) if device.companions else False
 
     def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
-        """The verdicts for the ancestor that satisfies the match, or for the one that comes closest."""
+        """The verdicts for the one that satisfies the match, or for the one that comes closest."""
         nearest: tuple[Verdict, ...] = ()
         missing: int | None = None
-        for ancestor in device.ancestors():
+        for ancestor in (*device.ancestors(), *device.companions):
             for verdicts in self.match.judge(ancestor):
                 failed = sum(not verdict.holds for verdict in verdicts)
                 if missing is None or failed < missing:

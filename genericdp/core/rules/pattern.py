@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from genericdp.core.rules.expression import BadExpressionError
+from genericdp.core.rules.expression import BadExpressionError, beginning
 from genericdp.core.rules.regex import Regex
 
 Test = Callable[[str | None], bool]
@@ -43,11 +43,13 @@ class Pattern:
 
     text        how it is shown
     literals    the only values that it can hold for, so that rules can be indexed by them; None: unknown
+    beginnings  every value that it holds for begins with one of these; None: it may hold for any value
     """
 
     text: str
     holds: Test = field(compare=False, repr=False)
     literals: frozenset[str] | None = field(default=None, compare=False, repr=False)
+    beginnings: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
 
 def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
@@ -60,10 +62,11 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
     folded = fold or (lambda value: value)
     alternatives = [_alternative(part) for part in _split_alternatives(text)]
     literals = [each.literal for each in alternatives if each.literal is not None]
+    beginnings = tuple(each.beginning for each in alternatives) if fold is None else None
     if len(literals) == len(alternatives):
         wanted = frozenset(folded(literal) for literal in literals)
         if fold is None:
-            return Pattern(repr_text(text), lambda value: value in wanted, wanted)
+            return Pattern(repr_text(text), lambda value: value in wanted, wanted, beginnings)
         return Pattern(repr_text(text), lambda value: value is not None and folded(value) in wanted)
     union = re.compile(
         "|".join(
@@ -72,7 +75,9 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
         re.DOTALL,
     )
     return Pattern(
-        repr_text(text), lambda value: value is not None and union.fullmatch(folded(value)) is not None
+        repr_text(text),
+        lambda value: value is not None and union.fullmatch(folded(value)) is not None,
+        beginnings=beginnings,
     )
 
 
@@ -85,13 +90,22 @@ def regex(text: str) -> Pattern:
             compiled = Regex(text)
     except BadExpressionError as error:
         raise BadPatternError(f"bad regular expression: {error}", error.hint) from None
-    return Pattern(f"regex {text!r}", lambda value: value is not None and compiled.matches(value))
+    return Pattern(
+        f"regex {text!r}",
+        lambda value: value is not None and compiled.matches(value),
+        beginnings=(beginning(text),),
+    )
 
 
 def _check_length(text: str) -> None:
     if len(text) > LENGTH_LIMIT:
         message = f"a pattern has at most {LENGTH_LIMIT} characters, not {len(text)}"
         raise BadPatternError(message, 'a list of patterns may be longer: ["…", "…"]')
+
+
+def exactly(text: str) -> Pattern:
+    """Holds for this value, whatever its characters mean in a glob."""
+    return Pattern(repr_text(text), lambda value: value == text, frozenset({text}), (text,))
 
 
 def exists(wanted: bool) -> Pattern:
@@ -111,11 +125,21 @@ def any_of(patterns: tuple[Pattern, ...]) -> Pattern:
         return patterns[0]
     text = " or ".join(pattern.text for pattern in patterns)
     literals = [pattern.literals for pattern in patterns]
+    beginnings = _beginnings_of(patterns)
     if all(known is not None for known in literals):
         wanted = frozenset().union(*(known for known in literals if known is not None))
-        return Pattern(text, lambda value: value in wanted, wanted)
+        return Pattern(text, lambda value: value in wanted, wanted, beginnings)
     tests = tuple(pattern.holds for pattern in patterns)
-    return Pattern(text, lambda value: any(test(value) for test in tests))
+    return Pattern(text, lambda value: any(test(value) for test in tests), beginnings=beginnings)
+
+
+def _beginnings_of(patterns: tuple[Pattern, ...]) -> tuple[str, ...] | None:
+    found: tuple[str, ...] = ()
+    for pattern in patterns:
+        if pattern.beginnings is None:
+            return None
+        found += pattern.beginnings
+    return found
 
 
 def repr_text(text: str) -> str:
@@ -160,16 +184,25 @@ def _class_end(text: str, start: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Alternative:
-    """One alternative of a glob: as a regular expression, and the only value that it holds for, or None."""
+    """One alternative of a glob.
+
+    source     as a regular expression
+    literal    the only value that it holds for, or None
+    beginning  what every value begins with that it holds for
+    """
 
     source: str
     literal: str | None
+    beginning: str
 
 
 def _alternative(text: str) -> _Alternative:
     chunks, literal, index = [""], "", 0  # chunks: what stands between the stars
+    beginning: str | None = None
     while index < len(text):
         char = text[index]
+        if char in "*?[" and beginning is None:
+            beginning = literal
         if char == "*":
             chunks.append("")
         elif char == "?":
@@ -188,10 +221,11 @@ def _alternative(text: str) -> _Alternative:
             literal += char
         index += 1
     first, *others = chunks
+    start = literal if beginning is None else beginning
     if not others:
-        return _Alternative(first, literal if first == re.escape(literal) else None)
+        return _Alternative(first, literal if first == re.escape(literal) else None, start)
     between = "".join(f"(?>.*?{chunk})" for chunk in others[:-1] if chunk)
-    return _Alternative(f"{first}{between}.*{others[-1]}", None)
+    return _Alternative(f"{first}{between}.*{others[-1]}", None, start)
 
 
 def _class_source(members: str) -> str:

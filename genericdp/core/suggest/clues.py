@@ -32,6 +32,7 @@ class By(StrEnum):
     PLACE = "place"
     INTERFACE = "interface"
     NAME = "name"
+    PATH = "path"
     KIND = "kind"
     ARRIVAL = "arrival"
 
@@ -90,6 +91,8 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
         yield from _usb_clues(unit)
     elif has_a_fixed_name(node):
         yield Clue(By.NAME, names_of([node]))
+    elif node.is_bare:
+        yield Clue(By.PATH, names_of([node]))
     else:
         yield from _other_clues(node, unit)
 

@@ -54,6 +54,8 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
             yield "By the name of its network interface."
         case By.NAME:
             yield "By name: the kernel always gives it the same name."
+        case By.PATH:
+            yield "By its path: udev does not know it, nor which unit is behind it."
         case _:
             yield (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "

@@ -122,12 +122,15 @@ def suggest(
 
     taken  names that the resource must not have
 
-    Raises GenericdpError for a node that udev has not finished with, or that shares its name with another.
+    Raises GenericdpError for a node that udev has not finished with, that no rule can offer, or that shares
+    its name with another.
     """
     if not node.initialized:
         raise GenericdpError(
             f"udev has not finished with '{node.device_node}' yet", hint="try again in a moment"
         )
+    if node.refusal:
+        raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
     part = group != whole or _brings_more(node, present)

@@ -102,5 +102,5 @@ def title_of(node: UdevDevice) -> str:
     maker = node.properties.get("ID_VENDOR", "")
     words = " ".join(filter(None, (maker, model_name(node)))).replace("_", " ")[:_TITLE_LENGTH].strip()
     if usb is None:
-        return words or f"{node.subsystem} device"
+        return words or f"{node.subsystem} device".lstrip()
     return f"{words or 'USB device'} ({usb_ids(usb)})"

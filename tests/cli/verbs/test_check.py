@@ -118,6 +118,7 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
             }
         ],
         "waiting": [],
+        "bareNodes": [],
     }
 
 

@@ -9,6 +9,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Conflict, Refusal
 from genericdp.core.inventory.offer import Device, Health
 from tests.scenes.builders import (
+    a_bare_node,
     a_device,
     a_fuse,
     a_gpu,
@@ -51,7 +52,8 @@ def paths(device: Device) -> tuple[list[str], list[str]]:
 
 def link_of(device: UdevDevice) -> str:
     """The name of the link to a node that is shared."""
-    rules = shares(f'{{ SUBSYSTEM = "{device.subsystem}", DEVNAME = {{ exists = true }} }}')
+    subsystem = f'"{device.subsystem}"' if device.subsystem else "{ exists = false }"
+    rules = shares(f"{{ SUBSYSTEM = {subsystem}, DEVNAME = {{ exists = true }} }}")
     (node,) = the_device(rules, device, a_usb_serial()).shared
     assert node.path == device.device_node
     return node.link
@@ -201,6 +203,8 @@ def test_a_link_repeats_the_name_of_a_virtual_device() -> None:
     assert link_of(a_kfd()) == "shared+kfd"
     path = "/sys/devices/virtual/misc/rdma_cm"
     assert link_of(a_device(path, node="/dev/infiniband/rdma_cm")) == "shared+infiniband+rdma_cm"
+    for name in ("nvidiactl", "nvidia-caps/nvidia-cap1"):
+        assert link_of(a_bare_node(f"/dev/{name}")) == f"shared+{name.replace('/', '+')}"
 
 
 def test_a_link_of_anything_else_is_named_after_its_place_whatever_the_kernel_calls_it() -> None:

@@ -1,0 +1,85 @@
+"""Device nodes that udev does not know: some drivers register none with the kernel (`/dev/nvidia0`).
+
+The rules of this file:
+
+* All that is known of a bare node is what lstat says: its path, its number and its owner. It is never opened.
+* A bare node is a way around everything that rules say of the device behind its number. So it is refused if
+  that number belongs to a udev device, or if another bare node that rules name has it, too.
+* Only root makes device nodes that can be trusted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from genericdp.core.device import DeviceNumber, UdevDevice
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What lstat says of a name below /dev that is a device node or a symlink to one.
+
+    number  None for a symlink
+    target  where a symlink leads in the end, else ""
+    """
+
+    path: str
+    number: DeviceNumber | None
+    uid: int = 0
+    gid: int = 0
+    target: str = ""
+
+
+def judge(
+    sightings: Iterable[Sighting], owners: Mapping[DeviceNumber, str], is_named: Callable[[str], bool]
+) -> dict[str, str]:
+    """Path -> why the bare node must not be offered, "" if it may; without those that udev knows.
+
+    owners    device number -> the device node that udev knows under it, "" if that is not known
+    is_named  whether rules name a path; others are only shown
+    """
+    by_number: dict[DeviceNumber, list[str]] = {}
+    known = frozenset(owners.values())
+    bare = [each for each in sightings if each.path not in known]
+    for each in bare:
+        if each.number is not None:
+            by_number.setdefault(each.number, []).append(each.path)
+    judged: dict[str, str] = {}
+    for each in bare:
+        paths = by_number[each.number] if each.number is not None else ()
+        # What no rule names is offered to nobody, so it is in nobody's way.
+        rivals = [path for path in paths if path != each.path and (is_named(path) or not is_named(each.path))]
+        judged[each.path] = _why_not(each, owners, rivals)
+    return judged
+
+
+def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Iterable[str]) -> str:
+    number = sighting.number
+    if number is None:
+        return f"it is a symlink; match the device node to which it leads, '{sighting.target}'"
+    if number in owners:
+        owner = f"'{owners[number]}'" if owners[number] else "another device"
+        return f"it has the number of {owner}, {number}; match that device node instead"
+    if number.kind != "c":
+        return "it is a block device that udev does not know"
+    if sighting.uid != 0:
+        return "udev does not know it, and it does not belong to root"
+    others = [f"'{path}'" for path in sorted(rivals)]
+    if not others:
+        return ""
+    has = "has" if len(others) == 1 else "have"
+    return f"udev does not know it, and {' and '.join(others)} {has} the same number, {number}"
+
+
+def device_of(sighting: Sighting, refusal: str) -> UdevDevice:
+    """The bare node as a udev device: with a path and a number, and nothing else."""
+    properties = {"DEVNAME": sighting.path}
+    if sighting.number is not None:
+        properties |= {"MAJOR": str(sighting.number.major), "MINOR": str(sighting.number.minor)}
+    return UdevDevice(
+        sighting.path,
+        device_node=sighting.path,
+        number=sighting.number,
+        gid=sighting.gid,
+        properties=properties,
+        refusal=refusal,
+    )

@@ -1,0 +1,215 @@
+"""The bare nodes below /dev that rules name, kept up to date by looking.
+
+The rules of this file:
+
+* A node is examined with lstat and never opened. No symlink is followed, on the way to a node either.
+* Only directories that root alone can change, and of the file system of /dev itself, are looked at: neither
+  /dev/shm nor the terminals in /dev/pts are devices of the machine.
+* No rule can name what is not printable.
+* A directory is reported to the watch before it is read, so that nothing that happens in it is missed.
+* What cannot be read is not gone: what was seen of it stays.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from genericdp.core.bare_node import Sighting, device_of, judge
+from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.rules.node_names import NO_NAMES, NodeNames
+from genericdp.errors import GenericdpError, what_is_short
+from genericdp.udev import sysfs
+
+DEV = "/dev"
+
+#: How many directories are looked at. With a CPU for each directory, /dev/cpu has as many as anything.
+DIRECTORY_LIMIT = 1000
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class BareNodes:
+    """The bare nodes by their paths. Synchronous; starts empty, `resync` and `judge` fill it.
+
+    names         the paths that rules name
+    shown         paths that are looked at, too, because somebody asks for them
+    on_directory  called with each directory before it is read
+    """
+
+    def __init__(self, names: NodeNames, shown: NodeNames = NO_NAMES) -> None:
+        self.on_directory: Callable[[str], None] = lambda _: None
+        self._names = names
+        self._shown = shown
+        self._directories: frozenset[str] = frozenset()
+        self._sightings: dict[str, Sighting] = {}
+        self._judged: dict[str, tuple[Sighting, str]] = {}
+        self._devices: dict[str, UdevDevice] = {}
+        self._unread: dict[str, OSError] = {}
+
+    @property
+    def devices(self) -> Mapping[str, UdevDevice]:
+        """The bare nodes by path, those that are refused included: a live view."""
+        return MappingProxyType(self._devices)
+
+    @property
+    def directories(self) -> frozenset[str]:
+        """The directories that were read."""
+        return self._directories
+
+    @property
+    def unread(self) -> GenericdpError | None:
+        """What could not be read the last time, None if everything could."""
+        for path, why in self._unread.items():
+            return GenericdpError(f"cannot read '{path}': {why.strerror}", hint=what_is_short(why))
+        return None
+
+    def concern(self, path: str) -> bool:
+        """Whether something that happens to this path matters."""
+        return path == DEV or any(
+            names.hold_for(path) or names.lead_into(path) for names in (self._names, self._shown)
+        )
+
+    def want(self, names: NodeNames) -> None:
+        """Look for these from now on."""
+        if names != self._names:
+            self._names = names
+            self.resync()
+
+    def resync(self) -> None:
+        """Look at everything again."""
+        self.look_at(DEV)
+
+    def look_at(self, path: str) -> None:
+        """Look again at one path and at what is below it."""
+        if path != DEV and os.path.dirname(path) not in self._directories:
+            return
+        elsewhere = _Outside(path)
+        look = _Look(self._names, self._shown, self.on_directory, DIRECTORY_LIMIT - len(self._directories))
+        look.at(path)
+        unread = [_Outside(each) for each in look.unread]
+
+        def stays(known: str) -> bool:
+            return elsewhere.holds(known) or not all(outside.holds(known) for outside in unread)
+
+        self._directories = frozenset((*look.directories, *filter(stays, self._directories)))
+        kept = {known: sighting for known, sighting in self._sightings.items() if stays(known)}
+        self._sightings = {**kept, **look.sightings}
+        before = {known: why for known, why in self._unread.items() if elsewhere.holds(known)}
+        self._unread = {**before, **look.unread}
+
+    def judge(self, udev: Mapping[str, UdevDevice]) -> bool:
+        """Take into account what udev knows now; True if a bare node changed."""
+        if not self._sightings and not self._judged:
+            return False
+        judged = judge(self._sightings.values(), self._owners(udev), self._names.hold_for)
+        after = {path: (self._sightings[path], refusal) for path, refusal in judged.items()}
+        if after == self._judged:
+            return False
+        self._devices = {
+            path: self._devices[path] if self._judged.get(path) == found else device_of(*found)
+            for path, found in after.items()
+        }
+        self._judged = after
+        return True
+
+    def _owners(self, udev: Mapping[str, UdevDevice]) -> dict[DeviceNumber, str]:
+        owners = {
+            device.number: device.device_node
+            for device in udev.values()
+            if device.number is not None and device.device_node is not None
+        }
+        for path, sighting in self._sightings.items():
+            number = sighting.number
+            if number is not None and number not in owners:
+                # The kernel makes a node, and removes it, some time before udev says so.
+                try:
+                    owner = sysfs.node_of(number)
+                except OSError as error:
+                    self._unread[path], owner = error, ""
+                if owner is not None:
+                    owners[number] = owner
+        return owners
+
+
+class _Outside:
+    """Which paths are neither a path itself nor below it."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._below = path, f"{path}/"
+
+    def holds(self, path: str) -> bool:
+        return path != self._path and not path.startswith(self._below)
+
+
+class _Look:
+    """One look at a path and at what is below it: what was found there.
+
+    directories  those that were read
+    unread       what could not be read, and why
+    """
+
+    def __init__(
+        self, names: NodeNames, shown: NodeNames, on_directory: Callable[[str], None], room: int
+    ) -> None:
+        self.directories: set[str] = set()
+        self.sightings: dict[str, Sighting] = {}
+        self.unread: dict[str, OSError] = {}
+        self._names = names
+        self._shown = shown
+        self._on_directory = on_directory
+        self._room = room
+
+    def at(self, path: str) -> None:
+        """Look at a path and at what is below it."""
+        try:
+            status = os.lstat(path)
+            if not stat.S_ISDIR(status.st_mode):
+                self._see(path, status)
+            elif self._may_be_below(path) and self._is_trusted(status):
+                self._read(path)
+        except OSError as error:
+            if error.errno not in sysfs.GONE:
+                self.unread[path] = OSError(error.errno, error.strerror)
+
+    def _read(self, directory: str) -> None:
+        if len(self.directories) >= self._room:
+            return
+        self.directories.add(directory)
+        self._on_directory(directory)
+        with os.scandir(directory) as entries:
+            found = [(f"{directory}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in entries]
+        for path, is_directory in sorted(found):
+            if path.isprintable() and (is_directory or self._hold_for(path)):
+                self.at(path)
+
+    def _hold_for(self, path: str) -> bool:
+        return self._names.hold_for(path) or self._shown.hold_for(path)
+
+    def _may_be_below(self, directory: str) -> bool:
+        return self._names.lead_into(directory) or self._shown.lead_into(directory)
+
+    def _is_trusted(self, status: os.stat_result) -> bool:
+        is_roots = status.st_uid == 0 and not status.st_mode & _OTHERS_WRITE
+        return is_roots and status.st_dev == os.lstat(DEV).st_dev
+
+    def _see(self, path: str, status: os.stat_result) -> None:
+        if not self._hold_for(path):
+            return
+        kind = "c" if stat.S_ISCHR(status.st_mode) else "b" if stat.S_ISBLK(status.st_mode) else ""
+        if kind:
+            number = DeviceNumber(kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+            self.sightings[path] = Sighting(path, number, status.st_uid, status.st_gid)
+        elif self._names.hold_for(path) and stat.S_ISLNK(status.st_mode):
+            target = os.path.realpath(path)
+            # A rule for /dev/video* means the nodes, and udev's symlinks to them have similar names.
+            if not self._names.hold_for(target) and _is_node(target):
+                self.sightings[path] = Sighting(path, None, target=target)
+
+
+def _is_node(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISBLK(mode)

@@ -24,9 +24,6 @@ from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbC
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
 
-#: Why a dangerous node is refused.
-DANGER = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
-
 #: Nodes that give control of the whole host: disks, memory, machine registers, flash.
 _DANGEROUS_NAMES = re.compile(
     r"(?:mem|kmem|port|kmsg|snapshot|btrfs-control|loop-control|autofs|mapper/control|zfs"
@@ -43,7 +40,7 @@ def is_dangerous(device: UdevDevice) -> bool:
 def why_refused(device: UdevDevice, resource: Resource) -> str:
     """Why a resource must not hand out a device node that it takes; "" if it may."""
     if is_dangerous(device) and not resource.allow_dangerous:
-        return DANGER
+        return "it gives control of the host; the rule lacks 'allow_dangerous = true'"
     return device.refusal
 
 

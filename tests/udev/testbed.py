@@ -33,7 +33,7 @@ from tests.udev.gadgets import Entry, Gadget
 RUN = Path("/run/udev")
 
 #: Subsystems that are a bus; all others are classes.
-_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial", "mdev"})
+_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial", "mdev", "dsa", "auxiliary"})
 
 
 class Testbed:
@@ -129,6 +129,13 @@ class Testbed:
                     sender.sendto(header + payload, socket.MSG_DONTWAIT, str(listener))
                 except ConnectionRefusedError:
                     listener.unlink()  # its listener has gone
+
+    def add_bare_node(self, node: str, number: str) -> None:
+        """Make a device node below /dev that udev does not know."""
+        path = self.root / "dev" / node
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        (self.root / "dev/.node" / node.replace("/", "_")).symlink_to(number)
 
     def group(self, number: int, *entries: Entry) -> None:
         """The IOMMU puts these devices, and no others, into one group."""

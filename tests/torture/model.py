@@ -142,6 +142,7 @@ class NodeMachine(RuleBasedStateMachine):
         units=st.permutations(sorted(UNITS)),
         ports=st.permutations(PORTS),
         count=st.integers(1, len(UNITS)),
+        bare_control=st.booleans(),
     )
     def begin(
         self,
@@ -154,9 +155,11 @@ class NodeMachine(RuleBasedStateMachine):
         units: list[str],
         ports: list[str],
         count: int,
+        bare_control: bool,
     ) -> None:
-        self.node = TestNode(self._root, generation, runtime, seed, answer)
+        self.node = TestNode(self._root, generation, runtime, seed, answer, bare_control=bare_control)
         self.truth.rules = rules
+        DONE["nodes with a control node that udev does not know"] += bare_control
         DONE[f"node: {generation.name.lower()}, {'containerd' if runtime is CONTAINERD else 'cri-o'}"] += 1
         self.do("start", self._first(rules, dict(zip(units[:count], ports, strict=False))))
 
@@ -217,9 +220,9 @@ class NodeMachine(RuleBasedStateMachine):
         unit = data.draw(st.sampled_from(sorted(self.truth.plugged)))
         self.do("storm", self._storm(unit, times))
 
-    @rule(number=st.sampled_from([None, 0, 0, 1]), settle=st.booleans())
-    def move_control(self, number: int | None, settle: bool) -> None:
-        """The control node leaves, comes, or gets another number."""
+    @rule(number=st.sampled_from([None, 0, 0, 1]), by_alias=st.booleans(), settle=st.booleans())
+    def move_control(self, number: int | None, by_alias: bool, settle: bool) -> None:
+        """The control node leaves, comes, or gets another number; or another node has its number."""
 
         def act() -> None:
             self._check_stops()
@@ -227,7 +230,7 @@ class NodeMachine(RuleBasedStateMachine):
             for pod in self.pods:
                 pod.moves += 1
             self.truth.control = number
-            self.node.move_control(number)
+            self.node.move_control(number, by_alias=by_alias)
             self._look_into_containers()
 
         self.do("control node moves", self._after(settle, act))

@@ -8,6 +8,7 @@ The rules of this file:
   numbers inside a container. The daemon itself is only asked for its status.
 """
 
+import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,6 +27,7 @@ from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
 from tests.scenes.builders import a_kfd, a_usb_serial
+from tests.scenes.dev import make_node
 from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
 from tests.scenes.udev import a_fake_udev
@@ -38,12 +40,22 @@ CONTROL_MAJOR = 510
 
 
 class TestNode:
-    """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees."""
+    """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees.
+
+    bare_control  whether udev does not know the control node
+    """
 
     __test__ = False
 
     def __init__(
-        self, root: Path, generation: Generation, runtime: Runtime, seed: int, answer: AnswerBy
+        self,
+        root: Path,
+        generation: Generation,
+        runtime: Runtime,
+        seed: int,
+        answer: AnswerBy,
+        *,
+        bare_control: bool = False,
     ) -> None:
         self.clock = ManualClock()
         self.settings = settings_below(root, answer=answer)
@@ -54,6 +66,7 @@ class TestNode:
         self._rules_dir.mkdir(mode=0o755)
         self._stack = AsyncExitStack()
         self._devnum = 0
+        self._bare_control = bare_control
 
     @property
     def up(self) -> bool:
@@ -119,7 +132,7 @@ class TestNode:
         path = self._rules_dir / "50-rules.toml"
         if text:
             new = self._rules_dir / ".50-rules.toml.new"
-            new.write_text(text)
+            new.write_text(text.replace("@DEV@", str(self.udev.dev)))
             new.chmod(0o644)
             new.replace(path)
         else:
@@ -144,8 +157,22 @@ class TestNode:
         path = next(path for path in self.udev.devices if path.endswith(f"/ttyUSB{place.number}"))
         self.udev.unplug(self.udev.devices[path])
 
-    def move_control(self, minor: int | None) -> None:
-        """The control node gets another number, or leaves."""
+    def move_control(self, minor: int | None, *, by_alias: bool = False) -> None:
+        """The control node gets another number, or leaves.
+
+        If udev does not know it, it is as good as gone `by_alias`: while another node has its number.
+        """
+        if self._bare_control:
+            node, alias = self.udev.dev / "kfd", self.udev.dev / "kfd-alias"
+            if minor is None and by_alias and node.exists():
+                if not alias.exists():
+                    make_node(alias, os.minor(node.stat().st_rdev), major=CONTROL_MAJOR)
+                return
+            node.unlink(missing_ok=True)
+            alias.unlink(missing_ok=True)
+            if minor is not None:
+                make_node(node, minor, major=CONTROL_MAJOR)
+            return
         device = a_kfd()
         if device.sys_path in self.udev.devices:
             self.udev.unplug(self.udev.devices[device.sys_path])

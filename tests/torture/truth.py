@@ -24,6 +24,10 @@ class Place:
     number: int
 
 
+#: The match of the control node, which udev may know or not; @DEV@ is the directory of the machine's nodes.
+CONTROL = '[{ SUBSYSTEM = "kfd" }, { DEVNAME = "@DEV@/kfd*" }]'
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """The part of a [[resource]] table that the model knows.
@@ -55,7 +59,7 @@ class Table:
             *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
             *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
-            *(['[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true'] if self.control else []),
+            *([f"[[resource.node]]\nmatch = {CONTROL}\nshared = true"] if self.control else []),
         ]
         return "\n".join(lines) + "\n"
 

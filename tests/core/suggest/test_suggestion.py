@@ -12,6 +12,8 @@ from tests.scenes.builders import (
     CONTROLLER,
     a_device,
     a_fuse,
+    a_gpu,
+    a_kfd,
     a_modem,
     a_terminal,
     a_usb_device,
@@ -40,6 +42,39 @@ def with_properties(device: UdevDevice, **properties: str) -> UdevDevice:
 
 def with_attributes(device: UdevDevice, **attributes: str) -> UdevDevice:
     return replace(device, attributes={**device.attributes, **attributes})
+
+
+# What goes along with it
+
+
+def test_a_gpu_is_suggested_with_the_node_that_goes_along_with_all_of_them() -> None:
+    card, render = a_gpu()
+    assert (
+        suggested(card, render, *a_gpu(1), a_kfd()).text
+        == """\
+# /etc/genericdp/rules.d/50-drm.toml
+#
+# drm device: /dev/dri/card0, /dev/dri/renderD128
+#
+# By its place in the machine: any device there matches.
+#
+# A container gets these 2 nodes together.
+
+[[resource]]
+name = "drm"  # pods request example.com/drm
+match = { SUBSYSTEM = "drm", parent = { PCI_SLOT_NAME = "0000:03:00.0" } }
+group_by = "parent"  # all nodes of a unit make one device
+
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
+    assert "shared" not in suggested(card, render, *a_gpu(1)).text
+
+
+def test_a_node_that_goes_along_with_others_may_have_a_rule_of_its_own() -> None:
+    assert "[[resource.node]]" not in suggested(a_kfd(), *a_gpu()).text
 
 
 # What it is known by

@@ -75,7 +75,10 @@ def _run(release: str, system: Image, package: Path, cases: Sequence[Case]) -> t
         except (GuestError, CaseError) as error:
             print(error, flush=True)
             return 0, 2
-        return sum(_passes(each, node, clock) for each in cases), 1
+        passed = sum(_passes(each, node, clock) for each in cases)
+        counted = f"{passed} of {len(cases)} cases passed; {guest.cpu_s():.0f} s of processor time"
+        clock.total(f"{release:<2}      {counted}")
+        return passed, 1
 
 
 def _passes(each: Case, node: Node, clock: "_Clock") -> bool:
@@ -118,7 +121,7 @@ class _Clock:
         self._last = now
 
     def total(self, what: str) -> None:
-        print(f"\n{what:<72} {time.monotonic() - self._started:5.1f} s")
+        print(f"{what:<72} {time.monotonic() - self._started:5.0f} s", flush=True)
 
 
 if __name__ == "__main__":

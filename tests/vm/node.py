@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.vm.channel import ChannelError, Document
 from tests.vm.gadgets import Gadgets
-from tests.vm.guest import PATIENCE_S, Guest
+from tests.vm.guest import COMMAND_S, PATIENCE_S, Guest
 from tests.vm.runtime import ContainerRuntime
 from tests.vm.seed import HOME
 from tests.vm.usb import Usb
@@ -118,10 +118,10 @@ class Node:
         self._run = self.sh("systemctl show --value --property InvocationID kubelet.service").strip()
         self.view = NOTHING
 
-    def sh(self, script: str, timeout_s: float = PATIENCE_S) -> str:
+    def sh(self, script: str, timeout_s: float = COMMAND_S) -> str:
         """Run a shell script inside; returns its stdout. Raises CaseError if its status is not 0."""
         answer = self.guest.ask(
-            {"run": ["/bin/sh", "-euc", script], "input": "", "timeout": timeout_s}, timeout_s + 30.0
+            {"run": ["/bin/sh", "-euc", script], "input": "", "timeout": timeout_s}, timeout_s + PATIENCE_S
         )
         if answer["status"] != 0:
             raise CaseError(f"status {answer['status']} of\n{script}\n{answer['out']}{answer['err']}")
@@ -222,6 +222,10 @@ class Node:
         meanwhile()
         self.sh("systemctl is-system-running --wait || true", timeout_s=300.0)
         self.meet_kubelet()
+
+    def clock_s(self) -> float:
+        """The guest's clock, in seconds since its boot."""
+        return float(self.sh("cat /proc/uptime").split()[0])
 
     def cpu_s(self, seconds: int) -> float:
         """The CPU time that the service uses within `seconds`, in seconds."""

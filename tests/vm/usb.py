@@ -6,10 +6,8 @@ The rules of this file:
 * `unplug` returns once QEMU has reported that the device is gone.
 """
 
-import time
 from typing import Any
 
-from tests.vm.channel import ChannelError
 from tests.vm.qmp import Qmp
 
 #: The root ports of the guest's controller.
@@ -39,16 +37,6 @@ class Usb:
         chardev = f"line-{port.replace('.', '-')}"
         text: str = self._qmp.do("ringbuf-read", device=chardev, size=_KEPT)
         return text
-
-    def wait_for_written(self, port: str, text: str, timeout_s: float) -> None:
-        """Return once exactly this was written to the adapter in this port. Raises ChannelError."""
-        written = ""
-        until = time.monotonic() + timeout_s
-        while (written := written + self.written_to(port)) != text:
-            if time.monotonic() > until:
-                raise ChannelError(f"port {port} got '{written}' instead of '{text}' within {timeout_s:g} s")
-            # QEMU has no event for it.
-            time.sleep(0.01)
 
     def storage(self, port: str) -> None:
         """Plug in a USB stick of one megabyte."""

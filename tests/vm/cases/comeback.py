@@ -4,8 +4,6 @@ The drop-in runtime.conf lets the service use containerd's socket. Containers ar
 Always: looked at every second, as kubelets do, but without their back-off.
 """
 
-import time
-
 from tests.vm.case import case
 from tests.vm.cases.answers import LIBUSB, STICK, STICK_RULES, UNIT, address_of, expect_found_at
 from tests.vm.cases.plugging import RULES, SERIAL, A
@@ -15,13 +13,11 @@ from tests.vm.runtime import Outcome
 #: The default of `debounce`, in seconds.
 DEBOUNCE_S = 3.0
 
-#: From the plug until the new container has opened the device, in seconds.
+#: From the plug until a program in a new container has opened the device, in seconds of the guest's clock.
 PROMISED_S = 10.0
 
-_PATIENCE_S = 60.0
-
-#: Holds the port, so that the kernel does not reuse its name, and writes to it.
-_PROGRAM = "exec 3<>/dev/ttyUSB0; stty -F /dev/ttyUSB0 raw -echo; printf hello >&3"
+#: Holds the port, so that the kernel does not reuse its name, and writes to it what the clock says.
+_PROGRAM = "exec 3<>/dev/ttyUSB0; stty -F /dev/ttyUSB0 raw -echo; cut -d' ' -f1 /proc/uptime >&3"
 
 _DROPIN = "runtime.conf"
 
@@ -31,20 +27,18 @@ def a_container_writes_to_its_adapter_within_10_s_of_the_plug(node: Node) -> str
     _begin(node, 'on_replug = "restart"\n')
     node.usb.unplug("1")
     node.wait_for_devices(SERIAL, {A: "Unhealthy"})
-    plugged = time.monotonic()
+    plugged = node.clock_s()
     node.usb.serial("4", "UNIT-A")
-    node.usb.wait_for_written("4", "hello", _PATIENCE_S)
-    took_s = time.monotonic() - plugged
     outcome = node.runtime.restarted("pod", 1)
+    took_s = float(node.usb.written_to("4")) - plugged
     expect(node.links(), {A: "/dev/ttyUSB1"})
     expect((outcome.error, outcome.numbers), ("", {"/dev/ttyUSB0": (188, 1)}))
 
     # What the runtime alone takes for it on this machine.
-    stopped = time.monotonic()
+    stopped = node.clock_s()
     node.runtime.stop("pod", 30)
-    node.usb.wait_for_written("4", "hello", _PATIENCE_S)
-    alone_s = time.monotonic() - stopped
     node.runtime.restarted("pod", 2)
+    alone_s = float(node.usb.written_to("4")) - stopped
     measured = f"{took_s:.1f} s from the plug, {alone_s:.1f} s from a stop"
     expect_at_most(measured, took_s, PROMISED_S)
     return measured
@@ -53,15 +47,15 @@ def a_container_writes_to_its_adapter_within_10_s_of_the_plug(node: Node) -> str
 @case
 def a_container_without_its_adapter_is_stopped_and_refused(node: Node) -> None:
     _begin(node, 'on_unplug = "stop"\n')
-    unplugged = time.monotonic()
+    unplugged = node.clock_s()
     node.usb.unplug("1")
     refused = node.runtime.refused("pod")
-    expect(time.monotonic() - unplugged > DEBOUNCE_S, True)
+    expect(node.clock_s() - unplugged > DEBOUNCE_S, True)
     dead = "failed to generate container spec: failed to generate spec: EvalSymlinks: too many links"
     expect(refused, Outcome(dead))
     node.usb.serial("4", "UNIT-A")
     expect(node.runtime.restarted("pod", 1).error, "")
-    expect(node.usb.written_to("4"), "hello")
+    expect(float(node.usb.written_to("4")) > unplugged, True)
 
 
 @case
@@ -91,4 +85,4 @@ def _begin(node: Node, key: str) -> None:
     node.wait_for_devices(SERIAL, {A: "Healthy"})
     pod = node.admit("pod", {SERIAL: 1})
     outcome = node.runtime.create("pod", keep=True, script=_PROGRAM, **pod.request)
-    expect((outcome.error, node.usb.written_to("1")), ("", "hello"))
+    expect((outcome.error, float(node.usb.written_to("1")) > 0), ("", True))

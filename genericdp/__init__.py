@@ -11,6 +11,7 @@ The files here are the daemon and the small things that it shares with the folde
     usb                   resets a USB device
     retry                 when something that failed is tried again
     watch, unixsocket     directories and sockets that may appear and disappear
+    messages              declares the messages and calls of gRPC APIs
     errors                mistakes as values, which everything uses
 
 Of the folders, read `core` first: it decides. `cri`, `files`, `kubelet`, `status` and `udev` do the I/O of

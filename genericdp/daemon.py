@@ -72,7 +72,7 @@ class Daemon:
         self.memory = Memory()
         self.standing_by = ""
         self.recorder = recorder = Recorder(now)
-        self._cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
+        self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
@@ -80,7 +80,7 @@ class Daemon:
             on_progress=self._see_progress,
             on_allocate=self._see_allocated,
             on_list=self.recorder.see_list,
-            by_cdi=self._cdi.answers,
+            by_cdi=self.cdi.answers,
             usb_reset=self._reset_usb,
             pauses=pauses,
         )
@@ -106,7 +106,7 @@ class Daemon:
         self._comeback = Comeback(
             settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
         )
-        self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self._cdi.see_runtime)
+        self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or UdevDevices(attributes_of(rules.resources))
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
@@ -158,7 +158,7 @@ class Daemon:
             stack.callback(self._watching_rules.close)
             self._watch_rules()
             stack.enter_context(self._links.watching())
-            stack.enter_context(self._cdi.serving())
+            stack.enter_context(self.cdi.serving())
             async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
                 # They were read before they were watched: this daemon may have stood by for days since.
                 self._read_rules()
@@ -186,7 +186,7 @@ class Daemon:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
         taken, memory = take_inventory(self._builder, self._devices.devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply(taken.links()))
-        inventory = self._cdi.apply(inventory, memory.answered)
+        inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
@@ -285,7 +285,7 @@ class Daemon:
         offer = self.inventory.offers[allocated.resource]
         memory = after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now())
         self.memory = self._saving.keep(memory)
-        self._cdi.apply(self.inventory, self.memory.answered)
+        self.cdi.apply(self.inventory, self.memory.answered)
         if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.
             self.step()

@@ -1,9 +1,8 @@
 """When something that failed is tried again."""
 
-import asyncio
-
 from genericdp.retry import Retry
 from tests.scenes.scene import LoopTime
+from tests.scenes.waiting import idle
 
 
 async def test_each_failure_in_a_row_doubles_the_pause_up_to_the_longest() -> None:
@@ -17,10 +16,10 @@ async def test_each_failure_in_a_row_doubles_the_pause_up_to_the_longest() -> No
     retry.failed()
     for number, pause in enumerate((1.0, 2.0, 4.0, 8.0, 8.0), 1):
         time.advance(pause - 0.5)
-        await rounds()
+        await idle()
         assert tries == [number - 1]
         time.advance(0.5)
-        await rounds()
+        await idle()
         assert tries == [number]
     retry.succeeded()
 
@@ -35,17 +34,17 @@ async def test_after_a_success_nothing_is_tried_and_the_next_pause_is_short_agai
     for number, pause in enumerate((1.0, 2.0), 1):
         retry.failed()
         time.advance(pause)
-        await rounds()
+        await idle()
         assert tries == [number]
     tries[0] = 0
     retry.failed()
     retry.succeeded()
     time.advance(40.0)
-    await rounds()
+    await idle()
     assert tries == [0]
     retry.failed()
     time.advance(1.0)
-    await rounds()
+    await idle()
     assert tries == [1]
 
 
@@ -60,11 +59,5 @@ async def test_a_further_failure_does_not_put_off_the_next_try() -> None:
     time.advance(0.9)
     retry.failed()
     time.advance(0.1)
-    await rounds()
+    await idle()
     assert tries == [1]
-
-
-async def rounds() -> None:
-    """Let the event loop do what is due."""
-    for _ in range(3):
-        await asyncio.sleep(0)

@@ -13,6 +13,7 @@ from typing import Self
 import pytest
 
 from genericdp.watch import DirectoryWatch
+from tests.scenes.waiting import idle
 
 ANYTHING: frozenset[str] = frozenset()
 
@@ -39,8 +40,7 @@ class Ear:
 
     async def heard(self) -> list[frozenset[str]]:
         """What it was told so far: everything that happened before this call."""
-        for _ in range(2):  # one round of the loop finds that there is something, the next reads it
-            await asyncio.sleep(0)
+        await idle()
         return [self._told.get_nowait() for _ in range(self._told.qsize())]
 
 

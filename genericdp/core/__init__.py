@@ -10,6 +10,7 @@ Reading order:
     rules, reading       what a rule file can say; how it is read
     inventory            from udev devices to the devices of each resource
     allocate, prefer     what a container gets; which of the free devices
+    container_paths      what is where in the container
     cdi                  the same as names, and the spec files that say what they mean
     explain, suggest     why a device is offered or not; a rule for it
     returning            after a boot, the devices that READY waits for

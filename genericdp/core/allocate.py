@@ -6,16 +6,15 @@ The rules of this file:
   an init container, for a sidecar, and after it has lost its checkpoint.
 * host_path is always a stable link. The kubelet keeps the answer over container restarts, re-plugs
   and reboots, and the runtime resolves the link each time it creates the container.
-* Of two DeviceSpecs with the same container path, the kubelet silently drops one. So a path that is
-  taken gets a number, `-1`, `-2`, …
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from genericdp.core.hostile import for_path, for_quote, for_value
+from genericdp.core.container_paths import ContainerPaths
+from genericdp.core.hostile import for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.rules.name import env_names
 from genericdp.core.rules.resource import Resource
@@ -87,16 +86,15 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     paths_env, ids_env = env_names(resource.name)
     envs = {paths_env: ",".join(announced), ids_env: ",".join(chosen)}
     if resource.kubevirt:
-        numbers = dict.fromkeys(f"{each.usb[0]}:{each.usb[1]}" for each in chosen.values() if each.usb)
+        numbers = dict.fromkeys(f"{bus}:{number}" for device in chosen.values() for bus, number in device.usb)
         envs[kubevirt_env(resource.name)] = ",".join(numbers)
     texts = _Texts(link_dir)
     for index, (id_, device) in enumerate(chosen.items()):
         texts.add_row(str(index), id_, device.nodes[0], device.values)
-    envs.update({name: texts.joined(template) for name, template in resource.env})
     return Allocation(
         devices=specs,
         mounts=_mounts(resource, texts),
-        envs=envs,
+        envs=_envs(resource, texts, envs),
         annotations={name: texts.joined(template) for name, template in resource.annotations},
         cdi_devices=tuple(
             dict.fromkeys(text for template in resource.cdi for text in texts.of(template, for_path))
@@ -108,6 +106,8 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
     """The devices behind the ids, in natural order of these."""
     known = offer.ids
     chosen: dict[str, Device] = {}
+    shared: tuple[Node, ...] = ()
+    lacks_one = _lacks_one(offer.resource, shared)
     for id_ in offer.in_order(ids):
         device = known.get(id_)
         if device is None:
@@ -124,8 +124,23 @@ def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
                 f"device '{id_}' of {offer.resource.name} is unplugged; plug it in again",
                 RefusalReason.UNPLUGGED,
             )
+        if device.shared is not shared:
+            shared = device.shared
+            lacks_one = _lacks_one(offer.resource, shared)
+        if lacks_one:
+            # The kubelet would save an answer without the node, for when it is there.
+            raise RefusedError(
+                f"device '{id_}' of {offer.resource.name} is not available: {device.reason}",
+                RefusalReason.UNPLUGGED,
+            )
         chosen[id_] = device
     return chosen
+
+
+def _lacks_one(resource: Resource, shared: Iterable[Node]) -> bool:
+    """Whether one of the shared nodes is missing that every container must get."""
+    tables = [node.table for node in shared]
+    return any(not table.optional and table not in tables for table in resource.shared_nodes)
 
 
 class _Texts:
@@ -176,74 +191,71 @@ class _Texts:
 
 
 def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpec, ...], Iterable[str]]:
-    """The device nodes of the devices, and the container paths that an env announces."""
+    """The device nodes of the devices, and the container paths that an env announces.
+
+    The shared ones come first: so their paths do not depend on the devices.
+    """
+    shared = _shared_nodes(chosen.values())
     # By the identity of the node tables: comparing what they mean takes longer than all the rest.
     tables = {id(node.table): node.table for device in chosen.values() for node in device.nodes}
+    tables.update((id(node.table), node.table) for node in shared)
     texts = {table: _Texts(link_dir) for table in tables}
+    for node in shared:
+        texts[id(node.table)].add_row("", "", node, node.values)
     for index, (id_, device) in enumerate(chosen.items()):
         for node in device.nodes:
             texts[id(node.table)].add_row(str(index), id_, node, node.values)
     paths = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
-    places = _Places[str]()
+    places = ContainerPaths[str]()
     announced: list[str] = []
+
+    def place(node: Node) -> str:
+        link, permissions = f"{link_dir}/{node.link}", node.table.permissions
+        names = next(paths[id(node.table)])
+        first = places.place(names[0], link, permissions)
+        for name in (*names[1:], *node.devlinks):
+            places.place(name, link, permissions)
+        return first
+
+    for node in shared:
+        place(node)
     for device in chosen.values():
-        for node in device.nodes:
-            link, permissions = f"{link_dir}/{node.link}", node.table.permissions
-            names = next(paths[id(node.table)])
-            announced.append(places.place(names[0], link, permissions))
-            for name in (*names[1:], *node.devlinks):
-                places.place(name, link, permissions)
+        announced += [place(node) for node in device.nodes]
     return tuple([DeviceSpec(*each) for each in places]), dict.fromkeys(announced)
 
 
+def _shared_nodes(devices: Iterable[Device]) -> Sequence[Node]:
+    """The nodes that go along with the devices, each once."""
+    nodes: dict[str, Node] = {}
+    before: tuple[Node, ...] = ()
+    for device in devices:
+        if device.shared is not before:
+            before = device.shared
+            for node in before:
+                nodes.setdefault(node.link, node)
+    return tuple(nodes.values())
+
+
+def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[str, str]:
+    """The envs of an answer, given those that genericdp sets itself.
+
+    A name without fields is the operator's choice, so it always counts. A name with fields may be a device's
+    choice, so it never replaces another one. Devices that give one name share the env.
+    """
+    named = {**envs, **{name.text: texts.joined(value) for name, value in resource.env if not name.fields}}
+    for name, value in resource.env:
+        if name.fields:
+            values: dict[str, dict[str, None]] = {}
+            for each, text in zip(texts.of(name, str), texts.of(value, for_value), strict=True):
+                values.setdefault(for_env_name(each), {})[text] = None
+            named = {**{each: ",".join(some) for each, some in values.items()}, **named}
+    return named
+
+
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
-    places = _Places[bool]()
+    places = ContainerPaths[bool]()
     for mount in resource.mounts:
         inside, outside = (texts.of(path, for_path) for path in (mount.container_path, mount.host_path))
         for container_path, host_path in zip(inside, outside, strict=True):
             places.place(container_path, host_path, mount.read_only)
     return tuple([MountSpec(*each) for each in places])
-
-
-Access = TypeVar("Access")
-
-
-class _Places(Generic[Access]):
-    """The container paths of one answer: the host path that is there, and how it may be used."""
-
-    def __init__(self) -> None:
-        self._taken: dict[str, str] = {}
-        self._access: dict[str, Access] = {}
-        self._beside: dict[str, _Beside] = {}
-
-    def __iter__(self) -> Iterator[tuple[str, str, Access]]:
-        """Each container path with its host path and access, in the order in which they were entered."""
-        return zip(self._taken, self._taken.values(), self._access.values(), strict=True)
-
-    def place(self, path: str, host_path: str, access: Access) -> str:
-        """Enter a path of the host under a container path, or under the next free one. Returns that path."""
-        if self._taken.setdefault(path, host_path) == host_path:
-            self._access.setdefault(path, access)
-            return path
-        if path not in self._beside:
-            self._beside[path] = _Beside()
-        beside = self._beside[path]
-        while (found := beside.paths.get(host_path)) is None:
-            numbered = f"{path}-{beside.next}"
-            there = self._taken.setdefault(numbered, host_path)
-            self._access.setdefault(numbered, access)
-            beside.paths.setdefault(there, numbered)
-            beside.next += 1
-        return found
-
-
-@dataclass(slots=True)
-class _Beside:
-    """The numbered paths beside a container path, so that no number is looked at twice.
-
-    next   the first number that nobody has looked at
-    paths  what of the host is under the numbers before it: host path -> container path
-    """
-
-    next: int = 1
-    paths: dict[str, str] = field(default_factory=dict)

@@ -120,14 +120,15 @@ def by_names(allocation: Allocation, device: CdiDevice, resource: Resource) -> A
 def lasting_envs(resource: Resource) -> frozenset[str]:
     """The envs of a resource that are the same for as long as a container has its devices."""
     paths, ids = env_names(resource.name)
-    lasts = {ids: True, paths: all(_lasts(table.container_paths[0]) for table in resource.nodes)}
-    lasts.update((name, _lasts(template)) for name, template in resource.env)
+    lasts = {ids: True, paths: all(_lasts(table.container_paths[0]) for table in resource.own_nodes)}
+    # A name with fields is made by the runtime's reading of the spec file alone.
+    lasts.update((name.text, not name.fields and _lasts(value)) for name, value in resource.env)
     return frozenset(name for name in lasts if lasts[name])
 
 
 def _lasts(template: Template) -> bool:
     """Whether a template becomes the same text for as long as a container has the device."""
-    return all(isinstance(part, str) or part.name in _LASTING_FIELDS for part in template.parts)
+    return all(field.name in _LASTING_FIELDS for field in template.fields)
 
 
 def file_name(resource: str) -> str:
@@ -212,7 +213,7 @@ class SpecTexts:
 
 def edits_of(allocation: Allocation, devices: Collection[Device], link_dir: str) -> dict[str, object]:
     """The container edits of an answer by devices: what the container is to get, as CDI says it."""
-    nodes = {f"{link_dir}/{node.link}": node for device in devices for node in device.nodes}
+    nodes = {f"{link_dir}/{node.link}": node for device in devices for node in device.nodes_inside}
     groups = groups_of(nodes.values())
     edits: dict[str, object] = {
         "env": [f"{name}={value}" for name, value in allocation.envs.items()],

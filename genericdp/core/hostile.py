@@ -9,6 +9,7 @@ import re
 
 # No comma: it separates the container paths in the env that lists them.
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:@=-]")
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
 _NOT_IN_VALUE = re.compile(r"[^\x20-\x7e]")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
 
@@ -31,6 +32,11 @@ def for_path(value: str) -> str:
 def for_value(value: str) -> str:
     """The value of an env or an annotation: one line of printable ASCII, of limited length."""
     return _NOT_IN_VALUE.sub("_", value[:VALUE_LIMIT])
+
+
+def for_env_name(value: str) -> str:
+    """The name of an env, of limited length: letters, digits, `_`, `-` and `.`, as Kubernetes permits."""
+    return _NOT_IN_NAME.sub("_", value[:VALUE_LIMIT])
 
 
 def for_quote(value: str) -> str:

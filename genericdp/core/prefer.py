@@ -5,6 +5,8 @@ The rules of this file:
 * The answer has exactly `size` ids, all of them available, and includes every id that must be included.
   It depends on the arguments alone. An error or a short answer would fail the pod or leave the choice
   to chance.
+* Two replicas of one device are of no more use to a container than one. So it gets different devices while
+  there are any, unless the policy is to stay on one unit.
 * Where the policy leaves a choice, the order of the ids decides.
 """
 
@@ -26,7 +28,10 @@ def prefer(
     must = offer.in_order(must_include)[: max(size, 0)]
     free = offer.in_order(set(available).difference(must))
     missing = max(size, 0) - len(must)
-    return (*must, *_ordered(offer, must, free, last_used)[:missing])
+    ordered = _ordered(offer, must, free, last_used)
+    if offer.resource.replicas is not None and offer.resource.prefer is not Prefer.SAME_UNIT:
+        ordered = _in_turn(must, ordered, *_device_and_unit(offer))
+    return (*must, *ordered[:missing])
 
 
 def _ordered(
@@ -40,10 +45,11 @@ def _ordered(
             return _grouped(must, free, _property(offer, lambda device: str(device.numa)))
         case Prefer.SAME_HUB:
             return _grouped(must, free, _property(offer, lambda device: device.hub))
+        case Prefer.SAME_UNIT:
+            return _grouped(must, free, _property(offer, lambda device: device.port))
         case Prefer.SPREAD:
-            ports = _property(offer, lambda device: device.port)
             hubs = _property(offer, lambda device: device.hub)
-            return _spread(must, free, ports, hubs)
+            return _in_turn(must, free, *_device_and_unit(offer), hubs)
         case _:
             return free
 
@@ -57,6 +63,10 @@ def _property(offer: Offer, of: Callable[[Device], str]) -> Property:
     return lambda id_: known.get(id_, "")
 
 
+def _device_and_unit(offer: Offer) -> tuple[Property, Property]:
+    return _property(offer, lambda device: device.id), _property(offer, lambda device: device.port)
+
+
 def _grouped(must: Sequence[str], free: Sequence[str], group: Property) -> list[str]:
     """Prefer the groups of the ids that must be included, then the group with the most free ids."""
     begun = Counter(group(id_) for id_ in must)
@@ -64,17 +74,18 @@ def _grouped(must: Sequence[str], free: Sequence[str], group: Property) -> list[
     return sorted(free, key=lambda id_: (-begun[group(id_)], -sizes[group(id_)], group(id_)))
 
 
-def _spread(must: Sequence[str], free: Sequence[str], port: Property, hub: Property) -> list[str]:
-    """Take from the unit, and among equals from the hub, that has been taken from least.
+def _in_turn(must: Sequence[str], free: Sequence[str], *groups: Property) -> Sequence[str]:
+    """Take from the group that has been taken from least; among equals, by the next kind of group.
 
-    Looking at all that are left each time would take a minute for 20,000 ids. It is not needed: how many of
-    its unit are taken when an id has its turn is known beforehand, and then how many of its hub. (A unit is
-    at one hub.)
+    Looking at all that are left each time would take a minute for 20,000 ids. It is not needed: as each
+    group lies within one of the next kind (a unit is at one hub), how many of its group are taken when an id
+    has its turn is known beforehand.
     """
-    turn = _numbered(free, port, Counter(port(id_) for id_ in must))
-    in_turn = sorted(free, key=turn.__getitem__)
-    of_hub = _numbered(in_turn, hub, Counter(hub(id_) for id_ in must))
-    return sorted(in_turn, key=lambda id_: (turn[id_], of_hub[id_]))
+    turns: list[dict[str, int]] = []
+    for group in groups:
+        turns.append(_numbered(free, group, Counter(group(id_) for id_ in must)))
+        free = sorted(free, key=lambda id_: tuple(turn[id_] for turn in turns))
+    return free
 
 
 def _numbered(ids: Iterable[str], group: Property, taken: Counter[str]) -> dict[str, int]:

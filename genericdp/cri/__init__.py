@@ -2,15 +2,13 @@
 
 Reading order:
 
-    api         the messages and calls of the daemon
+    api         the messages and calls
     sockets     where runtimes listen
     runtime     asks for containers, stops them
     cdi         whether the runtime reads CDI
     comeback    stops the containers that no longer have their device
-    sandboxes   the calls that only a kubelet makes: the sandboxes of pods
-    creation    the same: the creation of containers
 
-A test compares the messages with `proto/runtime`. The simulator's runtimes use them, too.
+A test compares the messages with `proto/runtime`. The simulator's runtimes serve these calls.
 
 Does not belong here: which container to stop, and when. `core.comeback` decides that.
 """

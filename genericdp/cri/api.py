@@ -14,7 +14,8 @@ from typing import Protocol
 import grpc
 import grpc.aio
 
-from genericdp.kubelet.api.messages import (
+from genericdp.messages import (
+    Context,
     Int32,
     Int64,
     Message,
@@ -174,44 +175,23 @@ STOP_CONTAINER = Method(
 class RuntimeServicer(Protocol):
     """What a container runtime serves on its socket, as far as genericdp calls it."""
 
-    async def Version(
-        self, request: VersionRequest, context: "grpc.aio.ServicerContext[VersionRequest, VersionResponse]"
-    ) -> VersionResponse: ...
+    async def Version(self, request: VersionRequest, context: Context) -> VersionResponse: ...
 
-    async def Status(
-        self, request: StatusRequest, context: "grpc.aio.ServicerContext[StatusRequest, StatusResponse]"
-    ) -> StatusResponse: ...
+    async def Status(self, request: StatusRequest, context: Context) -> StatusResponse: ...
 
     async def ListContainers(
-        self,
-        request: ListContainersRequest,
-        context: "grpc.aio.ServicerContext[ListContainersRequest, ListContainersResponse]",
+        self, request: ListContainersRequest, context: Context
     ) -> ListContainersResponse: ...
 
     async def ContainerStatus(
-        self,
-        request: ContainerStatusRequest,
-        context: "grpc.aio.ServicerContext[ContainerStatusRequest, ContainerStatusResponse]",
+        self, request: ContainerStatusRequest, context: Context
     ) -> ContainerStatusResponse: ...
 
     async def StopContainer(
-        self,
-        request: StopContainerRequest,
-        context: "grpc.aio.ServicerContext[StopContainerRequest, StopContainerResponse]",
+        self, request: StopContainerRequest, context: Context
     ) -> StopContainerResponse: ...
 
 
 def runtime_handler(servicer: RuntimeServicer) -> grpc.GenericRpcHandler:
     """For `server.add_generic_rpc_handlers`: the runtime's side."""
     return generic_handler(servicer, VERSION, STATUS, LIST_CONTAINERS, CONTAINER_STATUS, STOP_CONTAINER)
-
-
-class RuntimeStub:
-    """The calling side: `await stub.ListContainers(ListContainersRequest(), timeout=…)`."""
-
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self.Version = VERSION.unary(channel)
-        self.Status = STATUS.unary(channel)
-        self.ListContainers = LIST_CONTAINERS.unary(channel)
-        self.ContainerStatus = CONTAINER_STATUS.unary(channel)
-        self.StopContainer = STOP_CONTAINER.unary(channel)

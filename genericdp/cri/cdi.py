@@ -31,17 +31,17 @@ class ReadsCdi:
     """Asks the container runtime. Await `begin` first, and run `run` afterwards.
 
     resources  those of the rules now
-    tell       called with each answer
+    tell       called with each answer: why the runtime does not read CDI, "" if it does
     """
 
     def __init__(
-        self, settings: Settings, resources: Callable[[], Iterable[Resource]], tell: Callable[[bool], None]
+        self, settings: Settings, resources: Callable[[], Iterable[Resource]], tell: Callable[[str], None]
     ) -> None:
         self._settings = settings
         self._resources = resources
         self._tell = tell
         self._asked = False
-        self._told = ""
+        self._told = ("", "")
         self._again = asyncio.Event()
 
     @property
@@ -82,16 +82,16 @@ class ReadsCdi:
                 name = f"{runtime.name} {runtime.version}"
                 why_not = why_not_cdi(runtime.name, runtime.version, configuration, self._settings.cdi_dir)
         except GenericdpError as error:
-            self._say(f"{error}; {error.hint}" if error.hint else str(error), works=False)
+            self._say(why_not=f"{error}; {error.hint}" if error.hint else str(error))
             return
         self._asked = True
-        self._say(f"{name} reads it" if not why_not else f"{name}: {why_not}", works=not why_not)
+        self._say(name, why_not=why_not and f"{name}: {why_not}")
 
-    def _say(self, text: str, *, works: bool) -> None:
-        if text != self._told:
-            self._told = text
-            if works:
-                _log.info('answer = "auto": containers get their devices by CDI', why=text)
+    def _say(self, name: str = "", *, why_not: str) -> None:
+        if (name, why_not) != self._told:
+            self._told = (name, why_not)
+            if why_not:
+                _log.warning('answer = "auto": containers get device nodes, without CDI', why=why_not)
             else:
-                _log.warning('answer = "auto": containers get device nodes, without CDI', why=text)
-        self._tell(works)
+                _log.info('answer = "auto": containers get their devices by CDI', why=f"{name} reads it")
+        self._tell(why_not)

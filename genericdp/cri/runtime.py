@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from genericdp.core.comeback.container import Inside, Running, inside, running
 from genericdp.cri import api
 from genericdp.cri.sockets import RuntimeUnavailableError, candidates
-from genericdp.kubelet.api.messages import Message, Method
+from genericdp.messages import Message, Method
 
 #: What cri-dockerd calls its runtime. It does not tell what a container was created with.
 DOCKER = "docker"

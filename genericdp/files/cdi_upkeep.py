@@ -28,7 +28,7 @@ _log = log.get(__name__)
 class CdiUpkeep:
     """The CDI spec files of one daemon.
 
-    runtime_reads_cdi  what `answer = "auto"` depends on
+    why_not   why resources with `answer = "auto"` are answered without CDI; "" if they are not
     again     called when they have to be written again; it must call `apply`
     on_tried  called after each try, with the error or None
     """
@@ -39,7 +39,7 @@ class CdiUpkeep:
         again: Callable[[], None],
         on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
     ) -> None:
-        self.runtime_reads_cdi = False
+        self.why_not = "the container runtime has not been asked yet"
         self._settings = settings
         self._specs = CdiSpecs(settings.cdi_dir)
         self._texts = SpecTexts(settings.link_dir)
@@ -50,7 +50,7 @@ class CdiUpkeep:
 
     def answers(self, resource: Resource) -> bool:
         """Whether Allocate answers for this resource by CDI."""
-        return by_cdi(resource, self._settings.answer, runtime_reads_cdi=self.runtime_reads_cdi)
+        return by_cdi(resource, self._settings.answer, runtime_reads_cdi=not self.why_not)
 
     def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
         """Write what changed. Returns the inventory without the devices that no container could get."""
@@ -75,10 +75,10 @@ class CdiUpkeep:
         self._on_tried(None)
         return inventory
 
-    def see_runtime(self, reads_cdi: bool) -> None:
-        """Take into account whether the container runtime reads CDI."""
-        if reads_cdi != self.runtime_reads_cdi:
-            self.runtime_reads_cdi = reads_cdi
+    def see_runtime(self, why_not: str) -> None:
+        """Take into account why the container runtime does not read CDI; "" if it does."""
+        before, self.why_not = self.why_not, why_not
+        if bool(before) != bool(why_not):
             self._again()
 
     @contextmanager

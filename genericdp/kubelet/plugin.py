@@ -31,6 +31,7 @@ from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.requests import refuse_excess, user_agent
 from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
+from genericdp.messages import Context
 
 #: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
 #: offer no longer lists a device as present that the reset has removed. Raises GenericdpError.
@@ -123,17 +124,13 @@ class Plugin:
             get_preferred_allocation_available=True,
         )
 
-    async def GetDevicePluginOptions(
-        self, request: api.Empty, context: "grpc.aio.ServicerContext[api.Empty, api.DevicePluginOptions]"
-    ) -> api.DevicePluginOptions:
+    async def GetDevicePluginOptions(self, request: api.Empty, context: Context) -> api.DevicePluginOptions:
         del request
         self.streams.see_question(user_agent(context))
         return self.options()
 
     async def ListAndWatch(
-        self,
-        request: api.Empty,
-        context: "grpc.aio.ServicerContext[api.Empty, api.ListAndWatchResponse]",
+        self, request: api.Empty, context: Context
     ) -> AsyncIterator[api.ListAndWatchResponse]:
         del request
         sent: api.ListAndWatchResponse | None = None
@@ -153,9 +150,7 @@ class Plugin:
                 await changed.wait()
 
     async def GetPreferredAllocation(
-        self,
-        request: api.PreferredAllocationRequest,
-        context: "grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse]",
+        self, request: api.PreferredAllocationRequest, context: Context
     ) -> api.PreferredAllocationResponse:
         names = ("available_deviceIDs", "must_include_deviceIDs")
         await refuse_excess(context, request.container_requests, *names)
@@ -174,11 +169,7 @@ class Plugin:
             ]
         )
 
-    async def Allocate(
-        self,
-        request: api.AllocateRequest,
-        context: "grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse]",
-    ) -> api.AllocateResponse:
+    async def Allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         await refuse_excess(context, request.container_requests, "devices_ids")
         name = self.offer.resource.name
         answers: list[api.ContainerAllocateResponse] = []
@@ -212,9 +203,7 @@ class Plugin:
         return allocate(self.offer, ids, self._link_dir)
 
     async def PreStartContainer(
-        self,
-        request: api.PreStartContainerRequest,
-        context: "grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse]",
+        self, request: api.PreStartContainerRequest, context: Context
     ) -> api.PreStartContainerResponse:
         await refuse_excess(context, (request,), "devices_ids")
         prestart = self.offer.resource.prestart
@@ -244,9 +233,8 @@ class Plugin:
     async def _reset_all(self, ids: Sequence[str]) -> None:
         """Reset each USB device behind the ids once."""
         known = self.offer.ids
-        for numbers in {known[id_].usb for id_ in ids} - {None}:
-            if numbers is not None:
-                await self._usb_reset(*numbers)
+        for numbers in dict.fromkeys(each for id_ in ids for each in known[id_].usb):
+            await self._usb_reset(*numbers)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         devices = [(id_, self.offer.device(id_)) for id_ in ids]

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 
 from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.kubelet.api import podresources as api
-from genericdp.kubelet.api.messages import Message, field, message
+from genericdp.messages import Message, field, message
 
 
 @message("holdings")

@@ -6,15 +6,15 @@ The rules of this file:
 
 * What a request can cost is bounded before anything else is done with it: it is neither answered, logged nor
   counted.
-* The kubelet asks for one container per call, and names ids that it has read in a list (kubelet 1.36,
-  `allocateContainerResources`, `callGetPreferredAllocationIfAvailable`).
+* A kubelet asks for one container per call, and names only ids of the lists that it got (kubelet 1.36).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import grpc
 import grpc.aio
+
+from genericdp.messages import Context
 
 #: The most containers of one request, and the most ids of all of them.
 CONTAINER_LIMIT = 16
@@ -24,9 +24,7 @@ COUNT_LIMIT = 100_000
 LENGTH_LIMIT = 256
 
 
-async def refuse_excess(
-    context: "grpc.aio.ServicerContext[Any, Any]", containers: Sequence[object], *fields: str
-) -> None:
+async def refuse_excess(context: Context, containers: Sequence[object], *fields: str) -> None:
     """End a call that is too large to be answered. `fields`: where each container of it has ids."""
     why = excess(containers, *fields)
     if why:
@@ -47,7 +45,7 @@ def excess(containers: Sequence[object], *fields: str) -> str:
     return ""
 
 
-def user_agent(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
+def user_agent(context: Context) -> str:
     """The user agent that a client sent; "" without one."""
     named = (value for key, value in context.invocation_metadata() or () if key == "user-agent")
     return str(next(named, ""))

@@ -3,7 +3,7 @@
 from genericdp.core.allocate import Allocation
 from genericdp.core.inventory.offer import Offer
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.api.messages import appender
+from genericdp.messages import appender
 
 
 def list_of(offer: Offer) -> api.ListAndWatchResponse:

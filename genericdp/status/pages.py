@@ -91,6 +91,7 @@ class Pages:
             rival=subject.plugins.kubelet.rival,
             standings=standings,
             returning=subject.ready.returning,
+            why_not_cdi=subject.cdi.why_not,
             stuck=subject.watchdog.stuck(),
             holdings=holdings,
             files=files,

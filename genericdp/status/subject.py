@@ -4,6 +4,7 @@ from typing import Protocol
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import Settings
+from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugins import Plugins
 from genericdp.service.ready import Ready
@@ -18,6 +19,7 @@ class Subject(Protocol):
     """
 
     settings: Settings
+    cdi: CdiUpkeep
     inventory: Inventory
     plugins: Plugins
     recorder: Recorder

@@ -94,7 +94,7 @@ def crowded(rule: str, count: int = ID_LIMIT) -> Offer:
                     "",
                 ),
             ),
-            usb=(n // 100, n % 100),
+            usb=((n // 100, n % 100),),
             links=(f"serial_S{n}",),
             numa=n % 2,
             port=f"c usb2 {n // 30}.{n}",

@@ -1,6 +1,7 @@
 """What a container gets: DeviceSpecs, mounts, environment, annotations, CDI names."""
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.rules.name import env_names
-from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import a_fuse, a_gpu, a_kfd, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.scenes.steps import growth
 
@@ -260,6 +261,9 @@ def test_kubevirt_hears_the_numbers_of_each_usb_device_once() -> None:
     sticks = [a_usb_device(str(n), serial=f"S{n}", devnum=n + 10) for n in (1, 2)]
     envs = answer(USB + "kubevirt = true\nreplicas = 2\n", sticks).envs
     assert envs["USB_RESOURCE_EXAMPLE_COM_USB"] == "1:11,1:12"
+    both = answer(USB + 'group_by = "all"\nkubevirt = true\n', sticks)
+    assert both.envs["USB_RESOURCE_EXAMPLE_COM_USB"] == "1:11,1:12"
+    assert both.envs["GENERICDP_EXAMPLE_COM_USB_IDS"] == "usb"
     fuse = answer(FUSE + "kubevirt = true\n", [a_fuse()]).envs
     assert fuse["USB_RESOURCE_EXAMPLE_COM_FUSE"] == ""
 
@@ -268,6 +272,41 @@ def test_equal_values_of_several_devices_appear_only_once() -> None:
     rules = FTDI + 'env = { SERIALS = "{ID_SERIAL_SHORT}", VENDOR = "{ID_VENDOR_ID}", FIXED = "1" }\n'
     envs = answer(rules, [A, B]).envs
     assert (envs["SERIALS"], envs["VENDOR"], envs["FIXED"]) == ("A,B", "0403", "1")
+
+
+def envs_of(env: str, *serials: str) -> dict[str, str]:
+    """The variables of a rule for dongles with these serial numbers, without genericdp's own."""
+    dongles = [a_usb_serial(n, port=str(n + 1), serial=serial) for n, serial in enumerate(serials)]
+    envs = answer(f"{FTDI}env = {{ {env} }}\n", dongles).envs
+    return {name: value for name, value in envs.items() if not name.startswith("GENERICDP_")}
+
+
+def test_each_device_may_have_a_variable_of_its_own() -> None:
+    assert envs_of('"TTY{index}" = "{sysname}"', "A", "B") == {"TTY0": "ttyUSB0", "TTY1": "ttyUSB1"}
+    assert envs_of('"PCI-{ID_SERIAL_SHORT|x}.bus" = "{BUSNUM}"', "A") == {"PCI-A.bus": "001"}
+
+
+def test_devices_that_give_one_name_share_the_variable() -> None:
+    assert envs_of('"TTY_{ID_VENDOR_ID}" = "{sysname}"', "A", "B") == {"TTY_0403": "ttyUSB0,ttyUSB1"}
+    assert envs_of('"TTY_{ID_SERIAL_SHORT}" = "{sysname}"', "a b", "a/b") == {"TTY_a_b": "ttyUSB1,ttyUSB0"}
+
+
+@pytest.mark.parametrize("serial", ["=x", "a=b", "\n", "ä", "\0", "{id}", "$(HOME)"])
+def test_no_device_breaks_the_name_of_a_variable(serial: str) -> None:
+    (name,) = envs_of('"TTY_{ID_SERIAL_SHORT}" = "x"', serial)
+    assert re.fullmatch("TTY_[A-Za-z0-9._-]+", name)
+    (name,) = envs_of('"AT_{link}" = "x"', "A")
+    assert name == "AT__dev_genericdp_ftdi_A"
+
+
+def test_no_device_replaces_a_variable_by_what_it_calls_itself() -> None:
+    env = '"KEY_{ID_SERIAL_SHORT}" = "made", KEY_A = "written", "KEY_{ID_VENDOR_ID}" = "later"'
+    assert envs_of(env, "A") == {"KEY_A": "written", "KEY_0403": "later"}
+    assert envs_of(env, "0403") == {"KEY_A": "written", "KEY_0403": "made"}
+    own = answer(
+        FTDI + 'env = { "GENERICDP_EXAMPLE_COM_{ID_SERIAL_SHORT}" = "x" }', [a_usb_serial(serial="FTDI")]
+    )
+    assert own.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/ttyUSB0"
 
 
 def test_a_rule_may_override_the_variables_that_genericdp_sets() -> None:
@@ -348,3 +387,87 @@ def test_twice_as_many_devices_under_one_path_are_twice_as_much_work(keys: str) 
         return lambda: allocate(offer, offer.ids, LINKS)
 
     assert growth(allocating, 100) < 2.5
+
+
+# Shared nodes
+
+
+GPU = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+group_by = "parent"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+GPUS = [*a_gpu(0), *a_gpu(1)]
+
+
+def test_a_shared_node_is_given_once_however_many_devices_a_container_gets() -> None:
+    first, second = "gpu_port-0000-03-00-0_64xszgat5n", "gpu_port-0000-04-00-0_zigo6ig4zx"
+    allocation = answer(GPU, [*GPUS, a_kfd()])
+    assert allocation == Allocation(
+        devices=(
+            DeviceSpec("/dev/kfd", f"{LINKS}/shared+kfd", "rw"),
+            DeviceSpec("/dev/dri/card0", f"{LINKS}/{first}@card", "rw"),
+            DeviceSpec("/dev/dri/renderD128", f"{LINKS}/{first}@renderD", "rw"),
+            DeviceSpec("/dev/dri/card1", f"{LINKS}/{second}@card", "rw"),
+            DeviceSpec("/dev/dri/renderD129", f"{LINKS}/{second}@renderD", "rw"),
+        ),
+        mounts=(),
+        envs={
+            "GENERICDP_EXAMPLE_COM_GPU": ",".join(each.device_node or "" for each in GPUS),
+            "GENERICDP_EXAMPLE_COM_GPU_IDS": f"{first},{second}",
+        },
+        annotations={},
+        cdi_devices=(),
+    )
+
+
+def test_a_shared_node_gets_all_that_its_table_says() -> None:
+    rules = f"""
+    {GPU}
+    container_path = ["/dev/compute", "/dev/{{devname}}", "{{link}}", "/dev/{{SUBSYSTEM}}-node"]
+    permissions = "rwm"
+    devlinks = "/dev/by-*"
+    """
+    kfd = replace(a_kfd(), devlinks=("/dev/by-name/kfd",))
+    link = f"{LINKS}/shared+kfd"
+    given = [spec for spec in answer(rules, [*GPUS, kfd]).devices if spec.host_path == link]
+    assert given == [
+        DeviceSpec(path, link, "rwm")
+        for path in ("/dev/compute", "/dev/kfd", link, "/dev/kfd-node", "/dev/by-name/kfd")
+    ]
+
+
+def test_the_path_of_a_shared_node_does_not_depend_on_the_devices() -> None:
+    rules = (
+        FTDI
+        + 'container_path = "/dev/fuse"\n[[resource.node]]\nmatch = { DEVNAME = "/dev/fuse" }\nshared = true'
+    )
+    allocation = answer(rules, [A, B, a_fuse()])
+    assert paths(allocation) == {
+        "/dev/fuse": f"{LINKS}/shared+fuse",
+        "/dev/fuse-1": f"{LINKS}/ftdi_A",
+        "/dev/fuse-2": f"{LINKS}/ftdi_B",
+    }
+    assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/fuse-1,/dev/fuse-2"
+
+
+def test_an_answer_without_a_shared_node_is_refused_because_the_kubelet_would_save_it() -> None:
+    with pytest.raises(RefusedError) as raised:
+        answer(GPU, GPUS)
+    reason = "the shared node for DEVNAME '/dev/kfd' is missing"
+    id_ = "gpu_port-0000-03-00-0_64xszgat5n"
+    assert str(raised.value) == f"device '{id_}' of example.com/gpu is not available: {reason}"
+    assert raised.value.reason is RefusalReason.UNPLUGGED
+    assert len(answer(f"{GPU}optional = true\n", GPUS).devices) == 4
+
+
+@pytest.mark.parametrize("left", [[], [a_kfd()], [*GPUS[:2], a_kfd()]])
+def test_the_answer_for_a_device_that_left_has_the_shared_nodes(left: list[UdevDevice]) -> None:
+    _, memory = remember(inventory_of(GPU, *GPUS, a_kfd()), Memory(), 0.0, None)
+    inventory, _ = remember(inventory_of(GPU, *left), memory, 1.0, None)
+    offer = the_offer(inventory)
+    assert allocate(offer, [*offer.ids], LINKS) == answer(GPU, [*GPUS, a_kfd()])

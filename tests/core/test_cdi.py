@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.allocate import Allocation, allocate
-from genericdp.core.cdi import SpecTexts, by_cdi, by_names, cdi_device, file_name, why_not_cdi
+from genericdp.core.cdi import SpecTexts, by_cdi, by_names, cdi_device, file_name, lasting_envs, why_not_cdi
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answered import Answered, CdiDevice
 from genericdp.core.rules.match import Match
-from genericdp.core.rules.name import cdi_kind, why_not_a_resource_name
+from genericdp.core.rules.name import cdi_kind, env_names, why_not_a_resource_name
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator.runtimes.cdi_spec import Spec, read
-from tests.scenes.builders import a_fuse, a_modem, a_terminal, a_usb_device, a_usb_serial
+from tests.scenes.builders import a_fuse, a_kfd, a_modem, a_terminal, a_usb_device, a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.scenes.steps import growth
 
@@ -109,6 +109,7 @@ def test_an_answer_names_the_device_and_keeps_what_cannot_change() -> None:
         ('container_path = ["{link}", "/dev/{devname}"]', {"GENERICDP_EXAMPLE_COM_FTDI": f"{LINKS}/ftdi_A"}),
         ('env = { A = "on", B = "{id}", C = "{ID_SERIAL_SHORT|none}" }', {"A": "on", "B": "ftdi_A"}),
         ("kubevirt = true", {}),
+        ('env = { "A{index}" = "x", "B-C" = "y" }', {"B-C": "y"}),
     ],
 )
 def test_an_env_stays_in_the_answer_only_if_nothing_can_change_it(keys: str, lasting: dict[str, str]) -> None:
@@ -323,3 +324,45 @@ def test_the_cost_of_a_file_is_in_proportion_to_its_devices() -> None:
         return lambda: SpecTexts(LINKS).of([offer], {}, lambda _: True)
 
     assert growth(prepared, 300) < 2.2
+
+
+# Shared nodes
+
+
+GPU = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "tty" }
+answer = "cdi"
+container_path = "/dev/gpu{id}"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+
+def test_a_shared_node_is_in_the_line_of_each_device_so_the_udev_rule_removes_them_all() -> None:
+    offer = the_offer(GPU, A, B, replace(a_kfd(), gid=44))
+    named = answered(cdi_device(offer, offer.ids))
+    _, *lines, _ = text_of(offer, named).splitlines()
+    assert [line.count('"hostPath": "/dev/kfd"') for line in lines] == [1, 1, 1]
+    assert [edits["additionalGids"] for edits in spec_of(offer, named).devices.values()] == [[44]] * 3
+
+
+def test_a_container_with_several_devices_gets_a_shared_node_once() -> None:
+    offer = the_offer(GPU, A, B, a_kfd())
+    assert [spec.container_path for spec in allocate(offer, offer.ids, LINKS).devices] == [
+        "/dev/kfd",
+        "/dev/gpugpu_A",
+        "/dev/gpugpu_B",
+    ]
+
+
+def test_without_a_shared_node_no_device_is_in_the_spec_file() -> None:
+    assert text_of(the_offer(GPU, A, B)) == ""
+
+
+def test_the_path_of_a_shared_node_does_not_matter_to_what_an_env_says() -> None:
+    changing = GPU.replace("shared = true", 'shared = true\ncontainer_path = "/dev/{devname}"')
+    for rules in (GPU, changing):
+        assert env_names("example.com/gpu")[0] in lasting_envs(the_offer(rules, A, a_kfd()).resource)

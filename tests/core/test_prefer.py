@@ -103,6 +103,36 @@ def test_spread_takes_another_unit_before_another_replica() -> None:
     assert chosen(Prefer.SPREAD, 3, available=offered, replicas=2) == "b.0 c.0 b.1"
 
 
+@pytest.mark.parametrize("policy", [each for each in Prefer if each is not Prefer.SAME_UNIT])
+def test_a_container_gets_another_replica_of_a_device_only_after_all_others(policy: Prefer) -> None:
+    offered = [f"{id_}.{n}" for id_ in "abe" for n in range(3)]
+    for size in (2, 3):
+        picked = chosen(policy, size, available=offered, replicas=3).split()
+        assert len({id_.partition(".")[0] for id_ in picked}) == size
+    begun = chosen(policy, 3, available=offered, must=["a.1"], replicas=3).split()
+    assert {id_.partition(".")[0] for id_ in begun} == {*"abe"}
+    all_of_one = [f"b.{n}" for n in range(3)]
+    assert chosen(policy, 2, available=all_of_one, replicas=3) == "b.0 b.1"
+
+
+def test_the_policy_orders_the_devices_from_which_one_replica_is_taken() -> None:
+    offered = [f"{id_}.{n}" for id_ in "abcd" for n in (0, 1)]
+    assert chosen(Prefer.NUMA, 4, available=offered, replicas=2) == "a.0 d.0 b.0 c.0"
+    assert chosen(Prefer.SAME_HUB, 3, available=offered, must=["c.0"], replicas=2) == "c.0 b.0 a.0"
+    used = {"a.0": 1, "a.1": 2, "b.0": 3}
+    assert chosen(
+        Prefer.LEAST_RECENTLY_USED, 3, available=["a.0", "a.1", "b.0"], last_used=used, replicas=2
+    ) == ("a.0 b.0 a.1")
+
+
+def test_same_unit_begins_with_the_unit_that_has_most_to_give() -> None:
+    assert chosen(Prefer.SAME_UNIT, 2) == "e f"
+    assert chosen(Prefer.SAME_UNIT, 2, must="b") == "b e"
+    offered = ["a.0", "b.0", "b.1", "b.2", "c.0"]
+    assert chosen(Prefer.SAME_UNIT, 3, available=offered, replicas=3) == "b.0 b.1 b.2"
+    assert chosen(Prefer.SAME_UNIT, 2, available=offered, must=["a.1"], replicas=3) == "a.1 a.0"
+
+
 def test_least_recently_used_begins_with_what_was_never_used() -> None:
     used = {"a": 3, "b": 1, "c": 7, "d": 1}
     assert chosen(Prefer.LEAST_RECENTLY_USED, 4, last_used=used) == "e f b d"

@@ -1,5 +1,6 @@
 """Containers that get their devices by CDI: what they find is what is there now."""
 
+import asyncio
 import json
 import shutil
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status.history import Retried
 from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, ContainerStatus, Pod, Runtime
 from genericdp.simulator.runtimes.runtime import CdiSupport
+from genericdp.status import client
 from tests.scenes.builders import a_fuse, a_usb_device, a_usb_serial
 from tests.scenes.rules import DOMAIN, FTDI
 from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in
@@ -246,14 +248,21 @@ async def test_auto_is_cdi_if_the_runtime_reads_it(
     assert caplog.messages.count('answer = "auto": containers get their devices by CDI') == 1
 
 
-@pytest.mark.parametrize("support", [CdiSupport.OFF, CdiSupport.IGNORED])
-async def test_auto_is_devices_if_the_runtime_does_not_read_cdi(
-    support: CdiSupport, short_dir: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("support", "name"), [(CdiSupport.OFF, "containerd v2.3.4"), (CdiSupport.IGNORED, "containerd 1.7.24")]
+)
+async def test_auto_is_devices_if_the_runtime_does_not_read_cdi_and_status_says_why(
+    support: CdiSupport, name: str, short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     runtime = replace(CONTAINERD, cdi=support)
     async with a_cdi_scene(short_dir, A, runtime=runtime, answer=AnswerBy.AUTO) as scene:
         await scene.until_allocatable(1)
         assert await cdi_devices_of(scene, "one") == ()
+        (resource,) = (await asyncio.to_thread(client.status, scene.settings))["resources"]
+        assert (resource["answer"], resource["whyNotCdi"]) == (
+            "devices",
+            f"{name}: enable_cdi is not set in its configuration",
+        )
     assert caplog.messages == ['answer = "auto": containers get device nodes, without CDI']
 
 

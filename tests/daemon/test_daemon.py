@@ -20,7 +20,7 @@ from tests.scenes.builders import a_modem, a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
 from tests.scenes.scene import LoopTime, a_scene, both_generations, both_runtimes, minors_in, nodes_in
 from tests.scenes.service import links_in
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 WITHOUT_GRACE = FTDI_RULE + 'unplug_grace = "0s"\n'
 
@@ -290,15 +290,16 @@ async def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds
         await scene.until_allocatable(0)
         await scene.kubelet.restart(readmit=False)
         await scene.until_allocatable(0)
-        for _ in range(50):
-            scene.daemon.step()
-            await asyncio.sleep(0)
+        process = scene.kubelet._process
+        assert process is not None
+        # When it is asked again, its answers until then have been acted on.
+        await until(lambda: process.pod_resources.calls >= 5)
         assert scene.daemon.memory.devices.keys() == {"ftdi_A50285BI"}
         # An hour later it is, and the pod is gone.
         await scene.kubelet.readmit()
         for pod in scene.kubelet.pods:
             scene.kubelet.delete(pod)
-        scene.daemon.plugins.kubelet.since -= 3600
+        scene.daemon._forgetting._since -= 3600
         await scene.kubelet.wait_until(lambda: not scene.kubelet.devices(FTDI))
 
 
@@ -348,8 +349,7 @@ async def test_a_daemon_that_has_ended_tries_no_link_again(short_dir: Path) -> N
         await scene.service.stop()
         last, time = scene.daemon.inventory, LoopTime()
         time.advance(link_upkeep.AGAIN_S + 1)
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await idle()
         assert scene.daemon.inventory is last
 
 

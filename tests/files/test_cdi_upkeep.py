@@ -1,6 +1,5 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests.scenes.builders import a_fuse, a_usb_serial
 from tests.scenes.inventories import devices_of, inventory_of
 from tests.scenes.scene import LoopTime
 from tests.scenes.shortage import no_file_larger_than
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 RULES = """
 [[resource]]
@@ -99,8 +98,7 @@ async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right
         daemon.step(A)
         assert (tmp_path / FILE).read_text() == text
         time.advance(1.0)
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await idle()
         assert (daemon.steps, caplog.messages) == (2, [])
 
 

@@ -1,6 +1,5 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from genericdp.files.saving import Saving
 from genericdp.files.state import StateFile
 from tests.scenes.scene import LoopTime
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 
 def memory(number: int) -> Memory:
@@ -66,8 +65,7 @@ async def test_a_memory_that_is_closed_is_saved_now_or_never(tmp_path: Path) -> 
     with no_file_larger_than(10):
         saving.close()
     time.advance(40.0)
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await idle()
     assert len(tried) == 1
 
 

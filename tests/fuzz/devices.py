@@ -47,14 +47,14 @@ match = { SUBSYSTEM = "tty" }
 identity = ["ID_SERIAL_SHORT", "ID_MODEL"]
 container_path = ["/dev/by-model/{ID_MODEL|none}/{ID_SERIAL|none}", "{link}", "/dev/{devname}"]
 devlinks = ["/dev/*"]
-env = { MODEL = "{ID_MODEL|none}", ALL = "{ID_SERIAL|}{ID_VENDOR|}" }
+env = { MODEL = "{ID_MODEL|none}", ALL = "{ID_SERIAL|}{ID_VENDOR|}", "X_{ID_MODEL|}{link}" = "{sysname}" }
 mounts = [{ host_path = "/srv/{ID_MODEL|none}", container_path = "/cal/{ID_SERIAL|none}" }]
 annotations = { "example.com/model" = "{ID_MODEL|none}" }
 kubevirt = true
 [[resource]]
 name = "unit"
 match = { SUBSYSTEM = ["usb", "input", "video4linux", "usbmisc", "hidraw"] }
-group_by = "ID_MODEL"
+group_by = [{ ID_MODEL = "*_*" }, { SUBSYSTEM = "usb" }]
 prefer = "same-hub"
 [[resource]]
 name = "rest"

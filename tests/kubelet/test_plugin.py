@@ -309,7 +309,7 @@ async def test_a_refusal_repeats_no_unknown_id_as_it_came(short_dir: Path) -> No
 
 async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
     resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
-    devices = [replace(a_ftdi(f"ftdi_{n}"), usb=(1, 4)) for n in range(2)]
+    devices = [replace(a_ftdi(f"ftdi_{n}"), usb=((1, 4),)) for n in range(2)]
     resets: list[tuple[int, int]] = []
 
     async def reset(bus: int, device: int) -> None:
@@ -329,7 +329,7 @@ async def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
         raise GenericdpError(f"cannot reset {bus}:{device}", hint=hint)
 
     resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
-    device = replace(a_ftdi(), usb=(1, 4))
+    device = replace(a_ftdi(), usb=((1, 4),))
     async with served(a_plugin(an_offer(device, resource=resource), usb_reset=reset), short_dir) as stub:
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_A"]))

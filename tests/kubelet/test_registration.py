@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from genericdp.kubelet.registration import Pauses, _uninterrupted
+from tests.scenes.waiting import idle
 
 
 async def test_a_cancellation_waits_for_work_that_must_not_be_half_done() -> None:
@@ -18,7 +19,7 @@ async def test_a_cancellation_waits_for_work_that_must_not_be_half_done() -> Non
     task = asyncio.ensure_future(_uninterrupted(work()))
     await started.wait()
     task.cancel()
-    await asyncio.sleep(0)
+    await idle()
     assert not task.done()
     release.set()
     with pytest.raises(asyncio.CancelledError):

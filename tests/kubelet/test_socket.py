@@ -17,7 +17,7 @@ import pytest
 from genericdp.kubelet.lock import DirectoryLock
 from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
 from tests.scenes.scene import LoopTime
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 
 @contextmanager
@@ -47,8 +47,7 @@ async def followed(
 async def events_of(directory: Path) -> None:
     """Whatever has happened in the directory so far is known to those who watch it."""
     (directory / "kubelet.sock").stat()
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await idle()
 
 
 async def test_a_socket_that_nobody_listens_on_is_no_kubelet(short_dir: Path) -> None:
@@ -56,7 +55,7 @@ async def test_a_socket_that_nobody_listens_on_is_no_kubelet(short_dir: Path) ->
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(short_dir / "kubelet.sock"))
         async with followed(short_dir, there) as kubelet:
-            await asyncio.sleep(0)
+            await idle()
             assert kubelet.incarnation is None
             bound.listen()
             await kubelet.wait_until_there()
@@ -127,7 +126,7 @@ async def test_without_a_descriptor_for_it_the_kubelet_is_looked_for_again(
     with listening(short_dir):
         async with followed(short_dir, []) as kubelet:
             await refused.wait()
-            await asyncio.sleep(0)
+            await idle()
             assert kubelet.incarnation is None
             time.advance(3.0)
             await kubelet.wait_until_there()
@@ -158,7 +157,7 @@ async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwa
 ) -> None:
     time = LoopTime()
     async with followed(short_dir, []) as kubelet:
-        await asyncio.sleep(0)
+        await idle()
         with listening(short_dir):
             with free_descriptors(free):
                 await events_of(short_dir)
@@ -186,7 +185,7 @@ async def test_stale_sockets_are_removed_once_there_are_descriptors_to_find_them
     with listening(short_dir):
         async with followed(short_dir, []) as kubelet:
             await refused.wait()
-            await asyncio.sleep(0)
+            await idle()
             assert kubelet.incarnation is None
             time.advance(3.0)
             await kubelet.wait_until_there()

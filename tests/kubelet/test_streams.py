@@ -3,6 +3,7 @@
 import asyncio
 
 from genericdp.kubelet.streams import Streams
+from tests.scenes.waiting import idle
 
 KUBELET, AGENT = "grpc-go/1.81.1", "agent/1.0"
 
@@ -10,7 +11,7 @@ KUBELET, AGENT = "grpc-go/1.81.1", "agent/1.0"
 async def found(streams: Streams) -> bool:
     """Register was answered: whether the kubelet's stream is found without a further one."""
     finding = asyncio.create_task(streams.find_kubelet(60.0))
-    await asyncio.sleep(0)
+    await idle()
     is_found = finding.done()
     finding.cancel()
     await asyncio.wait((finding,))

@@ -61,6 +61,19 @@ name = "below"
 match = { SUBSYSTEM = "input" }
 group_by = "parent"
 [[resource]]
+name = "nearest"
+match = { SUBSYSTEM = ["tty", "input", "hidraw", "misc", "macvtap"] }
+group_by = [{ SUBSYSTEM = "input", DEVNAME = { exists = false } }, { SUBSYSTEM = ["usb", "net"] }]
+[[resource]]
+name = "whole"
+match = { SUBSYSTEM = ["tty", "misc", "macvtap"] }
+group_by = "all"
+[[resource]]
+name = "whole.2"
+match = { SUBSYSTEM = ["hidraw", "vc"] }
+group_by = "all"
+replicas = 2
+[[resource]]
 name = "rack"
 match = { RACK = "*" }
 group_by = "RACK"
@@ -85,6 +98,23 @@ unplug_grace = "10s"
 name = "shared"
 match = { SUBSYSTEM = "misc" }
 replicas = 2
+[[resource]]
+name = "with-all"
+match = { SUBSYSTEM = ["tty", "misc"] }
+container_path = "/dev/fuse"
+[[resource.node]]
+match = [{ SUBSYSTEM = ["vc", "macvtap"] }, { DEVNAME = "/dev/fuse" }]
+shared = true
+optional = true
+[[resource]]
+name = "with-sticks"
+match = { SUBSYSTEM = ["tty", "usbmisc"] }
+group_by = "usb_device"
+[[resource.node]]
+match = { SUBSYSTEM = ["video4linux", "hidraw", "tty"], usb = { port = "1*" } }
+shared = true
+optional = true
+devlinks = "/dev/serial/by-id/*"
 """
 )
 

@@ -43,9 +43,24 @@ def test_an_answer_holds_what_was_asked_for_and_nothing_else(
         ids = data.draw(st.lists(st.sampled_from(sorted(offer.ids)), min_size=1, unique=True))
         answer = allocate(offer, ids, LINKS)
         chosen = {offer.ids[id_].id for id_ in ids}
-        links = {node.link for device in offer.devices if device.id in chosen for node in device.nodes}
+        links = {node.link for device in offer.devices if device.id in chosen for node in device.nodes_inside}
         assert {spec.host_path for spec in answer.devices} == {f"{LINKS}/{link}" for link in links}
         assert all(spec.permissions == "rw" for spec in answer.devices)
+
+
+@given(rules, machines(), st.data())
+def test_what_is_shared_is_the_same_in_every_answer_and_only_once(
+    rules_: Rules, units: tuple[Unit, ...], data: st.DataObject
+) -> None:
+    for offer in offers(rules_, units):
+        ids = data.draw(st.lists(st.sampled_from(sorted(offer.ids)), min_size=1, unique=True))
+        shared = {f"{LINKS}/{node.link}" for node in offer.shared}
+        some, every = (
+            [spec for spec in allocate(offer, each, LINKS).devices if spec.host_path in shared]
+            for each in (ids, offer.ids)
+        )
+        assert some == every
+        assert {spec.host_path for spec in some} == shared
 
 
 @given(rules, machines())
@@ -137,6 +152,9 @@ def crowded_hubs(draw: st.DrawFn) -> Offer:
 def spread_one_by_one(offer: Offer, available: Sequence[str], must: Sequence[str], size: int) -> list[str]:
     """What spreading means: look at all that are left, take the best, and begin again."""
 
+    def device(id_: str) -> str:
+        return offer.ids[id_].id if id_ in offer.ids else ""
+
     def port(id_: str) -> str:
         return offer.ids[id_].port if id_ in offer.ids else ""
 
@@ -148,14 +166,33 @@ def spread_one_by_one(offer: Offer, available: Sequence[str], must: Sequence[str
 
     chosen = sorted(set(must), key=order)[:size]
     left = sorted(set(available).difference(chosen), key=order)
+    devices = Counter(map(device, chosen))
     units, hubs = Counter(map(port, chosen)), Counter(map(hub, chosen))
     while left and len(chosen) < size:
-        best = min(left, key=lambda id_: (units[port(id_)], hubs[hub(id_)]))
+        best = min(left, key=lambda id_: (devices[device(id_)], units[port(id_)], hubs[hub(id_)]))
         left.remove(best)
         chosen.append(best)
+        devices[device(best)] += 1
         units[port(best)] += 1
         hubs[hub(best)] += 1
     return chosen
+
+
+@given(crowded_hubs(), st.sampled_from(Prefer), st.data())
+def test_two_replicas_are_of_two_units_if_two_are_free(
+    offer: Offer, policy: Prefer, data: st.DataObject
+) -> None:
+    assume(offer.resource.replicas is not None and len(offer.ids) > 1 and policy is not Prefer.SAME_UNIT)
+    offer = Offer(replace(offer.resource, prefer=policy), offer.devices)
+    available = data.draw(st.lists(st.sampled_from([*offer.ids]), unique=True, min_size=2))
+    must = data.draw(st.lists(st.sampled_from(available), unique=True, max_size=1))
+    ports = {id_: device.port for id_, device in offer.ids.items()}
+    one, other = prefer(offer, available, must, 2, {})
+    assert ports[one] != ports[other] or len({ports[id_] for id_ in available}) == 1
+    most = len({offer.ids[id_].id for id_ in available})
+    for size in range(1, len(available) + 1):
+        devices = {offer.ids[id_].id for id_ in prefer(offer, available, must, size, {})}
+        assert len(devices) == min(size, most)
 
 
 @given(crowded_hubs(), st.data())

@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.identity import ID_LIMIT
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Health, Offer
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import (
@@ -63,6 +65,48 @@ def test_every_claimed_node_is_offered_or_refused(rules_: Rules, units: Units) -
 
 
 @given(rules, machines())
+def test_a_node_that_a_resource_shares_is_none_of_its_own(rules_: Rules, units: Units) -> None:
+    for offer in built(rules_, units).offers.values():
+        shared = {node.path for node in offer.shared}
+        for device in offer.devices:
+            assert device.shared is offer.devices[0].shared
+            assert not shared & {node.path for node in device.nodes}
+
+
+@given(rules, machines())
+def test_sharing_takes_nothing_from_others_and_changes_no_device(rules_: Rules, units: Units) -> None:
+    """But for the nodes that a resource takes and shares: without sharing them, it has them itself."""
+    devices = booted(units)
+    alone = tuple(replace(rule, nodes=rule.own_nodes) for rule in rules_)
+    sharing, without = (Builder(each, DOMAIN).build(devices).offers for each in (rules_, alone))
+    if any({node.path for node in offer.shared} & paths_of(without[name]) for name, offer in sharing.items()):
+        return
+    for name, offer in sharing.items():
+        bare = [replace(each, shared=(), links=each.links[: len(each.nodes)]) for each in offer.devices]
+        kept = without[name].devices
+        assert [replace(each, health=Health.HEALTHY, reason="") for each in bare] == [
+            replace(each, health=Health.HEALTHY, reason="") for each in kept
+        ]
+        assert all(each.healthy <= other.healthy for each, other in zip(bare, kept, strict=True))
+
+
+def paths_of(offer: Offer) -> set[str]:
+    return {node.path for device in offer.devices for node in device.nodes}
+
+
+@given(rules, machines())
+def test_a_link_to_a_shared_node_leads_to_it_whenever_it_is_there(rules_: Rules, units: Units) -> None:
+    devices = booted(units)
+    inventory = Builder(rules_, DOMAIN).build(devices)
+    links = inventory.links()
+    for offer in inventory.offers.values():
+        for node in offer.shared:
+            (device,) = (each for each in devices.values() if each.device_node == node.path)
+            assert links[node.link] == (node.path if device.node_is_there else None)
+            assert all(link not in node.link for link in offer.ids)
+
+
+@given(rules, machines())
 def test_an_id_is_one_on_the_node_short_and_plain(rules_: Rules, units: Units) -> None:
     inventory = built(rules_, units)
     ids = [id_ for offer in inventory.offers.values() for id_ in offer.ids]
@@ -93,7 +137,8 @@ def test_a_link_is_of_the_same_node_after_another_boot(
             node.link: devices[node.sys_path].properties["PHYSICAL"]
             for offer in inventory.offers.values()
             for device in offer.devices
-            for node in device.nodes
+            for node in device.nodes_inside
+            if node.sys_path
         }
 
     assert links(one) == links(other)
@@ -102,14 +147,22 @@ def test_a_link_is_of_the_same_node_after_another_boot(
 @given(rules, machines())
 def test_no_two_nodes_have_one_link_and_none_leads_out_of_the_directory(rules_: Rules, units: Units) -> None:
     inventory = built(rules_, units)
-    links = [
+    nodes = [
+        (node.link, node.path)
+        for offer in inventory.offers.values()
+        for device in offer.devices
+        for node in (*device.nodes, *offer.shared)
+    ]
+    links = {link for link, _ in nodes}
+    assert len(links) == len({*nodes})
+    own = [
         node.link for offer in inventory.offers.values() for device in offer.devices for node in device.nodes
     ]
-    assert len(set(links)) == len(links)
+    assert len(set(own)) == len(own)
     for link in links:
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+:@=-]*", link)
         assert len(link) <= 255 - len(".new")
-    assert set(inventory.links()) == set(links)
+    assert set(inventory.links()) == links
 
 
 @given(machines(), boots)

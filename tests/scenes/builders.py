@@ -202,6 +202,34 @@ def a_modem(port: str = "4", *, serial: str | None = "EC25-17", first: int = 1) 
     return (usb, *ports, control)
 
 
+def a_gpu(number: int = 0, *, slot: str = "") -> tuple[UdevDevice, ...]:
+    """An AMD GPU: the two device nodes of its PCI function."""
+    address = f"0000:{slot or f'{3 + number:02x}'}:00.0"
+    pci = a_device(
+        f"/sys/devices/pci0000:00/0000:00:01.1/{address}",
+        subsystem="pci",
+        driver="amdgpu",
+        properties={"PCI_ID": "1002:740F", "PCI_SLOT_NAME": address},
+        attributes={"vendor": "0x1002", "numa_node": "0"},
+    )
+    return tuple(
+        a_device(
+            f"{pci.sys_path}/drm/{name}",
+            subsystem="drm",
+            devtype="drm_minor",
+            node=f"/dev/dri/{name}",
+            number=f"c 226:{minor}",
+            parent=pci,
+        )
+        for name, minor in ((f"card{number}", number), (f"renderD{128 + number}", 128 + number))
+    )
+
+
+def a_kfd() -> UdevDevice:
+    """/dev/kfd, which goes along with every AMD GPU."""
+    return a_device("/sys/devices/virtual/kfd/kfd", subsystem="kfd", node="/dev/kfd", number="c 510:0")
+
+
 def by_sys_path(*devices: UdevDevice) -> dict[str, UdevDevice]:
     """The devices and all their parents as a snapshot of udev holds them: sys path -> device."""
     return {each.sys_path: each for device in devices for each in device.self_and_ancestors()}

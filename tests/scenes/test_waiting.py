@@ -1,12 +1,13 @@
 """The waiting helper: when it asks, and what it says when it has waited in vain."""
 
 import asyncio
+import socket
 from functools import partial
 
 import pytest
 
 from genericdp.simulator.changes import Changes
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 
 async def test_what_is_so_already_is_not_waited_for() -> None:
@@ -27,8 +28,7 @@ async def test_with_changes_it_asks_once_for_each() -> None:
 
     waiting = asyncio.ensure_future(until(at_the_third_time, changes))
     for count in (1, 2, 3):
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await idle()
         assert asked == count
         changes.notify()
     await waiting
@@ -37,6 +37,31 @@ async def test_with_changes_it_asks_once_for_each() -> None:
 async def test_without_changes_it_asks_in_each_round_of_the_loop() -> None:
     rounds = iter(range(3))
     await until(lambda: next(rounds) == 2)
+
+
+async def test_the_loop_is_idle_once_what_is_due_and_what_follows_from_it_is_done() -> None:
+    done: list[str] = []
+    loop = asyncio.get_running_loop()
+
+    async def several_rounds() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        loop.call_later(0.0, done.append, "timer")
+        ours, theirs = socket.socketpair()
+        theirs.close()
+
+        def read() -> None:
+            loop.remove_reader(ours)
+            ours.close()
+            done.append("reader")
+
+        loop.add_reader(ours, read)
+
+    task = loop.create_task(several_rounds())
+    never = loop.call_later(3600.0, done.append, "never")
+    await idle()
+    assert (task.done(), sorted(done)) == (True, ["reader", "timer"])
+    never.cancel()
 
 
 @pytest.mark.parametrize("changes", [None, Changes()], ids=["rounds", "changes"])

@@ -3,6 +3,7 @@
 The rules of this file:
 
 * A wait is woken by what happens. Of what tells nobody, each round of the event loop may bring it.
+* That nothing happens is known once the event loop is idle, not after some rounds.
 * A wait in vain ends before the watchdog of the test does, and says what it waited for.
 """
 
@@ -34,6 +35,22 @@ async def until(
 
     wait = _wait_in_rounds if changes is None else changes.wait_until
     await wait(condition, timeout_s=timeout_s, describe=describe_it)
+
+
+async def idle() -> None:
+    """Return once the event loop has nothing to do before a timer or somebody outside wakes it.
+
+    Outside are other threads, such as those of gRPC, and other processes. Raises TimeoutError if it
+    always has something to do.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            # The loop looks at its timers and descriptors between the first round and the second.
+            for _ in range(2):
+                await asyncio.sleep(0)
+            if not loop._ready:  # type: ignore[attr-defined]
+                return
 
 
 async def _wait_in_rounds(

@@ -9,6 +9,7 @@ from genericdp.simulator import (
     WallClock,
 )
 from genericdp.simulator.changes import Changes
+from tests.scenes.waiting import idle
 
 
 async def test_a_manual_clock_ends_sleeps_and_timeouts_in_order_when_it_is_advanced() -> None:
@@ -26,7 +27,7 @@ async def test_a_manual_clock_ends_sleeps_and_timeouts_in_order_when_it_is_advan
         ended.append("timeout")
 
     tasks = [asyncio.create_task(one) for one in (wait("late", 3), wait("early", 1), give_up())]
-    await asyncio.sleep(0)
+    await idle()
     clock.advance(1)
     await tasks[1]
     assert ended == ["early"]

@@ -21,6 +21,7 @@ from genericdp.simulator import (
     SimulatorError,
 )
 from genericdp.simulator.errors import stopped_endpoint
+from tests.scenes.waiting import idle
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer, device
 
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])
@@ -205,7 +206,7 @@ async def test_a_pod_has_one_worker_so_none_of_its_containers_is_started_twice_a
             await gate.reached()
             (pod,) = kubelet.pods
             syncing = asyncio.create_task(kubelet.sync(pod))
-            await asyncio.sleep(0)
+            await idle()
             gate.open()
             await asyncio.gather(admitting, syncing)
         assert plugin.called("PreStartContainer") == [["a"]]

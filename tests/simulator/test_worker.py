@@ -8,6 +8,7 @@ import grpc
 
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.simulator import Container, ContainerState, Kubelet, ManualClock, Phase, Pod, PodStatus
+from tests.scenes.waiting import idle
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin, answer
 
 ONE = Pod("p", [Container("c", limits={RESOURCE: 1})])
@@ -25,9 +26,7 @@ async def calls(kubelet: Kubelet, plugin: SmallPlugin, count: int) -> None:
 
 async def settled(kubelet: Kubelet) -> None:
     """Return once nothing more happens by itself while the clock stands still."""
-    # The alarm of the clock wakes the worker in one round of the loop; it is busy in the next.
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await idle()
     await kubelet.wait_until(lambda: not kubelet.syncing)
 
 
@@ -121,7 +120,7 @@ async def test_nothing_is_tried_again_of_a_deleted_pod_or_by_a_kubelet_that_has_
         await kubelet.admit(ONE)
         await kubelet.stop()
         clock.advance(100)
-        await asyncio.sleep(0)
+        await idle()
         assert len(plugin.called("PreStartContainer")) == 2
         assert deleted.container("c").state is ContainerState.WAITING
         await plugin.stop()

@@ -70,7 +70,7 @@ def edited(rng: random.Random, nodes: Sequence[str]) -> str:
         nodes,
         env=f"edit {rng.randrange(1000)}",
         replicas=rng.randint(3, 5),
-        prefer=rng.choice(["first", "numa", "same-hub", "spread", "least-recently-used"]),
+        prefer=rng.choice(["first", "numa", "same-hub", "same-unit", "spread", "least-recently-used"]),
     )
 
 

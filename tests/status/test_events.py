@@ -23,7 +23,7 @@ from tests.scenes.builders import a_usb_serial, resources_of
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import a_scene
 from tests.scenes.service import settings_below
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 from tests.udev.hotplug import Console, udevd
 
 Event = dict[str, Any]
@@ -167,7 +167,7 @@ async def test_without_a_daemon_the_same_is_seen(short_dir: Path, console: Conso
 
         observer = Observer(settings_below(short_dir), resources_of(rules), Memory(), tell)
         watching = asyncio.ensure_future(observer.watch())
-        await asyncio.sleep(0)
+        await idle()
         with console.plugged():
             event = await a_list_with("Healthy")
             assert (event["sent"], event["ids"], event["healthy"]) == (False, 1, 1)

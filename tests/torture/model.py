@@ -5,6 +5,8 @@ The laws:
 * A container only ever gets the unit that it got first, one that cannot be told apart from it, or a
   refusal. See `truth.may_stand_in`.
 * By CDI, a container finds its units under the paths that they have now, and is told these paths.
+* A container has the control node once if its units come with it, with the number of now; without that node,
+  none of these units is given out.
 * An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed, and
   until then none of its links goes.
 * Two running containers never have one unit, unless both got it while it was shared. An id waits only for a
@@ -46,7 +48,7 @@ from genericdp.simulator import (
     PodStatus,
     Runtime,
 )
-from tests.torture.node import TestNode, ids_in, numbers_in
+from tests.torture.node import CONTROL_MAJOR, TestNode, controls_in, ids_in, numbers_in
 from tests.torture.truth import BAD_RULES, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
 
 T = TypeVar("T")
@@ -67,6 +69,7 @@ class Workload:
 
     units  the (unit, port) pairs that it got first
     inside what its last container was created with: number -> unit
+    control the numbers of the control node in that container
     moves  how often one of its units, or one like it, was plugged or unplugged since its admission
     stopped  the same when its container was last stopped
     has    the units that its container was created with and that have been plugged in since
@@ -81,6 +84,7 @@ class Workload:
     last: frozenset[str] = frozenset()
     created: CreatedContainer | None = None
     inside: dict[int, str | None] = field(default_factory=dict)
+    control: list[int] = field(default_factory=list)
     moves: int = 0
     stopped: int = 0
 
@@ -98,6 +102,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.ties: dict[str, str] = {}
         self.settled_places: dict[str, tuple[str | None, Place]] = {}
         self.names_when_it_went_down: dict[int, str] = {}
+        self.control_when_it_went_down: int | None = None
         self.refused = self.socket_gone = self.time_passed = False
         self.stops_seen = 0
         self.outdated: list[CreatedContainer] = []
@@ -157,6 +162,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     async def _first(self, rules: str, units: dict[str, str]) -> None:
         await self.node.open(text_of(rules))
+        self.node.move_control(self.truth.control)
         for number, (unit, port) in enumerate(units.items()):
             await self._settle()
             self._plug(unit, Place(port, number))
@@ -210,6 +216,21 @@ class NodeMachine(RuleBasedStateMachine):
         """A loose cable makes a unit flap faster than the daemon can follow."""
         unit = data.draw(st.sampled_from(sorted(self.truth.plugged)))
         self.do("storm", self._storm(unit, times))
+
+    @rule(number=st.sampled_from([None, 0, 0, 1]), settle=st.booleans())
+    def move_control(self, number: int | None, settle: bool) -> None:
+        """The control node leaves, comes, or gets another number."""
+
+        def act() -> None:
+            self._check_stops()
+            self._look_into_containers()
+            for pod in self.pods:
+                pod.moves += 1
+            self.truth.control = number
+            self.node.move_control(number)
+            self._look_into_containers()
+
+        self.do("control node moves", self._after(settle, act))
 
     # Actions of operators.
 
@@ -391,6 +412,7 @@ class NodeMachine(RuleBasedStateMachine):
         if self.node.up:
             await self._settle()
             self.names_when_it_went_down = {place.number: unit for unit, place in self.truth.plugged.items()}
+            self.control_when_it_went_down = self.truth.control
             await (self.node.kill_daemon() if "killed" in what else self.node.service.stop())
         if what in ("restarted", "killed"):
             await self._start_daemon(settle=settle)
@@ -461,7 +483,11 @@ class NodeMachine(RuleBasedStateMachine):
         shutil.rmtree(self.node.settings.cdi_dir, ignore_errors=True)
         for (unit, place), number in zip(sorted(places.items()), numbers, strict=False):
             self._plug(unit, Place(place.port, number))
+        if self.truth.control is not None:
+            self.truth.control = len(numbers) - self.truth.control
+            self.node.move_control(self.truth.control)
         self.names_when_it_went_down = {}
+        self.control_when_it_went_down = self.truth.control
         self.socket_gone = False
         if daemon_first:
             await self.node.start_daemon()
@@ -561,10 +587,19 @@ class NodeMachine(RuleBasedStateMachine):
             if created is not pod.created:
                 pod.created = created
                 pod.inside = {number: self._at(number) for number in numbers_in(created)}
+                pod.control = controls_in(created)
                 if not self.node.up:
                     self.outdated.append(created)  # nobody has kept the links right
             if any(self._at(number) != unit or unit is None for number, unit in pod.inside.items()):
                 self.outdated.append(created)
+            if pod.control != self._control_of(pod, created):
+                self.outdated.append(created)
+
+    def _control_of(self, pod: Workload, created: CreatedContainer) -> list[int]:
+        """The control node that a container should have now: names of CDI devices follow the rules."""
+        now = [table.control for table in self.truth.tables if table.name == pod.table.name]
+        wanted = any(now) if created.cdi_devices else pod.table.control
+        return [self.truth.control] if wanted and self.truth.control is not None else []
 
     def _containers_follow(self) -> bool:
         """Whether the containers that run of a resource that follows have what its links point to now."""
@@ -585,6 +620,9 @@ class NodeMachine(RuleBasedStateMachine):
             if sorted(numbers_in(status.created)) != sorted(
                 number for number in (links.get(device) for device in devices) if number is not None
             ):
+                return False
+            created = status.created
+            if created is None or {*self._control_of(pod, created)} - {*controls_in(created)}:
                 return False
         return True
 
@@ -618,7 +656,9 @@ class NodeMachine(RuleBasedStateMachine):
             return
         pod.checked, pod.has = status.created, frozenset()
         numbers = numbers_in(status.created)
-        if not self.node.up and self._a_name_has_changed(pod):
+        if not self.node.up and (
+            self._a_name_has_changed(pod) or self.truth.control != self.control_when_it_went_down
+        ):
             return  # the links are stale while the daemon is down; only prestart guards this
         assert len(numbers) == status.spec.limits[full(pod.table)] or pod.table.replicas, (
             "a device is missing"
@@ -630,6 +670,7 @@ class NodeMachine(RuleBasedStateMachine):
             assert unit is not None, f"ttyUSB{number} is in a container and is not plugged"
             found.append((unit, self.truth.plugged[unit].port))
         self._check_paths(pod)
+        self._check_control(pod, status.created)
         if not pod.units:
             pod.units = found
             DONE["containers created"] += 1
@@ -646,9 +687,16 @@ class NodeMachine(RuleBasedStateMachine):
         if created is None or not created.cdi_devices:
             return
         DONE["containers created by CDI"] += 1
-        paths = [node.container_path for node in created.nodes]
-        assert paths == [node.source for node in created.nodes], "a path of earlier"
+        assert all(node.container_path == node.source for node in created.nodes), "a path of earlier"
+        paths = [node.container_path for node in created.nodes if node.major != CONTROL_MAJOR]
         assert created.envs[env_names(full(pod.table))[0]].split(",") == paths, "told another path"
+
+    def _check_control(self, pod: Workload, created: CreatedContainer | None) -> None:
+        """Check that a container has the control node exactly if its units come with it."""
+        assert created is not None
+        wanted = self._control_of(pod, created)
+        assert controls_in(created) == wanted, f"control {self.truth.control}, {pod.table}"
+        DONE["containers with the control node"] += bool(wanted)
 
     def _identity_of(self, table: Table) -> str:
         """What the ids of a table depend on: on the port, too, if the operator has said so since."""
@@ -699,10 +747,22 @@ class NodeMachine(RuleBasedStateMachine):
         """Whether exactly the units that a rule takes and that do not have to wait have one link each."""
         links = self.node.links()
         pointed = [number for number in links.values() if number is not None]
-        taken = {self.truth.plugged[unit].number for unit in self.truth.plugged if self.truth.table_of(unit)}
-        waiting = {device for device in self.node.waiting() if links.get(device) is None}
+        lacking = [table for table in self.truth.tables if self.truth.lacks_control(table)]
+        taken = {
+            place.number
+            for unit, place in self.truth.plugged.items()
+            if self.truth.table_of(unit) not in (None, *lacking)
+        }
+        waiting = {
+            device
+            for device in self.node.waiting()
+            if links.get(device) is None and not any(is_of(device, table) for table in lacking)
+        }
+        shares = any(table.control and self.truth.taken_by(table) for table in self.truth.tables)
+        leads = shares and self.truth.control is not None
         return (
-            len(pointed) == len(set(pointed)) == len(taken) - len(waiting)
+            set(self.node.control_links()) <= {leads}
+            and len(pointed) == len(set(pointed)) == len(taken) - len(waiting)
             and taken.issuperset(pointed)
             and devices_of(self.node.waiting().values()) <= devices_of(self.given)
         )
@@ -718,9 +778,11 @@ class NodeMachine(RuleBasedStateMachine):
             waiting = self.node.waiting()
             wait = {id_ for device in waiting for id_ in made_of(device, table.replicas)}
             links = self.node.links()
-            dead = sum(
-                device.startswith(f"{table.name}_") and links.get(device) is None for device in waiting
-            )
+            dead = sum(is_of(device, table) and links.get(device) is None for device in waiting)
+            if self.truth.lacks_control(table):
+                if healthy or there or kubelet.streams(name) != 1 or absent - listed.keys():
+                    return False
+                continue
             if (
                 kubelet.streams(name) != 1
                 or there - wait - healthy
@@ -739,6 +801,8 @@ class NodeMachine(RuleBasedStateMachine):
         """Whether every absent device that is still listed is held by a pod."""
         kubelet = self.node.kubelet
         for table in self.truth.tables:
+            if self.truth.lacks_control(table):
+                continue
             held = {id_.partition(".")[0] for id_ in kubelet.allocated(full(table))}
             listed = self.node.listed(full(table))
             kept = {id_.partition(".")[0] for id_, health in listed.items() if health != "Healthy"}
@@ -754,7 +818,7 @@ class NodeMachine(RuleBasedStateMachine):
         there: set[str] = set()
         absent: set[str] = set()
         for id_, number in self.node.links().items():
-            if id_.startswith(f"{table.name}_"):
+            if is_of(id_, table):
                 (absent if number is None else there).update(made_of(id_, table.replicas))
         return there, absent
 
@@ -857,6 +921,11 @@ def full(table: Table) -> str:
 def devices_of(ids: Iterable[str]) -> set[str]:
     """The devices behind these ids, without the numbers of replicas."""
     return {id_.partition(".")[0] for id_ in ids}
+
+
+def is_of(device: str, table: Table) -> bool:
+    """Whether a device is of a table's resource."""
+    return device.startswith(f"{table.name}_")
 
 
 def is_shared(table: Table) -> bool:

@@ -16,14 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import RescanCause, Resync
+from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
-from tests.scenes.builders import a_usb_serial
+from tests.scenes.builders import a_kfd, a_usb_serial
 from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
 from tests.scenes.udev import a_fake_udev
@@ -31,6 +33,8 @@ from tests.torture.truth import UNITS, Place
 
 #: The timeout for anything that a node normally does within milliseconds.
 PATIENCE_S = 60.0
+
+CONTROL_MAJOR = 510
 
 
 class TestNode:
@@ -140,6 +144,14 @@ class TestNode:
         path = next(path for path in self.udev.devices if path.endswith(f"/ttyUSB{place.number}"))
         self.udev.unplug(self.udev.devices[path])
 
+    def move_control(self, minor: int | None) -> None:
+        """The control node gets another number, or leaves."""
+        device = a_kfd()
+        if device.sys_path in self.udev.devices:
+            self.udev.unplug(self.udev.devices[device.sys_path])
+        if minor is not None:
+            self.udev.plug(replace(device, number=DeviceNumber("c", CONTROL_MAJOR, minor)))
+
     def hint(self) -> None:
         """Make the daemon rescan although nothing has happened."""
         self.udev.tell(Resync(RescanCause.DEAF))
@@ -168,6 +180,11 @@ class TestNode:
             name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
             for name, target in links_in(self.settings).items()
         }
+
+    def control_links(self) -> list[bool]:
+        """Whether each link to the control node leads to it."""
+        links = links_in(self.settings).items()
+        return [target == f"{self.udev.dev}/kfd" for name, target in links if is_shared_link(name)]
 
     def told(self) -> dict[str, dict[str, str]]:
         """Resource -> device -> its health, as `genericdp status` reports it."""
@@ -226,10 +243,16 @@ class TestNode:
 
 
 def numbers_in(created: CreatedContainer | None) -> list[int]:
-    """The minor numbers of a container's device nodes, which are all ttyUSBs."""
+    """The minor numbers of a container's ttyUSBs. It has nothing else but the control node."""
     assert created is not None
-    assert all(node.major == 188 for node in created.nodes)
-    return [node.minor for node in created.nodes]
+    assert {node.major for node in created.nodes} <= {188, CONTROL_MAJOR}
+    return [node.minor for node in created.nodes if node.major == 188]
+
+
+def controls_in(created: CreatedContainer | None) -> list[int]:
+    """The minor numbers of the control node in a container."""
+    assert created is not None
+    return [node.minor for node in created.nodes if node.major == CONTROL_MAJOR]
 
 
 def ids_in(created: CreatedContainer | None, resources: Iterable[str]) -> list[str]:

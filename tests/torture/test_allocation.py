@@ -12,6 +12,7 @@ from tests.scenes.builders import a_device, a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in
 from tests.scenes.service import settings_below
+from tests.scenes.waiting import idle
 
 ONE_PATH = FTDI_RULE.replace("/dev/serial{index}", "/dev/modem")
 
@@ -58,7 +59,7 @@ async def test_the_same_request_gets_the_same_answer_after_a_replug_and_after_a_
         before = await answers(scene, ["ftdi_A"])
         scene.unplug(a_usb_serial(0, serial="A"))
         scene.plug(a_usb_serial(4, serial="A", port="7"))
-        await asyncio.sleep(0)
+        await idle()
         assert await answers(scene, ["ftdi_A"]) == before
         await scene.service.stop()
         await scene.kubelet.wait_until(lambda: scene.kubelet.streams(FTDI) == 0)

@@ -27,7 +27,7 @@ from tests.scenes.kubelets import Context, FakeKubelet
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene, both_generations, until_allocatable
 from tests.scenes.service import SHORT_PAUSES, links_in, settings_below
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 OTHER = "example.com/other"
 TWO = FTDI_RULE + FTDI_RULE.replace("ftdi", "other").replace("0403", "10c4")
@@ -44,7 +44,7 @@ async def test_a_directory_that_is_created_late_and_level_by_level_is_found(shor
     async with a_scene(short_dir, a_usb_serial(0), settings=settings, kubelet_runs=False):
         for level in ("var", "var/kubelet"):
             (short_dir / level).mkdir()
-            await asyncio.sleep(0)
+            await idle()
         async with Kubelet(short_dir / "var/kubelet") as kubelet:
             await until_allocatable(kubelet, 1)
 

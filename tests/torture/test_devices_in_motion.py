@@ -1,6 +1,5 @@
 """Devices that leave, return elsewhere or change their descriptors, and are never confused."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, a_scene, both_runtimes, ids_told, minors_in
 from tests.scenes.service import links_in, settings_below
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 BY_PORT = FTDI_RULE + 'identity = "port"\n'
 
@@ -56,7 +55,7 @@ async def test_a_replug_within_the_coalescing_time_ends_in_the_right_state_with_
         pod = await scene.admit()
         scene.unplug(a_usb_serial(0))
         scene.plug(a_usb_serial(again))
-        await asyncio.sleep(0)
+        await idle()
         assert links_in(scene.settings)["ftdi_A50285BI"] == scene.udev.node(a_usb_serial(again))
         # The kubelet never received a list without the device.
         assert scene.kubelet.messages(FTDI) == 1
@@ -71,9 +70,9 @@ async def test_of_many_changes_in_the_coalescing_time_the_kubelet_gets_only_the_
         time = LoopTime()
         for number in range(1, 21):
             scene.unplug(a_usb_serial(number - 1))
-            await asyncio.sleep(0)
+            await idle()
             scene.plug(a_usb_serial(number))
-            await asyncio.sleep(0)
+            await idle()
         scene.unplug(a_usb_serial(20))
         time.advance(2.1)
         await scene.until_allocatable(0)

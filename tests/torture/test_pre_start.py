@@ -18,7 +18,7 @@ from tests.scenes.scene import (
 )
 from tests.scenes.service import links_in
 from tests.scenes.udev import FakeUdev
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 WITH_WAIT = FTDI_RULE + 'prestart = { wait = "20s" }\n'
 WITH_RESET = FTDI_RULE + 'prestart = { wait = "20s", usb_reset = true }\n'
@@ -42,7 +42,7 @@ async def test_a_restart_waits_for_the_three_seconds_that_the_device_is_away(sho
         pod, time = await scene.admit(), LoopTime()
         restarting = await a_restart_that_waits(scene, pod, a_usb_serial(0))
         time.advance(3)
-        await asyncio.sleep(0)
+        await idle()
         assert not restarting.done()
         scene.plug(a_usb_serial(5))
         status = await restarting

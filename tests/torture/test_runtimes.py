@@ -13,6 +13,7 @@ from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, Low
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene, both_runtimes, minors_in, nodes_in
+from tests.scenes.waiting import idle
 
 BY_LINK = FTDI_RULE.replace("/dev/serial{index}", "{link}")
 
@@ -33,9 +34,9 @@ async def test_a_device_replugged_between_allocate_and_creation_is_the_right_one
             admitting = asyncio.ensure_future(scene.admit())
             await gate.reached()
             scene.unplug(a_usb_serial(0))
-            await asyncio.sleep(0)
+            await idle()
             scene.plug(a_usb_serial(0, serial="B", port="7"), a_usb_serial(1))
-            await asyncio.sleep(0)
+            await idle()
             gate.open()
             pod = await admitting
         assert minors_in(pod.container("main")) == [1]
@@ -51,7 +52,7 @@ async def test_a_device_unplugged_between_allocate_and_creation_prevents_the_cre
             admitting = asyncio.ensure_future(scene.admit())
             await gate.reached()
             scene.unplug(a_usb_serial(0))
-            await asyncio.sleep(0)
+            await idle()
             gate.open()
             pod = await admitting
         assert pod.container("main").state is ContainerState.WAITING

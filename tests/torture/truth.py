@@ -31,6 +31,7 @@ class Table:
     takes     the only serial number that it takes; None: every unit
     follows   whether running containers follow their device
     answer    how containers get its units: as devices or by CDI; None: as the node's setting says
+    control   whether the control node goes along with every unit
     """
 
     name: str
@@ -40,6 +41,7 @@ class Table:
     prestart: bool = False
     follows: bool = False
     answer: str | None = None
+    control: bool = False
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -53,6 +55,7 @@ class Table:
             *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
             *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
+            *(['[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true'] if self.control else []),
         ]
         return "\n".join(lines) + "\n"
 
@@ -72,6 +75,10 @@ RULES: dict[str, tuple[Table, ...]] = {
     "guarded": (Table("ftdi", prestart=True, follows=True),),
     "by CDI": (Table("ftdi", answer="cdi"),),
     "by devices": (Table("ftdi", answer="devices"),),
+    "with control": (Table("ftdi", control=True),),
+    "with control and following": (Table("ftdi", replicas=2, control=True, follows=True),),
+    "with control by CDI": (Table("ftdi", answer="cdi", control=True, follows=True),),
+    "B with control": (Table("special", takes="OTHER", control=True), BASE),
     "one more": (BASE, Table("none", takes="NOBODY")),
     "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),
@@ -82,10 +89,14 @@ BAD_RULES = '[[resource]]\nname = "ftdi"\nmatch = { usb = { vendor = 0403 } }\n'
 
 @dataclass(slots=True)
 class Truth:
-    """The machine's state."""
+    """The machine's state.
+
+    control  the device number of the control node; None: there is none
+    """
 
     plugged: dict[str, Place] = field(default_factory=dict)
     rules: str = "base"
+    control: int | None = 0
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -106,6 +117,10 @@ class Truth:
     def taken_by(self, table: Table) -> set[str]:
         """The plugged units that a table takes."""
         return {unit for unit in self.plugged if self.table_of(unit) == table}
+
+    def lacks_control(self, table: Table) -> bool:
+        """Whether no unit of a table can be given out."""
+        return table.control and self.control is None
 
     def table_of(self, unit: str) -> Table | None:
         """The resource table that takes a unit."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from tests.vm.seed import HOME
+from tests.vm.seed import INSIDE
 
 PORTS = 4
 
@@ -70,7 +70,7 @@ class Gadgets:
         }
         self._sh(
             f"{_READY}systemd-run --quiet --collect --unit=gadget-{port} --property=Type=notify "
-            f"python3 {HOME}/gadget.py {quote(json.dumps(wanted))}"
+            f"python3 {INSIDE}/gadget.py {quote(json.dumps(wanted))}"
         )
         self._plugged.add(port)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.vm.channel import Channel, Document
-from tests.vm.seed import HOME
+from tests.vm.seed import HOME, INSIDE
 
 #: How long a request may take, by the host's clock: a container is made and started in an emulator.
 _PATIENCE_S = 600.0
@@ -69,7 +69,7 @@ class ContainerRuntime:
     def begin(self) -> None:
         """Begin with a running containerd that has the images, and with no containers."""
         ready = f"[ -e {HOME}/images-are-there ] && systemctl is-active --quiet containerd"
-        self._sh(f"{ready} || python3 {HOME}/containerd.py")
+        self._sh(f"{ready} || python3 {INSIDE}/containerd.py")
         self._sh("systemctl start vm-runtime")
         self._ask({"reset": True})
 

@@ -13,8 +13,11 @@ from tests.vm.image import Image
 
 _INSIDE = Path(__file__).parent / "inside"
 
-#: The folder of the files of `inside` in the guest.
+#: The folder of this run in the guest.
 HOME = "/opt/vm"
+
+#: The files of `inside` in the guest: below HOME as in the checkout, so that one can import another.
+INSIDE = f"{HOME}/tests/vm/inside"
 
 #: The link that makes systemd start the agent.
 ENABLED = "/etc/systemd/system/multi-user.target.wants/vm-agent.service"
@@ -38,7 +41,7 @@ exec /bin/busybox switch_root /disk /sbin/init
 _AGENT = f"""[Unit]
 Description=Runs commands for the test outside
 [Service]
-ExecStart=/usr/bin/python3 -u {HOME}/agent.py
+ExecStart=/usr/bin/python3 -u {INSIDE}/agent.py
 Restart=always
 [Install]
 WantedBy=multi-user.target
@@ -49,7 +52,7 @@ _KUBELET = f"""[Unit]
 Description=Simulated kubelet
 [Service]
 Environment=PYTHONPATH=/usr/share/genericdp
-ExecStart=/usr/bin/python3 -u {HOME}/kubelet.py
+ExecStart=/usr/bin/python3 -u {INSIDE}/kubelet.py
 [Install]
 WantedBy=multi-user.target
 """
@@ -58,8 +61,8 @@ WantedBy=multi-user.target
 _RUNTIME = f"""[Unit]
 Description=Drives the container runtime for the test outside
 [Service]
-Environment=PYTHONPATH=/usr/share/genericdp
-ExecStart=/usr/bin/python3 -u {HOME}/runtime.py
+Environment=PYTHONPATH=/usr/share/genericdp:{HOME}
+ExecStart=/usr/bin/python3 -u {INSIDE}/runtime.py
 """
 
 
@@ -77,7 +80,7 @@ def initrd(image: Image, packages: Mapping[str, bytes]) -> bytes:
     archive.add(f"{units}/vm-runtime.service", _RUNTIME.encode())
     archive.add(f"{units}/multi-user.target.wants/vm-agent.service", b"../vm-agent.service", mode=0o120777)
     for source in sorted(_INSIDE.glob("*.py")):
-        archive.add(f"seed{HOME}/{source.name}", source.read_bytes())
+        archive.add(f"seed{INSIDE}/{source.name}", source.read_bytes())
     for name, data in packages.items():
         archive.add(f"seed{HOME}/{name}", data)
     return archive.finish()

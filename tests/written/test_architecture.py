@@ -28,8 +28,8 @@ DOORS = {
     "usb": {"genericdp.usb"},
     # A simulated runtime has a watch of its own, which overlooks what the real one overlooks.
     "inotify_simple": {"genericdp.watch", "genericdp.simulator.runtimes.cdi_cache"},
-    "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.simulator"},
-    "google": {"genericdp.cri", "genericdp.kubelet"},
+    "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages", "genericdp.simulator"},
+    "google": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages"},
     "pytest": {"genericdp.simulator.pytest_plugin"},
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }

@@ -52,6 +52,7 @@ match = { SUBSYSTEM = "tty", usb = { vendor = "0403", product = "6001", serial =
 name = "modem"
 match = { usb = { vendor = "2c7c" } }
 group_by = "usb_device"
+env = { MODEM = "{BUSNUM}" }
 [[resource.node]]
 match = { SUBSYSTEM = "usbmisc" }
 
@@ -67,6 +68,9 @@ match = { SUBSYSTEM = "block" }
 name = "same"
 match = { SUBSYSTEM = "same" }
 identity = ["ID_SAME"]
+[[resource.node]]
+match = { DEVNAME = "/dev/fuse" }
+shared = true
 """
 
 

@@ -9,7 +9,6 @@ from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.absent import Absent, LastSeen, Waiting
 from genericdp.core.explain.model import identification
-from genericdp.core.explain.near_misses import wants
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.identity import natural
 from genericdp.core.usb_port import UsbPort
@@ -51,7 +50,7 @@ def _show_waiting(waiting: Waiting, output: Output, heading: str) -> None:
     output.paragraph(Styled(f"  {resource.location.file}:{resource.location.line}", Style.FAINT))
     for miss in misses:
         output.paragraph(f"  {_names([miss.node])} {miss}")
-    for number, wanted in enumerate(() if misses else wants(resource)):
+    for number, wanted in enumerate(() if misses else resource.match.in_words):
         output.paragraph(f"  {'or' if number else 'wanted:'} {wanted}")
 
 

@@ -29,7 +29,8 @@ def show(explanation: Explanation, settings: Settings, output: Output, access_of
     """The answer, the facts, the consequences, the reasons."""
     _show_answer(explanation, output)
     output.line()
-    output.table((), list(_facts(explanation.subject, access_of)), indent=2)
+    facts = (*_facts(explanation.subject, access_of), *_consequences(explanation))
+    output.table((), list(facts), indent=2)
     container = _container(explanation, settings, access_of)
     if container is not None:
         output.line()
@@ -38,7 +39,7 @@ def show(explanation: Explanation, settings: Settings, output: Output, access_of
         output.line()
         _show_opinion(opinion, output)
     # The rule may exist: in a file with a mistake.
-    is_new = not explanation.taken_by and not explanation.mistakes
+    is_new = not any(each.takes or each.shares for each in explanation.opinions) and not explanation.mistakes
     if explanation.subject.device_node is not None and is_new:
         output.line()
         output.paragraph(f"To write a rule for it: genericdp suggest {explanation.subject.device_node}")
@@ -47,29 +48,33 @@ def show(explanation: Explanation, settings: Settings, output: Output, access_of
 def where_to(explanation: Explanation) -> str:
     """The answer in one sentence."""
     answer = _answer(explanation)
-    return answer if explanation.device is not None else f"{answer}: {explanation.why_not_offered}"
+    return answer if explanation.is_offered else f"{answer}: {explanation.why_not_offered}"
 
 
 def _container(explanation: Explanation, settings: Settings, access_of: AccessOf) -> Container | None:
     if explanation.offer is None or explanation.device is None:
         return None
-    access = [access_of(node.path) for node in explanation.device.nodes]
+    access = [access_of(node.path) for node in explanation.device.nodes_inside]
     return container_of(explanation.offer, explanation.device, settings, access)
 
 
 def _answer(explanation: Explanation) -> str:
     name = explanation.subject.device_node or explanation.subject.sys_path
+    sharers = " and ".join(resource.name for resource in explanation.shared_by)
+    along = f"goes along with every device of {sharers}"
     if explanation.offer is None or explanation.device is None:
-        return f"{name} is not offered"
+        return f"{name} {along if sharers else 'is not offered'}"
     part = "part of device" if len(explanation.device.nodes) > 1 else "device"
-    return f"{name} goes to {explanation.offer.resource.name} as {part} {explanation.device.id}"
+    answer = f"{name} goes to {explanation.offer.resource.name} as {part} {explanation.device.id}"
+    return f"{answer}, and {along}" if sharers else answer
 
 
 def _show_answer(explanation: Explanation, output: Output) -> None:
     device = explanation.device
     output.paragraph(Styled(_answer(explanation), Style.STRONG))
     if device is None:
-        output.paragraph(Styled(explanation.why_not_offered, Style.BAD))
+        if not explanation.is_offered:
+            output.paragraph(Styled(explanation.why_not_offered, Style.BAD))
         return
     style = Style.GOOD if device.healthy else Style.BAD
     output.paragraph(Styled(str(device.health), style), f": {device.reason}" if device.reason else "")
@@ -89,9 +94,24 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
         yield ("devlink", devlink)
 
 
+def _consequences(explanation: Explanation) -> Iterator[Row]:
+    """Which of its parents decide what it is."""
+    if explanation.group is not None:
+        yield ("grouped by", _name_of(explanation.group))
+    for origin in explanation.origins:
+        if not origin.is_own:
+            yield ("property", f"{origin.name}={origin.value}, of {_name_of(origin.source)}")
+
+
+def _name_of(device: UdevDevice) -> str:
+    return f"{device.sys_name} ({device.subsystem})" if device.subsystem else device.sys_name
+
+
 def _show_opinion(opinion: Opinion, output: Output) -> None:
     name, location = opinion.resource.name, opinion.resource.location
-    if not opinion.takes or opinion.owner is None:
+    if opinion.shares:
+        text = f"{name} shares it"
+    elif not opinion.takes or opinion.owner is None:
         text = f"{name} does not match"
     elif opinion.owner == opinion.resource:
         text = f"{name} matches"
@@ -99,9 +119,13 @@ def _show_opinion(opinion: Opinion, output: Output) -> None:
         text = f"{name} matches, but {opinion.owner.name} comes first"
     output.paragraph(Styled(text, Style.STRONG))
     output.paragraph(Styled(f"  {location.file}:{location.line}", Style.FAINT))
-    _show_match(opinion.match, output, indent=2)
+    if not opinion.shares:
+        _show_match(opinion.match, output, indent=2)
     for number, (table, judged) in enumerate(opinion.tables, start=1):
         output.paragraph(f"  [[resource.node]] {number}, {table.container_paths[0].text}:")
+        _show_match(judged, output, indent=4)
+    for table, judged in () if opinion.takes else opinion.shared:
+        output.paragraph(f"  [[resource.node]] with shared = true, {table.container_paths[0].text}:")
         _show_match(judged, output, indent=4)
 
 
@@ -135,7 +159,13 @@ def as_json(explanation: Explanation, settings: Settings, access_of: AccessOf) -
         "resource": None if offer is None else offer.resource.name,
         "id": None if device is None else device.id,
         "health": None if device is None else str(device.health),
+        "sharedBy": [resource.name for resource in explanation.shared_by],
         "reason": explanation.why_not_offered if device is None else device.reason,
+        "groupedBy": None if explanation.group is None else explanation.group.sys_path,
+        "properties": [
+            {"name": origin.name, "value": origin.value, "sysPath": origin.source.sys_path}
+            for origin in explanation.origins
+        ],
         "container": None if container is None else container_text.as_json(container),
         "opinions": [_opinion_json(opinion) for opinion in explanation.opinions],
     }
@@ -149,6 +179,8 @@ def _opinion_json(opinion: Opinion) -> dict[str, object]:
         "takes": opinion.takes,
         "match": _judged_json(opinion.match),
         "nodeTables": [_judged_json(judged) for _, judged in opinion.tables],
+        "shares": opinion.shares,
+        "sharedTables": [_judged_json(judged) for _, judged in opinion.shared],
     }
 
 

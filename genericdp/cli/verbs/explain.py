@@ -96,7 +96,7 @@ def run(
     else:
         explanation.show_all(explanations, survey.settings, output, access_of)
     status = show_reservations(survey, Output(sys.stderr))
-    return status if any(each.device is not None for each in explanations) else 1
+    return status if any(each.is_offered for each in explanations) else 1
 
 
 def _query(serial: str | None, usb: str | None) -> Query | None:

@@ -12,6 +12,7 @@ from genericdp.core.explain.model import identification
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.inventory.shared import SHARED
 from genericdp.core.words import counted
 from genericdp.files.rulefiles import RULE_DIRECTORIES
 
@@ -60,9 +61,14 @@ def show(survey: Survey, output: Output, *, everything: bool = False, installed:
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps
     ]
+    conflicts = [
+        (f"owned by {conflict.owner}, shared by {' and '.join(conflict.sharers)}", conflict.node)
+        for conflict in inventory.conflicts
+    ]
     refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
     unsure = [("set an 'identity' that distinguishes them", id_) for id_ in inventory.unsure]
     _show_section(output, "Matched by several rules; the first in file order gets them:", overlaps)
+    _show_section(output, "For one container at a time, and yet shared:", conflicts)
     _show_section(output, "Matched by a rule but not offered:", refusals)
     _show_section(output, "Told apart only by their order:", unsure)
     if everything:
@@ -77,7 +83,9 @@ def show(survey: Survey, output: Output, *, everything: bool = False, installed:
 
 def _about_links(survey: Survey, *, installed: bool) -> str:
     devices = [device for offer in survey.inventory.offers.values() for device in offer.devices]
-    has_suffixes = any(node.link != device.id for device in devices for node in device.nodes)
+    has_suffixes = any(
+        node.link != device.id for device in devices for node in (*device.nodes, *device.shared)
+    )
     suffix = ", plus the suffix in the LINK column" if has_suffixes else ""
     return f"Stable links{':' if installed else ' would be'} {survey.settings.link_dir}/DEVICE{suffix}."
 
@@ -125,6 +133,8 @@ def _offer(offer: Offer) -> Iterator[Row]:
             yield Styled(f"    {device.reason}", Style.BAD)
         elif offer.why_waiting(device):
             yield Styled(f"    new pods have to wait: {offer.why_waiting(device)}", Style.BAD)
+    for node in offer.shared:
+        yield (SHARED, "", node.path, node.link.removeprefix(SHARED))
 
 
 def _summary(offer: Offer) -> str:
@@ -142,7 +152,8 @@ def _summary(offer: Offer) -> str:
 
 def unclaimed(survey: Survey) -> Sequence[UdevDevice]:
     """The device nodes that no rule matches, in the order of their names."""
-    free = [node for node in survey.nodes if not survey.claims.on(node)]
+    judged = ((node, survey.claims.judged(node)) for node in survey.nodes)
+    free = [node for node, each in judged if not each.claims and not each.shares]
     return sorted(free, key=lambda device: natural(device.device_node or ""))
 
 
@@ -160,12 +171,17 @@ def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
                 "devices": [
                     _device_json(offer, device, survey.settings.link_dir) for device in offer.devices
                 ],
+                "shared": [_node_json(node, survey.settings.link_dir) for node in offer.shared],
             }
             for offer in inventory.offers.values()
         ],
         "overlaps": [
             {"node": overlap.node, "goesTo": overlap.winner, "notTo": list(overlap.losers)}
             for overlap in inventory.overlaps
+        ],
+        "conflicts": [
+            {"node": conflict.node, "ownedBy": conflict.owner, "sharedBy": list(conflict.sharers)}
+            for conflict in inventory.conflicts
         ],
         "notOffered": [
             {"node": refusal.node, "resource": refusal.resource, "reason": refusal.reason}

@@ -197,6 +197,9 @@ def _resource(resource: Mapping[str, Any], report: Report) -> Iterator[Row]:
         known += f": {resource['error']}"
     style = Style.STRONG if resource["registered"] else Style.BAD
     yield Styled(f"{resource['name']}: {known}; {_devices(resource)}", style)
+    if resource.get("whyNotCdi"):
+        why = f'answer = "auto" falls back to device nodes: {resource["whyNotCdi"]}'
+        yield Styled(f"    {why}", Style.NOTE)
     for other in resource.get("otherClients", ()):
         who = other["userAgent"] or "a client without a name"
         yield Styled(f"    also followed by {who} ({counted(other['streams'], 'stream')})", Style.NOTE)

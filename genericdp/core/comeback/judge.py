@@ -93,7 +93,7 @@ def _is_outdated(case: Case, inside: Inside, saved: Saved | None, link_dir: str)
             return False
         if not set(_paths_now(case, link_dir)) <= inside.keys():
             return True
-    optional = {node.link for node in case.device.nodes if node.table.optional}
+    optional = {node.link for node in case.device.nodes_inside if node.table.optional}
     needed = {number for link, number in (case.plug.numbers or {}).items() if link not in optional}
     return not needed <= set(inside.values())
 

@@ -12,8 +12,12 @@ from genericdp.core.explain.opinion import opinion
 from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.resource import Resource
+from genericdp.core.words import counted
+
+#: How many reasons why devices are Unhealthy are shown.
+_MOST_REASONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def of_resource(word: str, survey: Survey) -> Absent | None:
             absent = [each for each in offer.devices if not each.healthy and not _is_there(each, survey)]
             refused = tuple(each for each in survey.inventory.refusals if each.resource == resource.name)
             return Absent(
-                f"{resource.name} offers {', '.join(healthy) or 'no device'}",
+                f"{resource.name} offers {', '.join(healthy) or 'no device'}{_why_not_all(offer, survey)}",
                 by_name=True,
                 waiting=_waiting((resource,), survey),
                 refused=refused,
@@ -106,6 +110,15 @@ def of_resource(word: str, survey: Survey) -> Absent | None:
                 has_nodes=bool(refused) or len(absent) < len(offer.devices),
             )
     return None
+
+
+def _why_not_all(offer: Offer, survey: Survey) -> str:
+    """Why devices that are plugged in are Unhealthy; "" if none is."""
+    reasons = [each.reason for each in offer.devices if not each.healthy and _is_there(each, survey)]
+    if not reasons:
+        return ""
+    shown = "; ".join(list(dict.fromkeys(reasons))[:_MOST_REASONS])
+    return f"; {counted(len(reasons), 'device')} {'is' if len(reasons) == 1 else 'are'} Unhealthy: {shown}"
 
 
 def _is_there(device: Device, survey: Survey) -> bool:

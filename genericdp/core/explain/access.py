@@ -67,10 +67,10 @@ class Needs:
 
 
 def needs_of(device: Device, access: Iterable[Access | None]) -> Needs:
-    """What is needed to open the nodes of a device, given the access to each."""
+    """What is needed to open the nodes that a container gets with a device, given the access to each."""
     groups: set[int] = set()
     closed: list[str] = []
-    for node, each in zip(device.nodes, access, strict=True):
+    for node, each in zip(device.nodes_inside, access, strict=True):
         group = -1 if each is None else each.group_for(node.table.permissions)
         if group is None:
             closed.append(node.path)

@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.allocate import Allocation, allocate, kubevirt_env
+from genericdp.core.allocate import Allocation, RefusedError, allocate, kubevirt_env
 from genericdp.core.cdi import by_names, cdi_device, groups_of
 from genericdp.core.explain.access import Access, Needs, needs_of
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy, Settings
-from genericdp.core.rules.template import Field
 
 #: The fields and properties that say where the kernel has put a device today.
-_WHEREABOUTS = frozenset({"devname", "DEVNAME", "DEVPATH", "BUSNUM", "DEVNUM", "MAJOR", "MINOR"})
+_WHEREABOUTS = frozenset({"devname", "sysname", "DEVNAME", "DEVPATH", "BUSNUM", "DEVNUM", "MAJOR", "MINOR"})
 
 #: Where libusb looks for devices, by the numbers that they have today.
 _BUS_USB = "/dev/bus/usb/"
@@ -55,19 +54,25 @@ class Container:
 
 def container_of(
     offer: Offer, device: Device, settings: Settings, access: Sequence[Access | None]
-) -> Container:
-    """What a container would get of a device of an offer, given the access to each of its nodes."""
+) -> Container | None:
+    """What a container would get of a device of an offer; None while Allocate would refuse it.
+
+    access  to each of the nodes that it would get
+    """
     id_ = next(id_ for id_, each in offer.ids.items() if each is device)
-    allocation = allocate(offer, [id_], settings.link_dir)
+    try:
+        allocation = allocate(offer, [id_], settings.link_dir)
+    except RefusedError:
+        return None
     return Container(
         id_,
         allocation,
         by=offer.resource.answer or settings.answer,
         named=by_names(allocation, cdi_device(offer, [id_]), offer.resource),
-        groups=groups_of(device.nodes),
+        groups=groups_of(device.nodes_inside),
         stale=_stale(offer.resource, allocation),
-        targets={f"{settings.link_dir}/{node.link}": node.path for node in device.nodes},
-        devlinks=frozenset(devlink for node in device.nodes for devlink in node.devlinks),
+        targets={f"{settings.link_dir}/{node.link}": node.path for node in device.nodes_inside},
+        devlinks=frozenset(devlink for node in device.nodes_inside for devlink in node.devlinks),
         needs=needs_of(device, access),
     )
 
@@ -76,9 +81,9 @@ def _stale(resource: Resource, allocation: Allocation) -> tuple[str, ...]:
     """What says where the device is today: a link leads elsewhere tomorrow, these stay as they are."""
     paths = [each.container_path for each in allocation.devices if each.container_path.startswith(_BUS_USB)]
     envs = [
-        name
-        for name, template in resource.env
-        if any(isinstance(part, Field) and part.name in _WHEREABOUTS for part in template.parts)
+        name.text
+        for name, value in resource.env
+        if any(field.name in _WHEREABOUTS for field in (*name.fields, *value.fields))
     ]
     kubevirt = [kubevirt_env(resource.name)] if resource.kubevirt else []
     return (*paths, *kubevirt, *envs)

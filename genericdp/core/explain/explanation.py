@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_miss
 from genericdp.core.explain.opinion import Opinion, opinion
+from genericdp.core.explain.origin import Origin, origins_of
 from genericdp.core.explain.survey import Survey
+from genericdp.core.inventory.group import in_common
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.resource import Resource
@@ -16,10 +18,12 @@ from genericdp.core.rules.resource import Resource
 class Explanation:
     """Everything about one udev device.
 
-    opinions  of every resource: those that take it in file order, then from the nearest miss on
+    opinions  of every resource: those that take or share it in file order, then from the nearest miss on
     below     the device nodes below it, when it has none itself
     offer     the resource that offers it, with all its devices; None when none does
     device    the device that its node belongs to; None when it is not offered
+    group     the parent that the nodes of that device have in common, if `group_by` says so
+    origins   where the device has the properties that templates name
     refusal   why it is not offered although a resource takes it, or ""
     mistakes  what keeps rule files from being read, or ""; a rule of theirs may take it
     """
@@ -29,6 +33,8 @@ class Explanation:
     below: tuple[str, ...] = ()
     offer: Offer | None = None
     device: Device | None = None
+    group: UdevDevice | None = None
+    origins: tuple[Origin, ...] = ()
     refusal: str = ""
     mistakes: str = ""
 
@@ -38,17 +44,28 @@ class Explanation:
         return tuple(each.resource for each in self.opinions if each.takes)
 
     @property
+    def shared_by(self) -> tuple[Resource, ...]:
+        """The resources with whose devices it goes along, unless it is refused."""
+        return tuple(each.resource for each in self.opinions if each.shares and not self.refusal)
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether a container can get it."""
+        return self.device is not None or bool(self.shared_by)
+
+    @property
     def why_not_offered(self) -> str:
         """Why it is not offered, with a hint at the nearest resource; "" when it is offered."""
-        if self.device is not None:
+        if self.is_offered:
             return ""
         if self.subject.device_node is None:
             text = "it has no device node, and only device nodes can be offered"
             return f"{text}; below it are {', '.join(self.below)}" if self.below else text
         if not self.subject.initialized:
             return "udev has not finished with it yet"
-        if self.taken_by:
-            return f"{self.taken_by[0].name} matches, but {self.refusal}"
+        if self.refusal:
+            takers = (*self.taken_by, *(each.resource for each in self.opinions if each.shares))
+            return f"{takers[0].name} matches, but {self.refusal}"
         if not self.opinions and self.mistakes:
             return f"no rule is in force: {self.mistakes}"
         if not self.opinions:
@@ -63,16 +80,31 @@ def explain(subject: UdevDevice, survey: Survey) -> Explanation:
     """What becomes of a udev device, and why."""
     opinions = [opinion(resource, subject, survey.claims) for resource in survey.resources]
     # Sorting is stable: what is equally near stays in file order, and so do the resources that take it.
-    opinions.sort(key=lambda each: (not each.takes, () if each.takes else each.nearness))
+    opinions.sort(key=_order)
     for offer in survey.inventory.offers.values():
         for device in offer.devices:
             if any(node.sys_path == subject.sys_path for node in device.nodes):
-                return Explanation(subject, tuple(opinions), offer=offer, device=device)
-    refusals = survey.inventory.refusals if any(each.takes for each in opinions) else ()
+                common = in_common(offer.resource.group_by, subject)
+                return Explanation(
+                    subject,
+                    tuple(opinions),
+                    offer=offer,
+                    device=device,
+                    group=common if isinstance(common, UdevDevice) and common is not subject else None,
+                    origins=origins_of(offer.resource, device, survey.devices),
+                )
+    is_wanted = any(each.takes or each.shares for each in opinions)
+    refusals = survey.inventory.refusals if is_wanted else ()
     reasons = [refusal.reason for refusal in refusals if refusal.node == subject.device_node]
     below = nodes_below(subject.sys_path, survey.nodes) if subject.device_node is None else ()
     refusal = reasons[0] if reasons else ""
     return Explanation(subject, tuple(opinions), tuple(below), refusal=refusal, mistakes=survey.mistakes)
+
+
+def _order(opinion: Opinion) -> tuple[object, ...]:
+    if opinion.takes or opinion.shares:
+        return (False, not opinion.takes)
+    return (True, opinion.nearness)
 
 
 def nodes_below(sys_path: str, devices: Iterable[UdevDevice]) -> list[str]:

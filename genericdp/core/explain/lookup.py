@@ -18,6 +18,11 @@ def look_up(query: Query, survey: Survey) -> Sequence[UdevDevice] | Absent:
 
 def known_as(word: str, survey: Survey) -> UdevDevice | Absent | None:
     """What has this device id, link or resource name; None when nothing has."""
+    name = word.removeprefix(f"{survey.settings.link_dir}/")
+    for offer in survey.inventory.offers.values():
+        for node in offer.shared:
+            if node.link == name and node.sys_path in survey.devices:
+                return survey.devices[node.sys_path]
     device = with_id(word, survey)
     if device is None:
         return of_resource(word, survey)

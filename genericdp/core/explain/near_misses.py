@@ -7,24 +7,14 @@ The rules of this file:
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.opinion import Opinion
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.match import Verdict
-from genericdp.core.rules.resource import Resource
 
 #: More near misses than this do not help.
 _MOST = 3
-
-
-#: A device without any value, and its parents: the verdicts on it show what each condition wants.
-_NOTHING = reduce(
-    lambda above, path: UdevDevice(path, parent=above),
-    ("/sys/a/b", "/sys/a/b/c", "/sys/a/b/c/d"),
-    UdevDevice("/sys/a"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +58,3 @@ def near_misses(opinions: Iterable[Opinion]) -> tuple[NearMiss, ...]:
             found.setdefault(each.nearness.distance, []).append(miss)
     nearest = found[min(found)] if found else []
     return tuple(sorted(nearest, key=lambda miss: natural(miss.node.device_node or ""))[:_MOST])
-
-
-def wants(resource: Resource) -> tuple[str, ...]:
-    """What a resource's match wants, in words: a text for each alternative."""
-    return tuple(
-        ", ".join(f"{verdict.key} {verdict.wanted}" for verdict in verdicts)
-        for verdicts in resource.match.judge(_NOTHING)
-    )

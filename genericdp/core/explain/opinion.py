@@ -47,7 +47,10 @@ class Opinion:
     takes     this resource has a place for the device node; it has the node only if it is the owner
     match     its match, judged
     tables    its node tables, judged, when the match holds and the rule file has such tables
-    closest   the verdicts of the closest alternative of the match, then of the closest node table
+    shares    whether the device node goes along with every device of the resource
+    shared    its shared node tables, judged
+    closest   the verdicts of the closest alternative of the match, then of the closest node table; or those
+              of a shared table that is closer
     nearness  what these amount to; sorts opinions, the nearest first
     """
 
@@ -57,6 +60,8 @@ class Opinion:
     takes: bool
     match: Judged
     tables: tuple[tuple[NodeTable, Judged], ...]
+    shares: bool
+    shared: tuple[tuple[NodeTable, Judged], ...]
     closest: tuple[Verdict, ...]
     nearness: Nearness
 
@@ -68,13 +73,16 @@ class Opinion:
 
 def opinion(resource: Resource, subject: UdevDevice, claims: Claims) -> Opinion:
     """How a resource judges a udev device; the claims say which resource takes its node."""
-    takers = [claim.resource for claim in claims.on(subject)]
+    found = claims.judged(subject)
+    takers = [claim.resource for claim in found.claims]
     match = resource.match.judge(subject)
     tables: tuple[tuple[NodeTable, Judged], ...] = ()
-    if resource.match.matches(subject) and _are_its_own(resource.nodes):
-        tables = tuple((table, table.match.judge(subject)) for table in resource.nodes)
+    if resource.match.matches(subject) and _are_its_own(resource.own_nodes):
+        tables = tuple((table, table.match.judge(subject)) for table in resource.own_nodes)
+    shared = tuple((table, table.match.judge(subject)) for table in resource.shared_nodes)
     in_tables = (_closest(judged) for _, judged in tables)
     closest = (*_closest(match), *min(in_tables, key=_nearness, default=()))
+    closest = min((closest, *(_closest(judged) for _, judged in shared)), key=_nearness)
     return Opinion(
         resource,
         subject,
@@ -82,6 +90,8 @@ def opinion(resource: Resource, subject: UdevDevice, claims: Claims) -> Opinion:
         resource in takers,
         match,
         tables,
+        resource in [claim.resource for claim in found.shares],
+        shared,
         closest,
         _nearness(closest),
     )

@@ -12,7 +12,8 @@ interface 2 of a modem. All of this comes from sysfs, and none of it depends on 
 arrival.
 
 Each device node goes to the first resource in file order that **claims** it. `group_by` then sorts
-the nodes of a resource into **groups**, and each group makes one **device**. Its **identity** is
+the nodes of a resource into **groups**, mostly by the nearest ancestor that satisfies a match, and each group
+makes one **device**. Its **identity** is
 the serial number of its unit and the place within it; without a serial number, the port counts, for
 a virtual device its kernel name. A rule may choose the port, or udev properties, instead. The
 **id** is a function of the identity: `modem_EC25-17`. An id that would be too long, would hold
@@ -27,11 +28,14 @@ Each device node gets a **link** that is named after the id (and the place, if t
 several nodes). Pods get the link, never the kernel's name, so the answer that the kubelet saved
 stays right when ttyUSB0 becomes ttyUSB3.
 
+**Shared** nodes, such as `/dev/kfd`, go along with every device of a resource. They belong to none of
+them, have links of their own, and sharing a node claims nothing.
+
 All of this is built anew from the rules and the udev devices at each event; only the builder keeps what it
 found out, to be fast. What has to outlive a device or a restart is `genericdp.core.memory`.
 
 Read in this order: `place`, `identity`, `claims`, `group`, `offer`, `compose` (one device), `inventory`,
-`build`, `changes`.
+`shared`, `build`, `changes`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

@@ -9,16 +9,17 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.compose import Composer
 from genericdp.core.inventory.group import Group, gather, identity_of
 from genericdp.core.inventory.identity import Identity, Ties, UnidentifiedError, assign
-from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
+from genericdp.core.inventory.inventory import Conflict, Inventory, Overlap, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import MissingPropertyError
@@ -55,11 +56,11 @@ class Builder:
         """
         ties = ties or {}
         self.claims.see(devices)
-        taken, overlaps = self._sort(devices)
+        nodes, overlaps, conflicts = self._sort(devices)
         for resource in self.resources:
             draft = self._drafts.get(resource.name)
-            mine = taken[resource.name]
-            siblings = self._siblings_of(mine)
+            mine = nodes[resource.name]
+            siblings = [*self._siblings_of(mine.taken), *self._siblings_of(mine.shared)]
             if draft is None or not draft.still_holds(mine, siblings, ties):
                 self._drafts[resource.name] = self._draft(resource, mine, siblings, ties, known_ports or {})
         drafts = [self._drafts[resource.name] for resource in self.resources]
@@ -70,22 +71,31 @@ class Builder:
             overlaps=tuple(sorted(overlaps)),
             ties={**ties, **new_ties},
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
+            conflicts=tuple(sorted(conflicts)),
         )
 
     def _sort(
         self, devices: Mapping[str, UdevDevice]
-    ) -> tuple[Mapping[str, Sequence[UdevDevice]], list[Overlap]]:
-        """Resource name -> the device nodes that it has, and those that several resources take."""
-        taken: dict[str, list[UdevDevice]] = {resource.name: [] for resource in self.resources}
+    ) -> tuple[Mapping[str, "_Nodes"], list[Overlap], list[Conflict]]:
+        """Resource name -> its device nodes; those that several resources take; those that others share."""
+        nodes = {resource.name: _Nodes() for resource in self.resources}
         overlaps: list[Overlap] = []
+        conflicts: list[Conflict] = []
         for device in devices.values():
-            found = self.claims.on(device)
+            judged = self.claims.judged(device)
+            found, path = judged.claims, device.device_node or ""
             if found:
-                taken[found[0].resource.name].append(device)
+                nodes[found[0].resource.name].taken.append(device)
             if len(found) > 1:
                 winner, *losers = (claim.resource.name for claim in found)
-                overlaps.append(Overlap(device.device_node or "", winner, tuple(losers)))
-        return taken, overlaps
+                overlaps.append(Overlap(path, winner, tuple(losers)))
+            if judged.shares:
+                sharers = tuple(claim.resource.name for claim in judged.shares)
+                for name in sharers:
+                    nodes[name].shared.append(device)
+                if found and found[0].resource.is_exclusive:
+                    conflicts.append(Conflict(path, found[0].resource.name, sharers))
+        return nodes, overlaps, conflicts
 
     def _siblings_of(self, devices: Sequence[UdevDevice]) -> Sequence[Spot]:
         """The spots of those that have siblings."""
@@ -94,12 +104,12 @@ class Builder:
     def _draft(
         self,
         resource: Resource,
-        devices: Sequence[UdevDevice],
+        nodes: "_Nodes",
         siblings: Sequence[Spot],
         ties: Ties,
         known_ports: Ties,
     ) -> "_Draft":
-        groups, refusals = gather(resource, devices, self.claims)
+        groups, refusals = gather(resource, nodes.taken, self.claims)
         identified: list[tuple[Group, Identity]] = []
         for group in groups:
             try:
@@ -109,16 +119,18 @@ class Builder:
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, ties, known_ports)
         composer = Composer(resource, self._answer)
+        shared = shared_nodes(resource, nodes.shared, self.claims, composer.node)
+        refusals += shared.refusals
         composed: list[Device] = []
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             try:
-                composed.append(composer.compose(group, identity, id_, unit))
+                composed.append(shared.with_them(composer.compose(group, identity, id_, unit)))
             except MissingPropertyError as error:
                 reason = f"it has no property {error.name}, which a template uses without a default"
                 refusals += group.refusals(reason)
         units = tuple(dict.fromkeys(assigned.units))
         return _Draft(
-            devices=devices,
+            nodes=nodes,
             siblings=siblings,
             offer=Offer(resource, in_order(composed)),
             refusals=refusals,
@@ -128,16 +140,24 @@ class Builder:
         )
 
 
+@dataclass(slots=True)
+class _Nodes:
+    """The device nodes of one resource: those that it takes, and those that it shares."""
+
+    taken: list[UdevDevice] = field(default_factory=list)
+    shared: list[UdevDevice] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """One resource's part of an inventory, and what it was made of.
 
-    siblings  the spots of the devices that have siblings
+    siblings  the spots of the nodes that have siblings
     units     of all its devices
     ties      those of its units, old and new
     """
 
-    devices: Sequence[UdevDevice]
+    nodes: _Nodes
     siblings: Sequence[Spot]
     offer: Offer
     refusals: Sequence[Refusal]
@@ -145,10 +165,10 @@ class _Draft:
     ties: Ties
     unsure: Sequence[str]
 
-    def still_holds(self, devices: Sequence[UdevDevice], siblings: Sequence[Spot], ties: Ties) -> bool:
+    def still_holds(self, nodes: _Nodes, siblings: Sequence[Spot], ties: Ties) -> bool:
         """Whether these snapshots, siblings and ties would give the same draft."""
         return (
-            self.devices == devices
+            self.nodes == nodes
             and self.siblings == siblings
             and all(ties.get(unit) == self.ties.get(unit) for unit in self.units)
         )

@@ -1,5 +1,7 @@
 """Which resource takes which device node: the first one in file order that has a place for it.
 
+And which resources share it: those with a shared node table for it, whoever takes it.
+
 The rules of this file:
 
 * Only an initialized udev device with a device node can be claimed.
@@ -7,6 +9,7 @@ The rules of this file:
   The other nodes of a composite device stay free for other resources.
 * The claims on a snapshot never change, so they are kept for as long as the snapshot is the same
   object. The cost of an event does not grow with the devices that it does not touch.
+* A node that a resource shares is none of its own.
 * Which siblings a device node has depends on what is plugged in, never on what the rules take.
 """
 
@@ -17,9 +20,12 @@ from dataclasses import dataclass, replace
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import Place, Spot, locate
-from genericdp.core.rules.match import Condition, PropertyCondition, UsbCondition, usb_value
+from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
+
+#: Why a dangerous node is refused.
+DANGER = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
 
 #: Nodes that give control of the whole host: disks, memory, machine registers, flash.
 _DANGEROUS_NAMES = re.compile(
@@ -47,32 +53,45 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A resource with the claims that it may make, one for each node table.
+class Judged:
+    """What the rules make of a snapshot.
 
-    tests  for each alternative of its match, the conditions on the `_Shared` values: position and test
+    claims  the claims on it in file order; the first one wins
+    shares  the shared node tables that it satisfies, one of each resource, as claims that claim nothing
     """
 
-    resource: Resource
+    claims: tuple[Claim, ...] = ()
+    shares: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A resource with the claims that it may make, one for each of some node tables.
+
+    match  what a device must satisfy, whatever the table
+    tests  for each alternative of the match, the conditions on the `_Traits`: position and test
+    """
+
+    match: Match
     claims: tuple[Claim, ...]
     tests: tuple[tuple[tuple[int, Test], ...], ...]
 
     @classmethod
-    def of(cls, resource: Resource) -> "_Candidate":
+    def of(cls, match: Match, *claims: Claim) -> "_Candidate":
         return cls(
-            resource,
-            tuple(Claim(resource, index) for index in range(len(resource.nodes))),
+            match,
+            claims,
             tuple(
                 tuple(test for condition in alternative if (test := _test_of(condition)) is not None)
-                for alternative in resource.match.alternatives
+                for alternative in match.alternatives
             ),
         )
 
-    def may_take(self, values: "_Shared") -> bool:
-        """Whether the resource may take a device with these values."""
+    def may_take(self, traits: "_Traits") -> bool:
+        """Whether a device with these traits may satisfy the match."""
         for alternative in self.tests:
             for position, holds in alternative:
-                if not holds(values[position]):
+                if not holds(traits[position]):
                     break
             else:
                 return True
@@ -80,22 +99,68 @@ class _Candidate:
 
     def claim_on(self, device: UdevDevice) -> Claim | None:
         """The claim of the first node table that has a place for a device node."""
-        if self.resource.match.matches(device):
+        if self.match.matches(device):
             for claim in self.claims:
                 if claim.node_table.match.matches(device):
                     return claim
         return None
 
 
-#: Values that many devices share: subsystem, vendor as udev knows it, vendor of the USB device. They
-#: rule out most resources for most devices, and this is found out only once for devices that share them.
-_Shared = tuple[str | None, str | None, str | None]
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Those that may take a device node, and those that may share it, in file order."""
+
+    takers: tuple[_Candidate, ...]
+    sharers: tuple[_Candidate, ...]
+
+    @classmethod
+    def of(cls, resources: Iterable[Resource]) -> "_Candidates":
+        takers: list[_Candidate] = []
+        sharers: list[_Candidate] = []
+        for resource in resources:
+            claims = [Claim(resource, index) for index in range(len(resource.nodes))]
+            takers.append(
+                _Candidate.of(resource.match, *(each for each in claims if not each.node_table.shared))
+            )
+            # Only the match of the table decides, so each of them is ruled out for itself.
+            sharers += [
+                _Candidate.of(each.node_table.match, each) for each in claims if each.node_table.shared
+            ]
+        return cls(tuple(takers), tuple(sharers))
+
+    def possible(self, traits: "_Traits") -> "_Candidates":
+        """Those that may take or share a device with these traits."""
+        return _Candidates(
+            tuple(each for each in self.takers if each.may_take(traits)),
+            tuple(each for each in self.sharers if each.may_take(traits)),
+        )
+
+    def judge(self, device: UdevDevice) -> Judged:
+        """What becomes of a device node."""
+        # A list, not a generator: this runs for every rule on every device.
+        claims = [claim for each in self.takers if (claim := each.claim_on(device)) is not None]
+        if not self.sharers:
+            return Judged(tuple(claims))
+        shares: dict[str, Claim] = {}
+        for each in self.sharers:
+            if (share := each.claim_on(device)) is not None:
+                shares.setdefault(share.resource.name, share)
+        return Judged(
+            tuple(claim for claim in claims if claim.resource.name not in shares), tuple(shares.values())
+        )
+
+
+#: Values that many devices have in common: subsystem, vendor as udev knows it, vendor of the USB device. They
+#: rule out most resources for most devices, and this is found out only once for all devices alike.
+_Traits = tuple[str | None, str | None, str | None]
 
 #: How many combinations of these values are kept. A device may invent vendors.
-_SHARED_LIMIT = 1000
+_TRAITS_LIMIT = 1000
+
+_NOTHING = Judged()
 
 
-def _shared_of(device: UdevDevice) -> _Shared:
+def _traits_of(device: UdevDevice) -> _Traits:
     return device.property("SUBSYSTEM"), device.property("ID_VENDOR_ID"), usb_value(device, "vendor")
 
 
@@ -116,7 +181,7 @@ class _Known:
     """What was found out about a snapshot; its place only when it was needed."""
 
     device: UdevDevice
-    claims: tuple[Claim, ...]
+    judged: Judged
     place: Place | None = None
 
 
@@ -151,8 +216,8 @@ class Claims:
     def __init__(self, resources: Iterable[Resource]) -> None:
         self.plugged: Plugged = {}
         self._siblings: dict[str, Spot] = {}
-        self._candidates = tuple(_Candidate.of(resource) for resource in resources)
-        self._candidates_of: dict[_Shared, tuple[_Candidate, ...]] = {}
+        self._candidates = _Candidates.of(resources)
+        self._candidates_of: dict[_Traits, _Candidates] = {}
         self._known: dict[str, _Known] = {}
 
     def see(self, devices: Mapping[str, UdevDevice]) -> None:
@@ -174,7 +239,11 @@ class Claims:
 
     def on(self, device: UdevDevice) -> tuple[Claim, ...]:
         """The claims on a udev device in file order; the first one wins."""
-        return self._of(device).claims
+        return self._of(device).judged.claims
+
+    def judged(self, device: UdevDevice) -> Judged:
+        """The claims on a udev device, and who shares it."""
+        return self._of(device).judged
 
     def place(self, device: UdevDevice) -> Place:
         """Where a udev device sits, and which of its siblings it is."""
@@ -193,15 +262,14 @@ class Claims:
             known = self._known[device.sys_path] = _Known(device, self._judge(device))
         return known
 
-    def _judge(self, device: UdevDevice) -> tuple[Claim, ...]:
+    def _judge(self, device: UdevDevice) -> Judged:
         if device.device_node is None or not device.initialized:
-            return ()
-        values = _shared_of(device)
-        candidates = self._candidates_of.get(values)
+            return _NOTHING
+        traits = _traits_of(device)
+        candidates = self._candidates_of.get(traits)
         if candidates is None:
-            candidates = tuple(each for each in self._candidates if each.may_take(values))
-            if len(self._candidates_of) >= _SHARED_LIMIT:
+            candidates = self._candidates.possible(traits)
+            if len(self._candidates_of) >= _TRAITS_LIMIT:
                 self._candidates_of.clear()
-            self._candidates_of[values] = candidates
-        # A list, not a generator: this runs for every rule on every device.
-        return tuple([claim for each in candidates if (claim := each.claim_on(device)) is not None])
+            self._candidates_of[traits] = candidates
+        return candidates.judge(device)

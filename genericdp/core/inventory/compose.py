@@ -15,10 +15,11 @@ from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
+from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.rules.settings import AnswerBy
-from genericdp.core.rules.template import FIELDS, Field, MissingPropertyError, Template
+from genericdp.core.rules.template import FIELDS, MissingPropertyError, Template
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
 _NO_GROUP = str(NOBODY)
@@ -48,25 +49,25 @@ class Composer:
         places = list(zip(group.members, _links(group, identity, id_), strict=True))
         if len(places) > 1:
             places.sort(key=lambda place: place[0].claim.table)
-        nodes = tuple(self._node(member, link) for member, link in places)
+        nodes = tuple(self.node(member, link) for member, link in places)
         reason = _why_unhealthy(self._resource, [member for member, _ in places])
-        first = group.members[0]
         return Device(
             id=id_,
             health=Health.UNHEALTHY if reason else Health.HEALTHY,
             reason=reason,
             nodes=nodes,
             links=tuple(node.link for node in nodes),
-            numa=_numa_node(first.device),
+            numa=_numa_node(member.device for member, _ in places),
             unit=unit,
             port=identity.port.exact,
             hub=identity.port.hub,
-            usb=_bus_and_device(first.place.usb),
-            values=self._of_device.values(member.device for member in group.members),
+            usb=_bus_and_device(member.place.usb for member, _ in places),
+            values=self._of_device.values([member.device for member, _ in places]),
             spots=tuple([member.place.spot for member, _ in places]),
         )
 
-    def _node(self, member: Member, link: str) -> Node:
+    def node(self, member: Member, link: str) -> Node:
+        """A device node under a link. Raises MissingPropertyError when a template cannot be expanded."""
         claim, device = member.claim, member.device
         return Node(
             path=device.device_node or "",
@@ -83,30 +84,32 @@ class Composer:
 class _Properties:
     """The udev properties that some templates name, and which of them they require.
 
-    `gid` is among them only where a template names it, so that a node's new group does not concern
-    other resources.
+    `gid` and `sysname` are among them only where a template names them, so that a node's new group does not
+    concern other resources.
     """
 
     def __init__(self, templates: Iterable[Template]) -> None:
-        fields = [part for template in templates for part in template.parts if isinstance(part, Field)]
-        self._named = sorted({field.name for field in fields} - {*FIELDS})
-        self._names_gid = any(field.name == "gid" for field in fields)
+        fields = [field for template in templates for field in template.fields]
+        names = {field.name for field in fields}
+        self._named = sorted(names - {*FIELDS})
+        self._names_gid = "gid" in names
+        self._names_sysname = "sysname" in names
         self._required = {field.name for field in fields if field.default is None}
 
-    def values(self, devices: Iterable[UdevDevice]) -> dict[str, str]:
-        """Their values. Raises MissingPropertyError."""
+    def values(self, devices: Sequence[UdevDevice]) -> dict[str, str]:
+        """Their values for these nodes. Raises MissingPropertyError."""
         found: dict[str, str] = {}
-        sources = tuple(devices) if self._named or self._names_gid else ()
         if self._names_gid:
-            groups = sorted({device.gid for device in sources if device.gid is not None})
+            groups = sorted({device.gid for device in devices if device.gid is not None})
             found["gid"] = ",".join(map(str, groups)) or _NO_GROUP
-        if self._named:
-            for name in self._named:
-                value = find_property(name, *sources)
-                if value is not None:
-                    found[name] = value
-                elif name in self._required:
-                    raise MissingPropertyError(name)
+        if self._names_sysname:
+            found["sysname"] = devices[0].sys_name
+        for name in self._named:
+            value = find_property(name, *devices)
+            if value is not None:
+                found[name] = value
+            elif name in self._required:
+                raise MissingPropertyError(name)
         return found
 
 
@@ -115,7 +118,7 @@ def _links(group: Group, identity: Identity, id_: str) -> list[str]:
 
     `@` occurs in no id, so no link of one device is ever that of another.
     """
-    if group.resource.group_by == "node":
+    if group.resource.group_by == NODE:
         return [id_]
     names = [_name(group, identity, id_, member) for member in group.members]
     times = Counter(names)
@@ -152,16 +155,13 @@ def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
     """A reason that an operator can do something about, "" for a healthy device."""
     present = {member.claim.table for member in members}
     for index, table in enumerate(resource.nodes):
-        if index not in present and not table.optional:
+        if index not in present and not table.optional and not table.shared:
             return f"the device node for '{table.container_paths[0].text}' is missing"
     for member in members:
-        device, usb = member.device, member.place.usb
-        if not device.node_is_there:
-            return f"'{device.device_node}' is not the device node {device.number}"
-        if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
-            return "the USB device is not authorized"
-        if resource.health is not None and not resource.health.matches(device):
-            failed = (verdict for verdict in resource.health.judge(device)[0] if not verdict.holds)
+        if member.fault:
+            return member.fault
+        if resource.health is not None and not resource.health.matches(member.device):
+            failed = (verdict for verdict in resource.health.judge(member.device)[0] if not verdict.holds)
             return f"health: {for_value('; '.join(_in_words(verdict) for verdict in failed))}"
     return ""
 
@@ -171,7 +171,13 @@ def _in_words(verdict: Verdict) -> str:
     return f"{verdict.key} is {actual}, wanted {verdict.wanted}"
 
 
-def _numa_node(device: UdevDevice) -> int | None:
+def _numa_node(devices: Iterable[UdevDevice]) -> int | None:
+    """The NUMA node on which all of these are; None if they are on several or if one is on none."""
+    nodes = {_nearest_numa_node(device) for device in devices}
+    return nodes.pop() if len(nodes) == 1 else None
+
+
+def _nearest_numa_node(device: UdevDevice) -> int | None:
     """The NUMA node of the nearest ancestor that has one; in sysfs, -1 stands for none."""
     for candidate in device.self_and_ancestors():
         text = candidate.attributes.get("numa_node")
@@ -181,11 +187,15 @@ def _numa_node(device: UdevDevice) -> int | None:
     return None
 
 
-def _bus_and_device(usb: UdevDevice | None) -> tuple[int, int] | None:
-    if usb is None:
-        return None
-    bus, device = (_number(usb.attributes.get(name, "")) for name in ("busnum", "devnum"))
-    return None if bus is None or device is None else (bus, device)
+def _bus_and_device(units: Iterable[UdevDevice | None]) -> tuple[tuple[int, int], ...]:
+    """The (bus, device) numbers of these USB devices, each once."""
+    found: dict[tuple[int, int], None] = {}
+    for usb in units:
+        if usb is not None:
+            bus, device = (_number(usb.attributes.get(name, "")) for name in ("busnum", "devnum"))
+            if bus is not None and device is not None:
+                found[bus, device] = None
+    return tuple(found)
 
 
 def _number(text: str) -> int | None:

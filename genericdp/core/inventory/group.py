@@ -2,19 +2,22 @@
 
 The rules of this file:
 
-* `group_by` says what a group is: a node, a USB device, a parent, or all nodes that share a property.
+* `group_by` says what a group is: the nodes with the same nearest udev device that satisfies a match (a node,
+  a USB device and a parent are special cases), those that share a property, or all.
 * A node that must not be handed out, or that does not belong to a group, is refused with the reason.
 * The identity of a group does not change while optional nodes come and go.
+* A property that an identity names is looked for in the unit and its parts, for a template also above.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claim, Claims, is_dangerous
-from genericdp.core.inventory.identity import Identity, basis_of, identify, natural
+from genericdp.core.inventory.claims import DANGER, Claim, Claims, is_dangerous
+from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.place import Place, locate
+from genericdp.core.inventory.place import Place, unit_of
+from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
 
 
@@ -32,18 +35,29 @@ class Member:
         port, serial, within = self.place.spot[:3]
         return (natural(within), serial, port, natural(self.device.sys_path))
 
+    @property
+    def fault(self) -> str:
+        """Why the node cannot be used as it is, "" if it can."""
+        device, usb = self.device, self.place.usb
+        if not device.node_is_there:
+            return f"'{device.device_node}' is not the device node {device.number}"
+        if usb is not None and usb.attributes.get("authorized", "1").strip() == "0":
+            return "the USB device is not authorized"
+        return ""
+
 
 @dataclass(slots=True)
 class Group:
     """The nodes that make one device.
 
-    subject  the udev device that they are or have in common, None when they share a property instead
-    value    the value of that property
+    subject  the udev device that they are or have in common, with the place where it sits; None when they
+             share a property, or nothing but the resource
+    value    the value of the property
     members  in the order of their places
     """
 
     resource: Resource
-    subject: UdevDevice | None
+    subject: tuple[UdevDevice, Place] | None
     value: str = ""
     members: list[Member] = field(default_factory=list)
 
@@ -59,82 +73,105 @@ def gather(
     groups: dict[str, Group] = {}
     refusals: list[Refusal] = []
     for device in devices:
-        subject, value = _subject(resource.group_by, device)
+        common = in_common(resource.group_by, device)
         if is_dangerous(device) and not resource.allow_dangerous:
-            reason = "it gives control of the host; the rule lacks 'allow_dangerous = true'"
-            refusals.append(_refusal(resource, device, reason))
-        elif subject is None and not value:
+            refusals.append(_refusal(resource, device, DANGER))
+        elif common is None:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))
         else:
-            key = subject.sys_path if subject is not None else value
-            group = groups.setdefault(key, Group(resource, subject, value))
-            group.members.append(Member(claims.on(device)[0], device, claims.place(device)))
+            key = common if isinstance(common, str) else common.sys_path
+            if key not in groups:
+                groups[key] = _group(resource, common, claims)
+            groups[key].members.append(Member(claims.on(device)[0], device, claims.place(device)))
     for group in groups.values():
         if len(group.members) > 1:
             group.members.sort(key=lambda member: member.order)
     return list(groups.values()), refusals
 
 
+def _group(resource: Resource, common: UdevDevice | str, claims: Claims) -> Group:
+    if isinstance(common, str):
+        return Group(resource, None, common)
+    return Group(resource, (common, claims.place(common)))
+
+
+def in_common(grouping: Grouping, device: UdevDevice) -> UdevDevice | str | None:
+    """What a node has in common with the others of its group: a udev device or the value of a property.
+
+    None if it belongs to no group.
+    """
+    match grouping:
+        case Nearest():
+            return grouping.subject(device)
+        case SameProperty(name):
+            return device.property(name) or None
+        case AllNodes():
+            return ""
+
+
 def identity_of(group: Group) -> Identity:
     """The identity of the device that a group makes. Raises UnidentifiedError."""
-    wanted = group.resource.identity
-
-    def property_of(name: str) -> str | None:
-        return find_property(name, group.subject, *(member.device for member in group.members))
-
-    if group.subject is None:
-        place = min((member.place for member in group.members), key=lambda place: place.port.exact)
-        order = min(member.device.sys_path for member in group.members)
-        if wanted == "serial":
-            basis = basis_of(group.resource.group_by)
-            return Identity(basis, group.value, group.value, "", place.port, order)
-        return identify(place, "", order, wanted, property_of)
-    place, within = _place_of_subject(group.resource.group_by, group.subject, group.members[0].place)
-    return identify(place, within, group.subject.sys_path, wanted, property_of)
-
-
-def _place_of_subject(group_by: str, subject: UdevDevice, member: Place) -> tuple[Place, str]:
-    """Where the subject sits, and which place within the unit the device as a whole occupies."""
-    match group_by:
-        case "node":
-            return member, member.within
-        case "usb_device":
-            return member, ""
-        case _:
-            place = locate(subject)
-            return place, place.within
+    wanted, grouping = group.resource.identity, group.resource.group_by
+    nodes = tuple(member.device for member in group.members)
+    if group.subject is not None:
+        subject, place = group.subject
+        return identify(
+            place,
+            place.within,
+            subject.sys_path,
+            wanted,
+            lambda name: find_property(name, subject, *nodes, within_unit=True),
+        )
+    if isinstance(grouping, AllNodes):
+        return OF_ALL
+    place = min((member.place for member in group.members), key=lambda place: place.port.exact)
+    order = min(member.device.sys_path for member in group.members)
+    if wanted == "serial" and isinstance(grouping, SameProperty):
+        return Identity(basis_of(grouping.name), group.value, group.value, "", place.port, order)
+    return identify(place, "", order, wanted, lambda name: find_property(name, *nodes, within_unit=True))
 
 
-def find_property(name: str, *devices: UdevDevice | None) -> str | None:
-    """The first value of these udev devices, or else of their USB devices, that is not empty."""
-    for device in (*devices, *(device.usb_device for device in devices if device is not None)):
-        value = device.property(name) if device is not None else None
-        if value:
-            return value
-    return None
+def find_property(name: str, *devices: UdevDevice, within_unit: bool = False) -> str | None:
+    """The first value of a property that is not empty, see `source_of`."""
+    source = source_of(name, *devices, within_unit=within_unit)
+    return None if source is None else source.property(name)
 
 
-def _subject(group_by: str, device: UdevDevice) -> tuple[UdevDevice | None, str]:
-    """(the udev device that the group has in common, "") or (None, the value of a property)."""
-    match group_by:
-        case "node":
-            return device, ""
-        case "usb_device":
-            return device.usb_device, ""
-        case "parent":
-            return device.parent, ""
-        case _:
-            return None, device.property(group_by) or ""
+def source_of(name: str, *devices: UdevDevice, within_unit: bool = False) -> UdevDevice | None:
+    """The udev device from which these ones have a property.
+
+    That is the first of themselves that has it, or else of their USB devices, or else of their ancestors, the
+    nearest first. What a hub says about itself is not said about the devices at its ports.
+
+    within_unit  only ancestors count that are parts of the unit, or the unit itself
+    """
+    return next((each for each in _sources(devices, within_unit=within_unit) if each.property(name)), None)
 
 
-def _why_no_group(group_by: str) -> str:
-    match group_by:
-        case "usb_device":
+def _sources(devices: Sequence[UdevDevice], *, within_unit: bool) -> Iterator[UdevDevice]:
+    yield from devices
+    for device in devices:
+        usb = device.usb_device
+        if usb is not None:
+            yield usb
+    for device in devices:
+        unit, is_above = unit_of(device), False
+        for each in device.self_and_ancestors():
+            if not is_above or not (within_unit or each.subsystem == "usb"):
+                yield each
+            is_above = is_above or each is unit
+
+
+def _why_no_group(grouping: Grouping) -> str:
+    match grouping:
+        case SameProperty(name):
+            return f"it has no property {name}, and the rule groups by it"
+        case Nearest(word="usb_device"):
             return "it does not belong to a USB device, and the rule groups by 'usb_device'"
-        case "parent":
+        case Nearest(word="parent"):
             return "it has no parent, and the rule groups by 'parent'"
         case _:
-            return f"it has no property {group_by}, and the rule groups by it"
+            return "neither it nor one of its parents satisfies the match in 'group_by'"
 
 
 def _refusal(resource: Resource, device: UdevDevice, reason: str) -> Refusal:

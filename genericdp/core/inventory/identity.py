@@ -1,11 +1,12 @@
 """Device ids: readable, at most 63 characters, unique on the node, a function of identity alone.
 
 The form of an id:  NAME _ KEY [. PLACE]            ftdi_A50285BI     camera_7F3A.index1
+             or:    NAME                            videocore, everything that a resource takes
              or:    NAME _ SHORTENED _ HASH         modem_port-1-4_q3kd7hvxza
 
-An id takes the second form when the first would be too long, would have to leave characters out, or
-could be read in two ways. `_` never occurs inside a part of the first form, and the hash covers the
-whole identity. So two identities never share an id.
+An id takes the last form when the first two would be too long, would have to leave characters out, or
+could be read in two ways. `_` never occurs inside a part of these, and the hash covers the whole identity.
+So two identities never share an id.
 
 A device chooses its serial number, and may choose the name of a virtual device. So what looks like a
 name that the kernel gives is in the first form only if it is one; anything else only if it is a serial
@@ -56,7 +57,7 @@ _DIGITS = re.compile(r"([0-9]+)")
 class Identity:
     """Which physical device it is, whatever the kernel calls it today.
 
-    basis     what `key` is: "serial", "port", "name", or what `basis_of` makes of the names of properties
+    basis     what `key` is: "serial", "port", "name", "all", or what `basis_of` makes of names of properties
     key       the serial number, port, kernel name or property values, exactly as found
     readable  the same for people; equal to `key` when nothing had to be left out
     place     the place within the unit, "" for the unit as a whole
@@ -70,6 +71,10 @@ class Identity:
     place: str
     port: Port
     order: str
+
+
+#: The identity of everything that a resource takes, wherever its parts are.
+OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
 class UnidentifiedError(LookupError):
@@ -191,27 +196,33 @@ class Speller:
         return self._spell(identity, identity.place, identity.port if at_port else None, rank)
 
     def _spell(self, identity: Identity, place: str, port: Port | None = None, rank: int = 0) -> str:
-        key = identity.readable
-        if (
-            self._may_be_plain
-            and port is None
-            and not rank
-            and key == identity.key
-            and identity.basis == _basis_of_the_first_form(key)
-            and _PLAIN_KEY.fullmatch(key) is not None
-            and for_id(key) == key
-            and for_id(place) == place
-            and _REPLICA.fullmatch(place) is None
-        ):
-            text = f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
-            if len(text) <= ID_LIMIT - REPLICA_ROOM:
+        if self._may_be_plain and port is None and not rank:
+            text = self._plain(identity, place)
+            if 0 < len(text) <= ID_LIMIT - REPLICA_ROOM:
                 return text
+        key = identity.readable
         at_port = port.exact if port else ""
         mark = hash_of(self._resource, identity.basis, identity.key, place, at_port, rank)[:_HASH_LENGTH]
         room = ID_LIMIT - REPLICA_ROOM - len(self._name) - len(mark) - 2
         words = (for_id(key), for_id(port.readable) if port else "", for_id(place))
         shown = "-".join(filter(None, words)).replace(".", "-")
         return f"{self._name}_{shown[:room].strip('-')}_{mark}"
+
+    def _plain(self, identity: Identity, place: str) -> str:
+        """The id without a hash, however long; "" if it could be read in two ways."""
+        key = identity.readable
+        if identity == OF_ALL:
+            return "" if _REPLICA.fullmatch(self._short) else self._short
+        if (
+            key == identity.key
+            and identity.basis == _basis_of_the_first_form(key)
+            and _PLAIN_KEY.fullmatch(key) is not None
+            and for_id(key) == key
+            and for_id(place) == place
+            and _REPLICA.fullmatch(place) is None
+        ):
+            return f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
+        return ""
 
 
 def _basis_of_the_first_form(key: str) -> str:

@@ -6,11 +6,11 @@ The rules of this file:
 * Whatever is not offered is in it with its reason, so that `list`, `explain` and the log can tell.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.identity import Ties
-from genericdp.core.inventory.offer import Device, Health, Offer
+from genericdp.core.inventory.offer import Device, Health, Node, Offer
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,6 +31,15 @@ class Overlap:
     losers: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Conflict:
+    """A device node that a resource gives to one container at a time, and others to each of theirs."""
+
+    node: str
+    owner: str
+    sharers: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """All resources in file order with their devices, and what is worth saying about the rest.
@@ -40,6 +49,7 @@ class Inventory:
     waiting         ids that have to wait until no pod holds their device under another id
     orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
+    conflicts       exclusive device nodes that other resources share
     """
 
     offers: Mapping[str, Offer] = field(default_factory=dict)
@@ -50,6 +60,7 @@ class Inventory:
     waiting: tuple[str, ...] = ()
     orphaned_links: tuple[str, ...] = ()
     renamed_links: Mapping[str, str] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
 
     def links(self) -> dict[str, str | None]:
         """Link name -> the device node it must point at, None while its device is absent."""
@@ -59,16 +70,29 @@ class Inventory:
                 wanted.update(dict.fromkeys(device.links))
                 if device.healthy:
                     wanted.update({node.link: node.path for node in device.nodes})
+        # A shared node is there whatever has become of a device.
+        wanted.update({node.link: node.path for node in self._shared_nodes() if node.sys_path})
         wanted.update(self.renamed_links)
         return wanted
+
+    def _shared_nodes(self) -> Iterator[Node]:
+        for offer in self.offers.values():
+            before: tuple[Node, ...] = ()
+            for device in offer.devices:
+                if device.shared is not before:
+                    before = device.shared
+                    yield from before
 
     def behind(self, links: Collection[str]) -> tuple[str, ...]:
         """The sys paths of the device nodes to which these links should lead."""
         paths = {path for link, path in self.renamed_links.items() if link in links}
         nodes = (node for offer in self.offers.values() for device in offer.devices for node in device.nodes)
-        return tuple(
-            node.sys_path for node in nodes if node.sys_path and (node.link in links or node.path in paths)
+        found = (
+            node.sys_path
+            for node in (*nodes, *self._shared_nodes())
+            if node.sys_path and (node.link in links or node.path in paths)
         )
+        return tuple(dict.fromkeys(found))
 
 
 def without_links(inventory: Inventory, failed: Mapping[str, str]) -> Inventory:

@@ -55,14 +55,15 @@ class Device:
     id         stable; replicas add `.0`, `.1`, …
     reason     why it is not Healthy, "" when it is
     nodes      in the order of the node tables; () for a device known only from before a restart
-    links      the names of its links: first of those in `nodes`, then of nodes that it had before
+    links      the names of its links: of those in `nodes`, of shared ones, then of nodes that it had before
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
-    usb        (bus, device) numbers of the USB device, for KubeVirt
+    usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset
     values     the udev properties that envs, mounts, annotations and CDI names name
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
+    shared     the nodes that go along with every device of the resource: one tuple for all that are present
     """
 
     id: str
@@ -74,13 +75,19 @@ class Device:
     unit: str = ""
     port: str = ""
     hub: str = ""
-    usb: tuple[int, int] | None = None
+    usb: tuple[tuple[int, int], ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     spots: tuple[Spot, ...] = ()
+    shared: tuple[Node, ...] = ()
 
     @property
     def healthy(self) -> bool:
         return self.health is Health.HEALTHY
+
+    @property
+    def nodes_inside(self) -> tuple[Node, ...]:
+        """All that a container gets: its own device nodes, then the shared ones."""
+        return (*self.nodes, *self.shared) if self.shared else self.nodes
 
 
 # Without slots, because cached_property keeps the value in the object.
@@ -114,6 +121,11 @@ class Offer:
         """The device behind an id, withheld or not; None for an unknown id."""
         found = self.ids.get(id_)
         return found and self._by_id.get(found.id, found)
+
+    @property
+    def shared(self) -> tuple[Node, ...]:
+        """The device nodes that go along with every device."""
+        return next((device.shared for device in self.devices if device.shared), ())
 
     def why_waiting(self, device: Device) -> str:
         """Why ids of one of its devices have to wait; "" when none has to."""

@@ -186,7 +186,7 @@ def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
 
 def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:
     own = _below(unit, interface, device)
-    stem = _stem(device)
+    stem = stem_of(device)
     # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
@@ -230,7 +230,7 @@ def _input_name(chain: list[UdevDevice]) -> list[str]:
 _TOLD_BY = {"scsi": _scsi_address, "hid": _paired_hid, "input": _input_name}
 
 
-def _stem(device: UdevDevice) -> str:
+def stem_of(device: UdevDevice) -> str:
     """The kernel name without the numbers that follow the order of arrival."""
     name = device.sys_name
     match device.subsystem:

@@ -8,10 +8,12 @@ The rules of this file:
   have those by now.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Plugged, nodes_at
-from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 
 #: The reason of a device of which nothing is plugged in.
@@ -21,9 +23,10 @@ UNPLUGGED = "it is unplugged"
 class Absence:
     """Knows which device nodes of absent devices are plugged in all the same."""
 
-    def __init__(self, plugged: Plugged, refusals: Sequence[Refusal]) -> None:
+    def __init__(self, plugged: Plugged, inventory: Inventory) -> None:
         self._plugged = plugged
-        self._refusals = {(each.resource, each.node): each.reason for each in refusals}
+        self._inventory = inventory
+        self._refusals = {(each.resource, each.node): each.reason for each in inventory.refusals}
 
     def reason(self, resource: str, device: Device) -> str:
         """Why the resource does not offer the device."""
@@ -38,4 +41,23 @@ class Absence:
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)
-        return next(filter(None, reasons), "the rules no longer match it")
+        return next(filter(None, reasons), None) or self._by_ids(device, nodes)
+
+    def _by_ids(self, device: Device, nodes: Iterable[UdevDevice]) -> str:
+        """The reason of a device by the ids that its nodes have now."""
+        ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
+        if not ids:
+            return "the rules no longer match it"
+        if len(ids) > 1 or device.id in ids:
+            return "what is plugged in now may not be what a pod got"
+        return f"its id is now {ids.pop()}"
+
+    @cached_property
+    def _ids(self) -> Mapping[str, Sequence[str]]:
+        """The sys path of each device node that is offered -> the devices that have it."""
+        found: dict[str, list[str]] = {}
+        for offer in self._inventory.offers.values():
+            for device in offer.devices:
+                for node in device.nodes:
+                    found.setdefault(node.sys_path, []).append(device.id)
+        return found

@@ -154,7 +154,7 @@ def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -
 
 def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | None = None) -> Holding:
     device = offer.ids[id_].id
-    shared = (offer.resource.replicas or 1) > 1 and id_ not in offer.withheld
+    shared = not offer.resource.is_exclusive and id_ not in offer.withheld
     return Holding(offer.resource.name, device, shared, listed, given)
 
 

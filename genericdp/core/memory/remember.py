@@ -70,7 +70,7 @@ def remember(
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    leaving = _Leaving(now, held_devices, forget, Absence(plugged, inventory.refusals))
+    leaving = _Leaving(now, held_devices, forget, Absence(plugged, inventory))
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     crowded: dict[str, Remembered] = {}
@@ -186,8 +186,11 @@ class _Leaving:
         if known.absent_since is not None and known.device.reason == reason:
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
-        nodes = tuple(replace(node, sys_path="") for node in known.device.nodes)
-        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes)
+        nodes, shared = (
+            tuple(replace(node, sys_path="") for node in these)
+            for these in (known.device.nodes, known.device.shared)
+        )
+        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared)
         since = self.now if known.absent_since is None else known.absent_since
         return Remembered(known.resource, device, since, known.earlier)
 

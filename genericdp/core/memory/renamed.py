@@ -114,7 +114,7 @@ def _may_lead(old: str, offer: Offer, device: Device, spot: Spot, devices: Mappi
     owner = _owner(old)
     if device.id == owner:
         return device.healthy
-    is_shared = (offer.resource.replicas or 1) > 1
+    is_shared = not offer.resource.is_exclusive
     if owner not in devices or not (
         is_shared or all(id_ in offer.refused for id_ in ids_of(device.id, offer.resource.replicas))
     ):

@@ -16,6 +16,7 @@ from typing import Any
 from genericdp.core.inventory.identity import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
@@ -88,7 +89,9 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "port": known.device.port,
         "hub": known.device.hub,
         "numa": known.device.numa,
-        "links": list(known.device.links),
+        # An earlier release would refuse links that do not begin with the id.
+        "links": [link for link in known.device.links if not is_shared_link(link)],
+        "shared": [link for link in known.device.links if is_shared_link(link)],
         "spots": [_render_spot(spot) for spot in known.device.spots],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,
@@ -145,15 +148,18 @@ def _parse_shares(document: Any) -> Shares:
 
 
 def _parse_device(id_: str, entry: Any) -> Remembered:
+    spots = tuple(_spot(spot) for spot in _list(entry.get("spots", [])))
+    links = tuple(_link_of(id_, name) for name in _list(entry["links"]))
+    shared = tuple(_shared_link(name) for name in _list(entry.get("shared", [])))
     device = Device(
         id=id_,
         health=Health.UNHEALTHY,
-        links=tuple(_link_of(id_, name) for name in _list(entry["links"])),
+        links=(*links[: len(spots)], *shared, *links[len(spots) :]),
         numa=_count(entry["numa"]),
         unit=_text(entry["unit"]),
         port=_text(entry["port"]),
         hub=_text(entry["hub"]),
-        spots=tuple(_spot(spot) for spot in _list(entry.get("spots", []))),
+        spots=spots,
     )
     earlier = tuple(_spot(spot) for spot in _list(entry.get("earlier", [])))
     listed = _truth(entry.get("listed", True))
@@ -238,6 +244,13 @@ def _id_of(device: str, value: Any) -> str:
 def _link(value: Any) -> str:
     """The name of a link of any device."""
     return _link_of(_device_id(_name(value).partition("@")[0]), value)
+
+
+def _shared_link(value: Any) -> str:
+    name = _name(value)
+    if not is_shared_link(name):
+        raise ValueError(f"{name!r} is not a link to a shared node")
+    return name
 
 
 def _link_of(device: str, value: Any) -> str:

@@ -68,7 +68,7 @@ def _is_as_given(id_: str, holding: Holding, offer: Offer | None, known: Remembe
 
 
 def _is_shared(offer: Offer) -> bool:
-    return (offer.resource.replicas or 1) > 1
+    return not offer.resource.is_exclusive
 
 
 def _waiting(

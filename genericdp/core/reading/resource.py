@@ -19,6 +19,7 @@ from genericdp.core.reading.name import RESOURCE_NAME, full_name
 from genericdp.core.reading.pattern import DEVLINKS
 from genericdp.core.reading.scalars import (
     BOOLEAN,
+    PERMISSIONS,
     PROPERTY,
     TEXT,
     duration,
@@ -29,9 +30,10 @@ from genericdp.core.reading.scalars import (
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
 from genericdp.core.reading.template import ANNOTATIONS, CDI_NAME, ENV, MOUNT_SOURCE, PATH
+from genericdp.core.rules.grouping import WORDS as GROUP_BY
+from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.name import PROPERTY_NAME
 from genericdp.core.rules.resource import (
-    GROUP_BY,
     IDENTITY,
     Mount,
     NodeTable,
@@ -42,7 +44,6 @@ from genericdp.core.rules.resource import (
     Resource,
 )
 from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy
-from genericdp.core.rules.template import Field
 from genericdp.core.words import nearest
 
 MOST_REPLICAS = 10_000
@@ -55,15 +56,20 @@ LONGEST_DEBOUNCE_S = 3600.0
 LONGEST_PRESTART_S = 25.0
 
 
-def _group_by(at: At) -> str:
+def _group_by(at: At) -> Grouping:
+    if isinstance(at.value, dict | list):
+        return Nearest(MATCH.read(at))
     word = text(at)
-    if word in GROUP_BY or PROPERTY_NAME.fullmatch(word):
-        return word
-    hint = nearest(word, GROUP_BY) or "write 'node', 'usb_device', 'parent' or the name of a udev property"
+    if word in GROUP_BY:
+        return GROUP_BY[word]
+    if PROPERTY_NAME.fullmatch(word):
+        return SameProperty(word)
+    words = ", ".join(f"'{each}'" for each in GROUP_BY)
+    hint = nearest(word, GROUP_BY) or f"write {words}, the name of a udev property, or a match"
     raise Mistake(at, f"cannot group by '{word}'", hint)
 
 
-_GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema]})
+_GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema, MATCH.schema]})
 
 
 def _identity(at: At) -> str | tuple[str, ...]:
@@ -80,23 +86,6 @@ def _identity(at: At) -> str | tuple[str, ...]:
 
 _IDENTITY = Kind(_identity, {"anyOf": [{"enum": list(IDENTITY)}, list_schema(PROPERTY.schema, minItems=1)]})
 
-
-def _permissions(at: At) -> str:
-    """A non-empty subset of "rwm", in that order (runc refuses an empty one, drops other letters)."""
-    letters = text(at) if at.value != "" else ""
-    if not letters:
-        raise Mistake(
-            at, "'permissions' must not be empty", "'r' read, 'w' write, 'm' mknod; the default is \"rw\""
-        )
-    wrong = [letter for letter in letters if letter not in "rwm"]
-    if wrong:
-        raise Mistake(
-            at, f"'{wrong[0]}' is not a permission", "'r' read, 'w' write, 'm' mknod, for example \"rw\""
-        )
-    return "".join(letter for letter in "rwm" if letter in letters)
-
-
-_PERMISSIONS = Kind(_permissions, {"type": "string", "pattern": "^[rwm]+$"})
 
 MOUNT_KEYS = keys_of(
     Mount,
@@ -135,7 +124,7 @@ def _prestart(at: At) -> PreStart | None:
 _PRESTART = Kind(_prestart, definition("prestart"))
 
 #: Keys that a resource sets for all its node tables, and a node table for itself.
-_SHARED_KEYS = keys_of(
+_DEFAULT_KEYS = keys_of(
     NodeTable,
     Key(
         "container_path",
@@ -143,20 +132,46 @@ _SHARED_KEYS = keys_of(
         "the path of the node in the container, or several paths",
         field="container_paths",
     ),
-    Key("permissions", _PERMISSIONS, "what the container may do with the node: any of 'r', 'w' and 'm'"),
+    Key("permissions", PERMISSIONS, "what the container may do with the node: any of 'r', 'w' and 'm'"),
     Key("devlinks", DEVLINKS, "which of the node's devlinks the container gets as well"),
     Key("optional", BOOLEAN, "whether the device is Healthy without the node"),
 )
 
 NODE_KEYS = (
     *keys_of(NodeTable, Key("match", MATCH, "which nodes of the device the table applies to")),
-    *_SHARED_KEYS,
+    *keys_of(
+        NodeTable,
+        Key("shared", BOOLEAN, "whether its nodes, wherever they are, go along with every device"),
+    ),
+    *_DEFAULT_KEYS,
 )
 
 
 def _node(at: At) -> Mapping[str, Any] | None:
     """What the table sets; the resource sets the rest."""
-    return read_table(at, NODE_KEYS, "[[resource.node]]")
+    written = read_table(at, NODE_KEYS, "[[resource.node]]")
+    if written is not None and written.get("shared"):
+        _check_shared(at, written)
+    return written
+
+
+def _check_shared(at: At, written: Mapping[str, Any]) -> None:
+    """Raises Mistake for what cannot be said of nodes that belong to no device."""
+    if "match" not in written:
+        raise Mistake(
+            at.child("shared"),
+            "a shared [[resource.node]] needs a 'match' of its own",
+            'it is looked for on the whole machine: write match = { DEVNAME = "/dev/kfd" }, for example',
+            on_key=True,
+        )
+    for path in written.get("container_paths", ()):
+        for part in path.fields:
+            if part.name in ("id", "index"):
+                raise Mistake(
+                    at.child("container_path"),
+                    f"'{{{part.name}}}' is of a device, and a shared node belongs to none",
+                    "write a fixed path, or use '{devname}' or '{link}'",
+                )
 
 
 def _nodes(at: At) -> tuple[Mapping[str, Any], ...]:
@@ -176,7 +191,7 @@ RESOURCE_KEYS = (
         Key("group_by", _GROUPING, "which nodes form one device"),
         Key("identity", _IDENTITY, "what the id of a device depends on"),
     ),
-    *_SHARED_KEYS,
+    *_DEFAULT_KEYS,
     *keys_of(
         Resource,
         Key(
@@ -236,12 +251,33 @@ def resource(at: At, domain: str) -> Resource | None:
         name = at.child("name").attempt(lambda each: full_name(each, domain))
     if written is None or name is None:
         return None
-    shared = {key.field: written.pop(key.field) for key in _SHARED_KEYS if key.field in written}
-    tables: tuple[Mapping[str, Any], ...] = written.pop("nodes", ()) or ({},)
-    nodes = tuple(NodeTable(**{**shared, **table}) for table in tables)
+    defaults = {key.field: written.pop(key.field) for key in _DEFAULT_KEYS if key.field in written}
+    tables: tuple[Mapping[str, Any], ...] = written.pop("nodes", ())
+    if all(table.get("shared") for table in tables):
+        tables = (*tables, {})
+    nodes = tuple(NodeTable(**{**_for_table(defaults, table), **table}) for table in tables)
     _check_paths(at, nodes)
+    _check_identity(at, written)
     location = at.source.location((*at.path, "name"))
     return Resource(**{**written, "name": name, "nodes": nodes, "location": location})
+
+
+def _for_table(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the resource sets for a node table: its container path is that of a node of the device."""
+    if not table.get("shared"):
+        return defaults
+    return {field: value for field, value in defaults.items() if field != "container_paths"}
+
+
+def _check_identity(at: At, written: Mapping[str, Any]) -> None:
+    """An identity for the one device of a resource: a mistake."""
+    if "identity" in written and isinstance(written.get("group_by"), AllNodes):
+        raise Mistake(
+            at.child("identity"),
+            "'identity' has no effect with group_by = \"all\"",
+            "leave it out: the id of the device is the name of the resource",
+            on_key=True,
+        )
 
 
 def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
@@ -249,10 +285,9 @@ def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
     seen: set[str] = set()
     for index, table in enumerate(nodes):
         for path in table.container_paths:
-            fixed = not any(isinstance(part, Field) for part in path.parts)
-            if fixed and path.text in seen:
+            if not path.fields and path.text in seen:
                 where = at
-                if "node" in at.value and "container_path" in at.value["node"][index]:
+                if "container_path" in [*at.value.get("node", ()), {}][index]:
                     where = at.child("node").child(index).child("container_path")
                 raise Mistake(
                     where,

@@ -140,3 +140,21 @@ def in_capitals(name: str, shown: str = "{}") -> str:
 def is_number(value: object) -> bool:
     """Whether it is a TOML number: for hints about missing quotes."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _permissions(at: At) -> str:
+    """A non-empty subset of "rwm", in that order (runc refuses an empty one, drops other letters)."""
+    letters = text(at) if at.value != "" else ""
+    if not letters:
+        raise Mistake(
+            at, "'permissions' must not be empty", "'r' read, 'w' write, 'm' mknod; the default is \"rw\""
+        )
+    wrong = [letter for letter in letters if letter not in "rwm"]
+    if wrong:
+        raise Mistake(
+            at, f"'{wrong[0]}' is not a permission", "'r' read, 'w' write, 'm' mknod, for example \"rw\""
+        )
+    return "".join(letter for letter in "rwm" if letter in letters)
+
+
+PERMISSIONS = Kind(_permissions, {"type": "string", "pattern": "^[rwm]+$"})

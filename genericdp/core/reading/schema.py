@@ -27,6 +27,7 @@ from genericdp.core.reading.pattern import FORM_DOCS
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
 from genericdp.core.reading.settings import SETTINGS_KEYS
 from genericdp.core.reading.table import Key
+from genericdp.core.rules.grouping import Nearest
 from genericdp.core.rules.name import PROPERTY_NAME
 from genericdp.core.rules.template import Template
 
@@ -99,6 +100,8 @@ def as_written(default: Any) -> str | bool | int | None:
             return str(default) or None
         case (Template(text=text),):
             return text
+        case Nearest(word=word):
+            return word or None
         case _:
             return None
 

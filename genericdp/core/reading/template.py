@@ -1,7 +1,8 @@
 """Reading texts with `{fields}`: paths in containers, mounts, envs, annotations, CDI names."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from genericdp.core.reading.kind import Kind, Schema, definition
 from genericdp.core.reading.scalars import in_capitals, text
@@ -10,7 +11,9 @@ from genericdp.core.rules.name import PROPERTY_NAME
 from genericdp.core.rules.template import FIELDS, BadTemplateError, Field, Template, parse
 from genericdp.core.words import kind_of, listing, nearest
 
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+K = TypeVar("K")
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z0-9_.:+-]+")
 
@@ -35,13 +38,17 @@ DEFINITIONS: Mapping[str, Schema] = {
 
 def template(at: At) -> Template:
     """A text with `{fields}`."""
+    return _parsed(at, text(at))
+
+
+def _parsed(at: At, text_: str, *, on_key: bool = False) -> Template:
     try:
-        return parse(text(at))
+        return parse(text_)
     except BadTemplateError as error:
         hint = nearest(error.field, FIELDS)
         if error.field and not hint:
             hint = in_capitals(error.field, "{{{}}}") or f"the fields are udev properties, {listing(FIELDS)}"
-        raise Mistake(at, str(error), hint) from None
+        raise Mistake(at, str(error), hint, on_key=on_key) from None
 
 
 def path_template(at: At) -> Template:
@@ -107,25 +114,42 @@ def _shape(parsed: Template) -> str:
     )
 
 
-def _by_name(name: re.Pattern[str], what: str, hint: str) -> Kind[tuple[tuple[str, Template], ...]]:
-    """A table of templates by names of this form."""
+def _table_of(
+    read_pair: Callable[[At], tuple[K, Template]], name: str
+) -> Kind[tuple[tuple[K, Template], ...]]:
+    """A table of templates. `name` is the pattern of its keys."""
 
-    def read(at: At) -> tuple[tuple[str, Template], ...]:
+    def read(at: At) -> tuple[tuple[K, Template], ...]:
         if not isinstance(at.value, dict):
             raise Mistake(at, f"'{at.key}' must be a table, not {kind_of(at.value)}")
-        pairs: list[tuple[str, Template]] = []
-        for each in at.value:
-            child = at.child(each)
-            if name.fullmatch(each) is None:
-                at.source.note(Mistake(child, f"'{each}' is not a valid {what} name", hint, on_key=True))
-            elif (value := child.attempt(template)) is not None:
-                pairs.append((each, value))
-        return tuple(pairs)
+        pairs = [at.child(each).attempt(read_pair) for each in at.value]
+        return tuple(pair for pair in pairs if pair is not None)
 
-    patterns = {f"^{name.pattern}$": _TEMPLATE_SCHEMA}
+    patterns = {f"^{name}$": _TEMPLATE_SCHEMA}
     return Kind(read, {"type": "object", "patternProperties": patterns, "additionalProperties": False})
 
 
-ENV = _by_name(_ENV_NAME, "environment variable", "letters, digits and '_', no digit first")
+def _variable(at: At) -> tuple[Template, Template]:
+    """An environment variable, whose name may have fields, too."""
+    name = _parsed(at, at.key, on_key=True)
+    literal = "".join(part if isinstance(part, str) else "x" for part in name.parts)
+    if name.parts and isinstance(name.parts[0], Field):
+        hint = "begin it with a letter: a device may choose what follows, but not a whole name"
+        raise Mistake(at, f"'{at.key}' begins with a field", hint, on_key=True)
+    if _ENV_NAME.fullmatch(literal) is None:
+        hint = "letters, digits, '_', '-' and '.', a letter or '_' first"
+        raise Mistake(at, f"'{at.key}' is not a valid environment variable name", hint, on_key=True)
+    return name, template(at)
 
-ANNOTATIONS = _by_name(_ANNOTATION, "annotation", 'for example "example.com/model"')
+
+ENV = _table_of(_variable, rf"[A-Za-z_]([A-Za-z0-9_.-]|\{{{_FIELD}(\|[^{{}}]*)?\}})*")
+
+
+def _annotation(at: At) -> tuple[str, Template]:
+    if _ANNOTATION.fullmatch(at.key) is None:
+        hint = 'for example "example.com/model"'
+        raise Mistake(at, f"'{at.key}' is not a valid annotation name", hint, on_key=True)
+    return at.key, template(at)
+
+
+ANNOTATIONS = _table_of(_annotation, _ANNOTATION.pattern)

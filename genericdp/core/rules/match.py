@@ -11,6 +11,7 @@ The rules of this file:
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol
 
 from genericdp.core.device import UdevDevice
@@ -71,6 +72,22 @@ class Match:
             tuple(verdict for condition in alternative for verdict in condition.judge(device))
             for alternative in self.alternatives
         )
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """What it wants: a text for each alternative."""
+        return tuple(
+            ", ".join(f"{verdict.key} {verdict.wanted}" for verdict in verdicts)
+            for verdicts in self.judge(_NOTHING)
+        )
+
+
+#: A device without any value, and its parents: the verdicts on it show what each condition wants.
+_NOTHING = reduce(
+    lambda above, path: UdevDevice(path, parent=above),
+    ("/sys/a/b", "/sys/a/b/c", "/sys/a/b/c/d"),
+    UdevDevice("/sys/a"),
+)
 
 
 @dataclass(frozen=True, slots=True)

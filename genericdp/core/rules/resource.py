@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from genericdp.core.rules.grouping import NODE, Grouping, Nearest
 from genericdp.core.rules.match import Match, attributes_wanted
 from genericdp.core.rules.pattern import Pattern
 from genericdp.core.rules.settings import AnswerBy
@@ -15,11 +16,15 @@ from genericdp.errors import Location
 
 
 class Prefer(StrEnum):
-    """How GetPreferredAllocation chooses among free devices."""
+    """How GetPreferredAllocation chooses among free devices.
+
+    Only SAME_UNIT gives a container two replicas of one device while another device is free.
+    """
 
     FIRST = "first"
     NUMA = "numa"
     SAME_HUB = "same-hub"
+    SAME_UNIT = "same-unit"
     SPREAD = "spread"
     LEAST_RECENTLY_USED = "least-recently-used"
 
@@ -52,11 +57,13 @@ NOWHERE = Location("", 0)
 class NodeTable:
     """A `[[resource.node]]`: which nodes of a device go into the container, and as what.
 
-    match             which of the resource's nodes; the empty match takes every node
+    match             which of the resource's nodes; the empty match takes every node. That of a shared table
+                      is never empty and decides alone
     container_paths   the paths of the node in the container; at least one
     permissions       non-empty subset of "rwm", in that order
     devlinks          the container also gets the node's devlinks that one of these holds for
     optional          the device is Healthy without the node
+    shared            its nodes go along with every device of the resource and belong to none
     """
 
     match: Match = EVERYTHING
@@ -64,6 +71,7 @@ class NodeTable:
     permissions: str = "rw"
     devlinks: tuple[Pattern, ...] = ()
     optional: bool = False
+    shared: bool = False
 
 
 #: The table of a resource without tables: every node, under its kernel name.
@@ -87,9 +95,6 @@ class PreStart:
     usb_reset: bool = False
 
 
-#: What `group_by` may be, beside the name of a udev property.
-GROUP_BY = ("node", "usb_device", "parent")
-
 #: What `identity` may be, beside a list of names of udev properties.
 IDENTITY = ("serial", "port")
 
@@ -101,9 +106,9 @@ class Resource:
     """One `[[resource]]` table.
 
     name           the full resource name, `domain/name`, valid for the kubelet
-    group_by       one of GROUP_BY or a udev property: which matching nodes form one device
+    group_by       which matching nodes form one device
     identity       one of IDENTITY or names of udev properties: what the id of a device depends on
-    nodes          at least one table; a resource without tables has EVERY_NODE
+    nodes          at least one table that is not shared; a resource without such tables has EVERY_NODE
     replicas       how many containers may share a device; None: one, and ids carry no number
     answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
@@ -116,11 +121,11 @@ class Resource:
     name: str
     match: Match
     description: str = ""
-    group_by: str = "node"
+    group_by: Grouping = NODE
     identity: str | tuple[str, ...] = "serial"
     nodes: tuple[NodeTable, ...] = (EVERY_NODE,)
     replicas: int | None = None
-    env: tuple[tuple[str, Template], ...] = ()
+    env: tuple[tuple[Template, Template], ...] = ()
     mounts: tuple[Mount, ...] = ()
     annotations: tuple[tuple[str, Template], ...] = ()
     cdi: tuple[Template, ...] = ()
@@ -143,6 +148,21 @@ class Resource:
         return self.name.rpartition("/")[2]
 
     @property
+    def own_nodes(self) -> tuple[NodeTable, ...]:
+        """The tables of the nodes that belong to a device."""
+        return tuple(table for table in self.nodes if not table.shared)
+
+    @property
+    def shared_nodes(self) -> tuple[NodeTable, ...]:
+        """The tables of the nodes that go along with every device."""
+        return tuple(table for table in self.nodes if table.shared)
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether a device is for one container at a time."""
+        return (self.replicas or 1) == 1
+
+    @property
     def follows(self) -> bool:
         """Whether containers may be stopped because of a device."""
         return self.on_unplug is OnUnplug.STOP or self.restarts
@@ -156,13 +176,14 @@ class Resource:
     def matches(self) -> tuple[Match, ...]:
         """Every match of the table, its own first."""
         tables = tuple(node.match for node in self.nodes)
-        return (self.match, *tables, *((self.health,) if self.health else ()))
+        grouping = (self.group_by.match,) if isinstance(self.group_by, Nearest) else ()
+        return (self.match, *tables, *grouping, *((self.health,) if self.health else ()))
 
     @property
     def device_templates(self) -> tuple[Template, ...]:
         """Every template that is expanded for the device as a whole rather than for one of its nodes."""
         return (
-            *(text for _, text in self.env),
+            *(text for pair in self.env for text in pair),
             *(path for mount in self.mounts for path in (mount.host_path, mount.container_path)),
             *(text for _, text in self.annotations),
             *self.cdi,

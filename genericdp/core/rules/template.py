@@ -21,6 +21,7 @@ FIELDS: Mapping[str, str] = {
     "id": "the id of the device",
     "link": "the path of the node's stable link",
     "gid": "the number of the group that owns the node",
+    "sysname": "the kernel's name of the node's udev device",
 }
 
 #: Fields that are always there and made of trusted or already cleaned parts; two of them may contain slashes.
@@ -60,6 +61,11 @@ class Template:
 
     text: str
     parts: tuple[str | Field, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Its fields, in order."""
+        return tuple(part for part in self.parts if isinstance(part, Field))
 
     def expand(
         self, rows: int, column: Callable[[str], Sequence[str]], clean: Callable[[str], str]

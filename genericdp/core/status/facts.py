@@ -53,6 +53,7 @@ class Facts:
     rival          another genericdp serves the kubelet, and this one waits
     holdings       None if the kubelet does not answer
     returning      the devices that READY waits for after a boot
+    why_not_cdi    why resources with `answer = "auto"` are answered without CDI; "" if they are not
     stuck          resources that nothing tries to register
     logged         the last warnings and errors, the latest first
     """
@@ -69,6 +70,7 @@ class Facts:
     rival: bool = False
     standings: Mapping[str, Standing] = field(default_factory=dict)
     returning: Sequence[Returning] = ()
+    why_not_cdi: str = ""
     stuck: Sequence[str] = ()
     holdings: Holdings | None = None
     files: Sequence[InEffect] = ()

@@ -40,6 +40,14 @@ def news(old: Inventory, new: Inventory) -> Iterator[News]:
         if overlap not in old.overlaps:
             fields = {"node": overlap.node, "taken_by": overlap.winner, "not_by": ", ".join(overlap.losers)}
             yield News("several resources match a device node; the first in file order gets it", fields, True)
+    for conflict in new.conflicts:
+        if conflict not in old.conflicts:
+            fields = {
+                "node": conflict.node,
+                "owned_by": conflict.owner,
+                "shared_by": ", ".join(conflict.sharers),
+            }
+            yield News("a device node for one container at a time is shared by other resources", fields, True)
     for refusal in new.refusals:
         if refusal not in old.refusals:
             fields = {"resource": refusal.resource, "node": refusal.node, "why": refusal.reason}

@@ -9,8 +9,11 @@ The rules of this file:
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from genericdp.core.cdi import by_cdi
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.resource import Resource
+from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.complaints import complaints
 from genericdp.core.status.facts import Facts, InEffect, Standing
@@ -129,6 +132,7 @@ def _resource(facts: Facts, offer: Offer, held: Held) -> dict[str, object]:
         "name": name,
         "description": offer.resource.description,
         "replicas": offer.resource.replicas or 1,
+        **_answer(facts, offer.resource),
         "registered": standing.registered,
         "since": _since(facts, facts.history.registered.get(name)),
         "phase": standing.phase,
@@ -145,6 +149,14 @@ def _resource(facts: Facts, offer: Offer, held: Held) -> dict[str, object]:
             for device in offer.devices
         ],
     }
+
+
+def _answer(facts: Facts, resource: Resource) -> dict[str, str]:
+    """How Allocate answers, and why "auto" means device nodes."""
+    wanted = resource.answer or facts.settings.answer
+    why_not = facts.why_not_cdi if wanted is AnswerBy.AUTO else ""
+    is_cdi = by_cdi(resource, wanted, runtime_reads_cdi=not why_not)
+    return {"answer": str(AnswerBy.CDI if is_cdi else AnswerBy.DEVICES), "whyNotCdi": why_not}
 
 
 def _device(

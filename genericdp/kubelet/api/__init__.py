@@ -2,7 +2,6 @@
 
 Reading order:
 
-    messages             the language of the declarations
     deviceplugin         the device plugin API
     podresources         the PodResources API
     pluginregistration   the API of the plugin watcher

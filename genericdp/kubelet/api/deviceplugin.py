@@ -13,7 +13,7 @@ from typing import Protocol
 import grpc
 import grpc.aio
 
-from genericdp.kubelet.api.messages import Int32, Int64, Message, Method, field, generic_handler, message
+from genericdp.messages import Context, Int32, Int64, Message, Method, field, generic_handler, message
 
 VERSION = "v1beta1"
 HEALTHY = "Healthy"
@@ -167,36 +167,24 @@ PRE_START_CONTAINER = Method(
 class RegistrationServicer(Protocol):
     """What the kubelet serves on kubelet.sock."""
 
-    async def Register(
-        self, request: RegisterRequest, context: "grpc.aio.ServicerContext[RegisterRequest, Empty]"
-    ) -> Empty: ...
+    async def Register(self, request: RegisterRequest, context: Context) -> Empty: ...
 
 
 class DevicePluginServicer(Protocol):
     """What a plugin serves on the socket it registers."""
 
-    async def GetDevicePluginOptions(
-        self, request: Empty, context: "grpc.aio.ServicerContext[Empty, DevicePluginOptions]"
-    ) -> DevicePluginOptions: ...
+    async def GetDevicePluginOptions(self, request: Empty, context: Context) -> DevicePluginOptions: ...
 
-    def ListAndWatch(
-        self, request: Empty, context: "grpc.aio.ServicerContext[Empty, ListAndWatchResponse]"
-    ) -> AsyncIterator[ListAndWatchResponse]: ...
+    def ListAndWatch(self, request: Empty, context: Context) -> AsyncIterator[ListAndWatchResponse]: ...
 
     async def GetPreferredAllocation(
-        self,
-        request: PreferredAllocationRequest,
-        context: "grpc.aio.ServicerContext[PreferredAllocationRequest, PreferredAllocationResponse]",
+        self, request: PreferredAllocationRequest, context: Context
     ) -> PreferredAllocationResponse: ...
 
-    async def Allocate(
-        self, request: AllocateRequest, context: "grpc.aio.ServicerContext[AllocateRequest, AllocateResponse]"
-    ) -> AllocateResponse: ...
+    async def Allocate(self, request: AllocateRequest, context: Context) -> AllocateResponse: ...
 
     async def PreStartContainer(
-        self,
-        request: PreStartContainerRequest,
-        context: "grpc.aio.ServicerContext[PreStartContainerRequest, PreStartContainerResponse]",
+        self, request: PreStartContainerRequest, context: Context
     ) -> PreStartContainerResponse: ...
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 import grpc
 import grpc.aio
 
-from genericdp.kubelet.api.messages import Message, Method, field, generic_handler, message
+from genericdp.messages import Context, Message, Method, field, generic_handler, message
 
 #: The `type` of PluginInfo that makes a device plugin of it.
 DEVICE_PLUGIN = "DevicePlugin"
@@ -58,14 +58,10 @@ NOTIFY_REGISTRATION_STATUS = Method(
 class PluginRegistrationServicer(Protocol):
     """What a plugin serves below plugins_registry."""
 
-    async def GetInfo(
-        self, request: InfoRequest, context: "grpc.aio.ServicerContext[InfoRequest, PluginInfo]"
-    ) -> PluginInfo: ...
+    async def GetInfo(self, request: InfoRequest, context: Context) -> PluginInfo: ...
 
     async def NotifyRegistrationStatus(
-        self,
-        request: RegistrationStatus,
-        context: "grpc.aio.ServicerContext[RegistrationStatus, RegistrationStatusResponse]",
+        self, request: RegistrationStatus, context: Context
     ) -> RegistrationStatusResponse: ...
 
 

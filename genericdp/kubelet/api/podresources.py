@@ -13,7 +13,7 @@ from typing import Protocol
 import grpc
 import grpc.aio
 
-from genericdp.kubelet.api.messages import Int64, Message, Method, UInt64, field, generic_handler, message
+from genericdp.messages import Context, Int64, Message, Method, UInt64, field, generic_handler, message
 
 
 @message("v1")
@@ -126,23 +126,13 @@ GET = Method("/v1.PodResourcesLister/Get", GetPodResourcesRequest, GetPodResourc
 class PodResourcesListerServicer(Protocol):
     """What the kubelet serves on its pod resources socket."""
 
-    async def List(
-        self,
-        request: ListPodResourcesRequest,
-        context: "grpc.aio.ServicerContext[ListPodResourcesRequest, ListPodResourcesResponse]",
-    ) -> ListPodResourcesResponse: ...
+    async def List(self, request: ListPodResourcesRequest, context: Context) -> ListPodResourcesResponse: ...
 
     async def GetAllocatableResources(
-        self,
-        request: AllocatableResourcesRequest,
-        context: "grpc.aio.ServicerContext[AllocatableResourcesRequest, AllocatableResourcesResponse]",
+        self, request: AllocatableResourcesRequest, context: Context
     ) -> AllocatableResourcesResponse: ...
 
-    async def Get(
-        self,
-        request: GetPodResourcesRequest,
-        context: "grpc.aio.ServicerContext[GetPodResourcesRequest, GetPodResourcesResponse]",
-    ) -> GetPodResourcesResponse: ...
+    async def Get(self, request: GetPodResourcesRequest, context: Context) -> GetPodResourcesResponse: ...
 
 
 def pod_resources_lister_handler(

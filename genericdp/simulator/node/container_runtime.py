@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import grpc
 import grpc.aio
 
 from genericdp.cri import api
+from genericdp.messages import Context
 from genericdp.simulator import pods
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.node.node import Node
@@ -81,9 +81,7 @@ class ContainerRuntime:
             await self._server.stop()
             self._server = None
 
-    async def Version(
-        self, request: api.VersionRequest, context: "grpc.aio.ServicerContext[Any, Any]"
-    ) -> api.VersionResponse:
+    async def Version(self, request: api.VersionRequest, context: Context) -> api.VersionResponse:
         del request, context
         # containerd 2 does not ignore CDI devices.
         containerd = "1.7.24" if self._runtime.cdi is CdiSupport.IGNORED else "v2.3.4"
@@ -92,9 +90,7 @@ class ContainerRuntime:
             version="0.1.0", runtime_name=name, runtime_version=version, runtime_api_version="v1"
         )
 
-    async def Status(
-        self, request: api.StatusRequest, context: "grpc.aio.ServicerContext[Any, Any]"
-    ) -> api.StatusResponse:
+    async def Status(self, request: api.StatusRequest, context: Context) -> api.StatusResponse:
         del context
         ready = [api.RuntimeCondition(type=type_, status=True) for type_ in ("RuntimeReady", "NetworkReady")]
         info = {}
@@ -105,7 +101,7 @@ class ContainerRuntime:
         return api.StatusResponse(status=api.RuntimeStatus(conditions=ready), info=info)
 
     async def ListContainers(
-        self, request: api.ListContainersRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+        self, request: api.ListContainersRequest, context: Context
     ) -> api.ListContainersResponse:
         del context
         wanted = request.filter or api.ContainerFilter()
@@ -131,7 +127,7 @@ class ContainerRuntime:
         )
 
     async def ContainerStatus(
-        self, request: api.ContainerStatusRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+        self, request: api.ContainerStatusRequest, context: Context
     ) -> api.ContainerStatusResponse:
         for pod, status in self._containers():
             if id_of(pod, status) == request.container_id:
@@ -154,7 +150,7 @@ class ContainerRuntime:
         raise AssertionError("abort raises")
 
     async def StopContainer(
-        self, request: api.StopContainerRequest, context: "grpc.aio.ServicerContext[Any, Any]"
+        self, request: api.StopContainerRequest, context: Context
     ) -> api.StopContainerResponse:
         del context
         for pod, status in self._containers():

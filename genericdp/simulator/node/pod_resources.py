@@ -11,21 +11,17 @@ The rules of this file:
 # ruff: noqa: N802  # the proto's spelling
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
 
 import grpc
 import grpc.aio
 
 from genericdp.kubelet.api import podresources as api
+from genericdp.messages import Context
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.rate_limit import TokenBucket
 from genericdp.simulator.pods import PodStatus
-
-AllocatableContext: TypeAlias = (
-    "grpc.aio.ServicerContext[api.AllocatableResourcesRequest, api.AllocatableResourcesResponse]"
-)
 
 
 class PodResourcesLister:
@@ -49,9 +45,7 @@ class PodResourcesLister:
         self._bucket = TokenBucket(clock.now())
 
     async def List(
-        self,
-        request: api.ListPodResourcesRequest,
-        context: "grpc.aio.ServicerContext[api.ListPodResourcesRequest, api.ListPodResourcesResponse]",
+        self, request: api.ListPodResourcesRequest, context: Context
     ) -> api.ListPodResourcesResponse:
         del request
         await self._limit(context)
@@ -63,9 +57,7 @@ class PodResourcesLister:
         )
 
     async def GetAllocatableResources(
-        self,
-        request: api.AllocatableResourcesRequest,
-        context: "AllocatableContext",
+        self, request: api.AllocatableResourcesRequest, context: Context
     ) -> api.AllocatableResourcesResponse:
         del request
         await self._limit(context)
@@ -77,11 +69,7 @@ class PodResourcesLister:
                 devices += _entries(resource, id_, (None,) if numa is None else numa)
         return api.AllocatableResourcesResponse(devices=devices)
 
-    async def Get(
-        self,
-        request: api.GetPodResourcesRequest,
-        context: "grpc.aio.ServicerContext[api.GetPodResourcesRequest, api.GetPodResourcesResponse]",
-    ) -> api.GetPodResourcesResponse:
+    async def Get(self, request: api.GetPodResourcesRequest, context: Context) -> api.GetPodResourcesResponse:
         await self._limit(context)
         for pod in self._node.active():
             if (pod.name, pod.spec.namespace) == (request.pod_name, request.pod_namespace):
@@ -92,7 +80,7 @@ class PodResourcesLister:
         )
         raise AssertionError("abort raises")
 
-    async def _limit(self, context: "grpc.aio.ServicerContext[Any, Any]") -> None:
+    async def _limit(self, context: Context) -> None:
         self.calls += 1
         if not self._bucket.take(self._clock.now()):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")

@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.messages import Context
 from genericdp.simulator.errors import DeviceError
 from genericdp.simulator.plugins.lifecycle import Plugins
 from genericdp.simulator.plugins.validation import registration_error
@@ -49,11 +50,7 @@ class Registrations:
         self._refusal = refusal
         self._on_change = on_change
 
-    async def Register(
-        self,
-        request: api.RegisterRequest,
-        context: "grpc.aio.ServicerContext[api.RegisterRequest, api.Empty]",
-    ) -> api.Empty:
+    async def Register(self, request: api.RegisterRequest, context: Context) -> api.Empty:
         attempt = Attempt(request.resource_name, request.endpoint, request.version)
         self._attempts.append(attempt)
         try:

@@ -20,10 +20,14 @@ from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
+    CONTROLLER,
     a_device,
     a_fuse,
+    a_gpu,
+    a_kfd,
     a_modem,
     a_usb_device,
+    a_usb_node,
     a_usb_serial,
     by_sys_path,
     resources_of,
@@ -122,6 +126,7 @@ Healthy
   sys path     /sys/devices/pci0000:00/0000:00:14.0/usb1/1-4/1-4:1.2/tty/ttyUSB3
   subsystem    tty
   model        usb 2c7c:0125 serial EC25-17
+  grouped by   1-4 (usb)
 
 A container that is allocated modem_EC25-17 gets
   device   /dev/modem-at (rw) from /dev/genericdp/modem_EC25-17@if02, now
@@ -436,6 +441,36 @@ def test_what_only_cdi_keeps_right_after_a_replug_is_said() -> None:
     )
 
 
+def test_the_parents_that_decide_what_a_container_gets_are_named() -> None:
+    controller = a_device(CONTROLLER, subsystem="pci", properties={"PCI_SLOT_NAME": "0000:00:14.0"})
+    usb = replace(a_usb_device("2", serial="A"), parent=controller)
+    tty = a_usb_node(usb, "tty", "ttyUSB0", properties={"ID_MODEL": "Own\x1b[2J"})
+    rules = """
+[[resource]]
+name = "serial"
+match = { SUBSYSTEM = "tty" }
+group_by = { SUBSYSTEM = "usb", DEVTYPE = "usb_interface" }
+env = { PCI = "{PCI_SLOT_NAME}", "BUS-{ID_MODEL}" = "{BUSNUM}", NONE = "{NOT_THERE|}" }
+container_path = "/dev/serial-{DRIVER|none}-{PCI_SLOT_NAME}"
+"""
+    machine = a_machine(tty, rules=rules)
+    assert """\
+  grouped by   1-2:1.0 (usb)
+  property     PCI_SLOT_NAME=0000:00:14.0, of 0000:00:14.0 (pci)
+  property     BUSNUM=001, of 1-2 (usb)
+  property     DRIVER=usb, of 1-2 (usb)
+
+A container""" in explained(tty, machine)
+    document: Any = as_json(explain(tty, machine), machine.settings, lambda _: None)
+    assert document["groupedBy"] == f"{usb.sys_path}/1-2:1.0"
+    assert [(each["name"], each["sysPath"]) for each in document["properties"]] == [
+        ("PCI_SLOT_NAME", CONTROLLER),
+        ("ID_MODEL", tty.sys_path),
+        ("BUSNUM", usb.sys_path),
+        ("DRIVER", usb.sys_path),
+    ]
+
+
 def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     dongle = a_usb_serial(0)
     machine = a_machine(dongle)
@@ -453,6 +488,12 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
         "id": "serial_A50285BI",
         "health": "Healthy",
         "reason": "",
+        "sharedBy": [],
+        "groupedBy": None,
+        "properties": [
+            {"name": "ID_SERIAL_SHORT", "value": "A50285BI", "sysPath": dongle.sys_path},
+            {"name": "ID_PATH", "value": "pci-0000:00:14.0-usb-0:2:1.0", "sysPath": dongle.sys_path},
+        ],
         "container": {
             "devices": [
                 {
@@ -489,6 +530,92 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
             [{"key": "usb.vendor", "wanted": "'2c7c'", "actual": "0403", "holds": False}],
         ],
     }
+
+
+GPU = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+group_by = "parent"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+
+def test_a_node_that_goes_along_with_devices_is_explained_by_the_table_that_shares_it() -> None:
+    kfd = a_kfd()
+    machine = a_machine(*a_gpu(), kfd, rules=GPU)
+    assert (
+        explained(kfd, machine)
+        == """\
+/dev/kfd goes along with every device of example.com/gpu
+
+  device node  /dev/kfd (c 510:0)
+  sys path     /sys/devices/virtual/kfd/kfd
+  subsystem    kfd
+
+example.com/gpu shares it
+  50-test.toml:3
+  [[resource.node]] with shared = true, /dev/{devname}:
+    yes  DEVNAME  is '/dev/kfd'  wanted: '/dev/kfd'
+"""
+    )
+    document: Any = as_json(explain(kfd, machine), machine.settings, lambda _: None)
+    assert document["sharedBy"] == ["example.com/gpu"]
+    assert document["reason"] == ""
+    assert [opinion["shares"] for opinion in document["opinions"]] == [True]
+    assert named("shared+kfd", machine) is kfd
+
+
+def test_a_shared_node_that_a_resource_owns_is_explained_as_both() -> None:
+    owner = '[[resource]]\nname = "kfd"\nmatch = { DEVNAME = "/dev/kfd" }\n'
+    answer = beginning(explained(a_kfd(), a_machine(*a_gpu(), a_kfd(), rules=GPU + owner)))
+    assert answer == (
+        "/dev/kfd goes to example.com/kfd as device kfd_kfd, and goes along with every\n"
+        "device of example.com/gpu\nHealthy"
+    )
+
+
+def test_what_a_container_gets_includes_the_shared_nodes() -> None:
+    card, render = a_gpu()
+    rules = GPU.replace("drm", 'drm", DEVNAME = "/dev/dri/card*')
+    assert (
+        gets(card, a_machine(card, render, a_kfd(), rules=rules), replace(DIALOUT, gid=44))
+        == """\
+gpu_port-0000-03-00-0_64xszgat5n gets
+  device  /dev/kfd (rw) from /dev/genericdp/shared+kfd, now /dev/kfd
+  device  /dev/dri/card0 (rw) from
+          /dev/genericdp/gpu_port-0000-03-00-0_64xszgat5n@card, now
+          /dev/dri/card0
+  env     GENERICDP_EXAMPLE_COM_GPU=/dev/dri/card0
+  env     GENERICDP_EXAMPLE_COM_GPU_IDS=gpu_port-0000-03-00-0_64xszgat5n
+  access  a non-root process needs supplementalGroups: [44]"""
+    )
+
+
+def test_without_a_shared_node_a_container_would_get_nothing() -> None:
+    gpu = a_gpu()
+    machine = a_machine(*gpu, rules=GPU)
+    text = explained(gpu[0], machine)
+    assert "Unhealthy: the shared node for DEVNAME '/dev/kfd' is missing" in text
+    assert "A container" not in text
+    found = named("example.com/gpu", machine)
+    assert isinstance(found, Absent)
+    assert found.answer == (
+        "example.com/gpu offers no device; 1 device is Unhealthy: "
+        "the shared node for DEVNAME '/dev/kfd' is missing"
+    )
+
+
+def test_a_shared_node_that_is_refused_is_explained_like_any_other() -> None:
+    mem = a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem", number="c 1:1")
+    text = explained(mem, a_machine(*a_gpu(), mem, rules=GPU.replace("kfd", "mem")))
+    assert beginning(text) == (
+        "/dev/mem is not offered\nexample.com/gpu matches, but it gives control of the host; the rule lacks\n"
+        "'allow_dangerous = true'"
+    )
+    assert "suggest" not in text
 
 
 def test_this_machines_null_device_can_be_explained(

@@ -4,6 +4,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,8 @@ from genericdp.files.state import StateFile
 from tests.scenes.builders import (
     a_device,
     a_fuse,
+    a_gpu,
+    a_kfd,
     a_modem,
     a_terminal,
     a_usb_serial,
@@ -204,6 +207,61 @@ def test_rules_with_mistakes_are_not_said_to_be_missing() -> None:
     )
 
 
+SHARING = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+group_by = "parent"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+[[resource]]
+name = "kfd"
+match = { DEVNAME = "/dev/kfd" }
+"""
+
+
+def test_shared_nodes_stand_once_below_the_devices_of_a_resource() -> None:
+    assert listed(a_machine(*a_gpu(0), *a_gpu(1), a_kfd(), a_fuse(), rules=SHARING), everything=True) == (
+        """\
+  DEVICE                            HEALTH   NODE                 LINK
+example.com/gpu: 2 devices
+  gpu_port-0000-03-00-0_64xszgat5n  Healthy  /dev/dri/card0       @card
+                                             /dev/dri/renderD128  @renderD
+  gpu_port-0000-04-00-0_zigo6ig4zx  Healthy  /dev/dri/card1       @card
+                                             /dev/dri/renderD129  @renderD
+  shared                                     /dev/kfd             +kfd
+example.com/kfd: 1 device
+  kfd_kfd                           Healthy  /dev/kfd
+
+Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
+
+For one container at a time, and yet shared:
+  owned by example.com/kfd, shared by example.com/gpu
+    /dev/kfd
+
+Not matched by any rule:
+  /dev/fuse  misc
+"""
+    )
+
+
+def test_a_node_that_is_only_shared_is_matched_by_a_rule() -> None:
+    machine = a_machine(*a_gpu(0), a_kfd(), rules=SHARING.partition('[[resource]]\nname = "kfd"')[0])
+    document: Any = json.loads(json.dumps(as_json(machine, everything=True)))
+    assert document["notTaken"] == []
+    assert document["conflicts"] == []
+    assert document["resources"][0]["shared"] == [
+        {
+            "path": "/dev/kfd",
+            "number": "c 510:0",
+            "link": "/dev/genericdp/shared+kfd",
+            "permissions": "rw",
+            "sysPath": a_kfd().sys_path,
+        }
+    ]
+
+
 def test_json_has_everything_that_the_list_has() -> None:
     machine = a_machine(a_usb_serial(0), rules=RULES)
     document = json.loads(json.dumps(as_json(machine, everything=True)))
@@ -233,10 +291,12 @@ def test_json_has_everything_that_the_list_has() -> None:
                 "links": ["/dev/genericdp/ftdi_A50285BI"],
             }
         ],
+        "shared": [],
     }
     assert document["overlaps"] == [
         {"node": "/dev/ttyUSB0", "goesTo": "example.com/ftdi", "notTo": ["example.com/tty"]}
     ]
+    assert document["conflicts"] == []
     assert document["notOffered"] == []
     assert document["toldApartByOrder"] == []
     assert [entry["node"] for entry in document["notTaken"]] == ["/dev/bus/usb/001/004"]

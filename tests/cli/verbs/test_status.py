@@ -62,6 +62,8 @@ WELL: dict[str, Any] = {
             "name": "genericdp.io/ftdi",
             "description": "",
             "replicas": 1,
+            "answer": "devices",
+            "whyNotCdi": "",
             "registered": True,
             "since": "2026-11-21T10:00:00Z",
             "phase": "registered",
@@ -118,6 +120,7 @@ UNWELL: dict[str, Any] = {
             "registered": False,
             "phase": "waiting for the kubelet",
             "error": "no such resource",
+            "whyNotCdi": "containerd 1.6.20: CDI needs 1.7 or newer",
             "otherClients": [
                 {"userAgent": "", "streams": 1},
                 {"userAgent": "grpcurl/1.9 grpc-go/1.61.0", "streams": 2},
@@ -205,6 +208,8 @@ def test_what_is_wrong_comes_first_and_nothing_is_left_out() -> None:
         "  DEVICE   HEALTH     FOR  NODE              LINK   HELD BY\n"
         "genericdp.io/modem: waiting for the kubelet: no such resource; 1 device, 1\n"
         "Unhealthy, for 4 containers each\n"
+        '    answer = "auto" falls back to device nodes: containerd 1.6.20: CDI needs 1.7\n'
+        "    or newer\n"
         "    also followed by a client without a name (1 stream)\n"
         "    also followed by grpcurl/1.9 grpc-go/1.61.0 (2 streams)\n"
         "  modem_1  Unhealthy  2 d  was /dev/ttyUSB2  @if02  ?\n"

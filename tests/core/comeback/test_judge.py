@@ -10,7 +10,7 @@ from genericdp.core.comeback.plugs import Case, Plug
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.status.holdings import Holder
-from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.builders import a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.scenes.rules import FTDI_RULE, MODEM_RULE
 
@@ -23,9 +23,8 @@ def plugged(rules: str, *devices: object) -> Case:
     """The case of the one device of these rules, which is there."""
     (offer,) = inventory_of(rules, *devices).offers.values()  # type: ignore[arg-type]
     (device,) = offer.devices
-    return Case(
-        offer, device, Plug({node.link: node.number for node in device.nodes if node.number}, 0.0, 0.0)
-    )
+    numbers = {node.link: node.number for node in device.nodes_inside if node.number}
+    return Case(offer, device, Plug(numbers, 0.0, 0.0))
 
 
 STICK = plugged(FTDI_RULE, a_usb_serial(3, serial="A"))
@@ -114,3 +113,17 @@ def test_an_id_that_is_refused_is_no_reason() -> None:
     offer = Offer(STICK.offer.resource, STICK.offer.devices, refused={"ftdi_A": "it has to wait"})
     case = replace(STICK, offer=offer)
     assert not is_stopped(case, {"/dev/x": TTY3}, Saved({}, ("example.com/ftdi=ftdi_A",)))
+
+
+def test_a_shared_node_counts_as_one_of_the_device() -> None:
+    rules = FTDI_RULE + '[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true\n'
+    kfd, other = DeviceNumber("c", 510, 0), DeviceNumber("c", 511, 0)
+    saved = Saved({"/dev/serial0": LINK, "/dev/kfd": f"{LINKS}/shared+kfd"})
+    by_cdi = Saved({}, ("example.com/ftdi=ftdi_A",))
+    stick = plugged(rules, a_usb_serial(3, serial="A"), a_kfd())
+    for known in (None, saved, by_cdi):
+        assert not is_stopped(stick, {"/dev/serial0": TTY3, "/dev/kfd": kfd}, known)
+        assert is_stopped(stick, {"/dev/serial0": TTY3, "/dev/kfd": other}, known)
+        assert is_stopped(stick, {"/dev/serial0": TTY3}, known)
+    optional = plugged(f"{rules}optional = true\n", a_usb_serial(3, serial="A"), a_kfd())
+    assert not is_stopped(optional, {"/dev/serial0": TTY3})

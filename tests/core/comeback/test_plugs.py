@@ -1,14 +1,16 @@
 """When the containers of a device are judged: debounce, interruptions, evidence that is missing."""
 
+from dataclasses import replace
+
 from genericdp.core.comeback.container import Running
 from genericdp.core.comeback.plugs import Plugs, cases, follow, judged, next_case, not_stopped
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.status.holdings import Holder
-from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import a_kfd, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 
 STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
@@ -162,3 +164,19 @@ def test_devices_that_are_judged_together_are_judged_in_one_pass() -> None:
     assert next_case(node.plugs) is None
     stopped = [plug.stopped for plug in node.plugs.by_device.values()]
     assert stopped == [{("uid-1", "main")}, frozenset(), frozenset()]
+
+
+def test_another_number_of_a_shared_node_is_another_plug() -> None:
+    def kfd(major: int) -> UdevDevice:
+        return replace(a_kfd(), number=DeviceNumber("c", major, 0))
+
+    node = Node('on_replug = "restart"\n[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true\n')
+    node.see(0.0, STICK, kfd(510))
+    node.judge(3.0)
+    node.see(4.0, STICK)
+    node.see(5.0, STICK, kfd(510))
+    assert next_case(node.plugs) is None
+    node.see(6.0, STICK, kfd(511))
+    assert node.due(9.0) == ["replug"]
+    (case,) = cases(node.plugs, 9.0)
+    assert case.plug.numbers == {"ftdi_A": STICK.number, "shared+kfd": DeviceNumber("c", 511, 0)}

@@ -3,7 +3,7 @@
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.near_misses import near_misses, wants
+from genericdp.core.explain.near_misses import near_misses
 from genericdp.core.explain.opinion import opinion
 from genericdp.core.inventory.claims import Claims
 from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_serial, resources_of
@@ -132,20 +132,3 @@ def test_what_udev_has_not_finished_with_matches_and_goes_nowhere_yet() -> None:
     fuse = a_device(node="/dev/fuse", number="c 10:229", initialized=False)
 
     assert near('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }', fuse) == ["/dev/fuse matches"]
-
-
-def test_what_a_resource_wants_is_shown_without_any_device() -> None:
-    (resource,) = resources_of(
-        """
-[[resource]]
-name = "x"
-match = [
-  { usb = { vendor = "2c7c", product = ["0125", "0121"] }, SUBSYSTEM = { not = "usb" } },
-  { "ATTR{name}" = { regex = "a+" }, parent = { DRIVER = "x", parent = { SUBSYSTEM = "pci" } } },
-]
-"""
-    )
-    assert wants(resource) == (
-        "usb.vendor '2c7c', usb.product '0125' or '0121', SUBSYSTEM not 'usb'",
-        "ATTR{name} regex 'a+', parent.DRIVER 'x', parent.parent.SUBSYSTEM 'pci'",
-    )

@@ -14,6 +14,7 @@ from tests.scenes.builders import (
     a_device,
     a_fuse,
     a_modem,
+    a_terminal,
     a_usb_device,
     a_usb_interface,
     a_usb_node,
@@ -63,7 +64,7 @@ def test_a_device_says_all_that_the_kubelet_and_a_container_will_ask() -> None:
         unit="ftdi_A5",
         port=f"{CONTROLLER} usb 2.1",
         hub=f"{CONTROLLER} usb 2",
-        usb=(1, 7),
+        usb=((1, 7),),
         spots=(Spot(f"{CONTROLLER} usb 2.1", "A5", "if00"),),
     )
 
@@ -200,6 +201,27 @@ def test_no_name_of_a_device_leads_a_link_out_of_its_directory(name: str, link: 
     assert the_device(rules, event).links == (link,)
 
 
+def test_all_nodes_of_a_resource_are_one_device_with_links_that_say_which_node_it_is() -> None:
+    rules = """
+    [[resource]]
+    name = "media"
+    match = { DEVNAME = ["/dev/fuse", "/dev/vcs*"] }
+    group_by = "all"
+    [[resource.node]]
+    match = { DEVNAME = "/dev/vcs*" }
+    [[resource.node]]
+    match = { DEVNAME = "/dev/fuse" }
+    """
+    whole = the_device(rules, a_fuse(), a_terminal(7))
+    assert (whole.id, whole.unit, whole.port) == ("media", "media", "")
+    assert [node.path for node in whole.nodes] == ["/dev/vcs7", "/dev/fuse"]
+    assert whole.links == ("media@node@yorm4h", "media@node@gnricp")
+    assert whole.healthy
+    part = the_device(rules, a_terminal(7))
+    assert (part.id, part.links) == ("media", whole.links[:1])
+    assert part.reason == "the device node for '/dev/{devname}' is missing"
+
+
 # Health
 
 
@@ -279,19 +301,65 @@ def test_the_numa_node_is_that_of_the_nearest_ancestor_that_has_one(
     assert the_device(rules, at_numa(*nodes)).numa == numa
 
 
+def test_a_device_is_on_a_numa_node_only_if_all_its_nodes_are() -> None:
+    rules = '[[resource]]\nname = "x"\nmatch = { DEVNAME = "*" }\ngroup_by = "all"\n'
+
+    def numa(*nodes: int | None) -> int | None:
+        cards = [
+            a_device(
+                f"/sys/devices/pci0000:{n}/0000:0{n}:00.0",
+                subsystem="pci",
+                attributes={} if node is None else {"numa_node": str(node)},
+            )
+            for n, node in enumerate(nodes)
+        ]
+        return the_device(
+            rules,
+            *(
+                a_device(f"{card.sys_path}/m{n}", node=f"/dev/m{n}", parent=card)
+                for n, card in enumerate(cards)
+            ),
+        ).numa
+
+    assert numa(1, 1) == 1
+    assert numa(0, 1) is None
+    assert numa(1, None) is None
+    assert numa(1) == 1
+
+
 @pytest.mark.parametrize(
     ("attributes", "numbers"),
     [
-        ({"busnum": "3", "devnum": "12"}, (3, 12)),
-        ({"busnum": "3\n", "devnum": "012"}, (3, 12)),
-        ({"busnum": "", "devnum": "12"}, None),
-        ({"busnum": "3", "devnum": "x"}, None),
+        ({"busnum": "3", "devnum": "12"}, ((3, 12),)),
+        ({"busnum": "3\n", "devnum": "012"}, ((3, 12),)),
+        ({"busnum": "", "devnum": "12"}, ()),
+        ({"busnum": "3", "devnum": "x"}, ()),
     ],
 )
-def test_the_numbers_of_a_usb_device(attributes: dict[str, str], numbers: tuple[int, int] | None) -> None:
+def test_the_numbers_of_a_usb_device(
+    attributes: dict[str, str], numbers: tuple[tuple[int, int], ...]
+) -> None:
     rules = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "usb" }\n'
     assert the_device(rules, a_usb_device(attributes=attributes)).usb == numbers
-    assert the_device('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\n', a_fuse()).usb is None
+    assert the_device('[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\n', a_fuse()).usb == ()
+
+
+def test_a_device_of_two_usb_devices_has_the_numbers_of_both_in_the_order_of_the_node_tables() -> None:
+    rules = """
+    [[resource]]
+    name = "set"
+    match = { SUBSYSTEM = "usb" }
+    group_by = "all"
+    [[resource.node]]
+    match = { usb = { serial = "B" } }
+    [[resource.node]]
+    match = { usb = { serial = "A" } }
+    """
+    one, other = a_usb_device("1", serial="A", devnum=5), a_usb_device("2", serial="B", devnum=7)
+    for order in ((one, other), (other, one)):
+        assert the_device(rules, *order).usb == ((1, 7), (1, 5))
+    ports = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\ngroup_by = "usb_device"\n'
+    assert the_device(ports, *a_modem()).usb == ((1, 9),)
 
 
 # Templates and devlinks
@@ -320,6 +388,7 @@ def test_the_properties_that_templates_name_are_kept() -> None:
     "keys",
     [
         'env = { A = "{NOT_THERE}" }',
+        'env = { "A_{NOT_THERE}" = "x" }',
         'annotations = { "example.com/a" = "{NOT_THERE}" }',
         'mounts = [{ host_path = "/srv/{NOT_THERE}", container_path = "/srv" }]',
         'mounts = [{ host_path = "/srv", container_path = "/srv/{NOT_THERE}" }]',
@@ -333,6 +402,34 @@ def test_a_device_that_lacks_what_a_template_names_is_not_offered(keys: str) -> 
     assert inventory.offers["example.com/ftdi"].devices == ()
     reason = "it has no property NOT_THERE, which a template uses without a default"
     assert inventory.refusals == (Refusal("example.com/ftdi", "/dev/ttyUSB3", reason),)
+
+
+def test_properties_of_ancestors_and_the_names_of_the_kernel_are_kept() -> None:
+    card = a_device(
+        "/sys/devices/pci0000:00/0000:01:00.0", subsystem="pci", properties={"PCI_SLOT_NAME": "0000:01:00.0"}
+    )
+    nodes = [
+        a_device(f"{card.sys_path}/drm/{name}", subsystem="drm", node=f"/dev/dri/{name}", parent=card)
+        for name in ("card0", "renderD128")
+    ]
+    rules = """
+    [[resource]]
+    name = "gpu"
+    match = { SUBSYSTEM = "drm" }
+    group_by = "parent"
+    env = { "GPU_{sysname}" = "{PCI_SLOT_NAME}" }
+    [[resource.node]]
+    match = { DEVNAME = "*/render*" }
+    [[resource.node]]
+    container_path = "/dev/dri/{sysname}-{DRIVER|none}"
+    """
+    device = the_device(rules, *nodes)
+    # The first node in the container, as for {devname}.
+    assert device.values == {"sysname": "renderD128", "PCI_SLOT_NAME": "0000:01:00.0"}
+    assert [node.values for node in device.nodes] == [
+        {"devname": "dri/renderD128"},
+        {"devname": "dri/card0", "sysname": "card0"},
+    ]
 
 
 def test_an_empty_property_counts_as_missing() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from genericdp.core.inventory.identity import (
     ID_LIMIT,
+    OF_ALL,
     REPLICA_ROOM,
     Assignment,
     Identity,
@@ -106,6 +107,16 @@ def test_an_id_is_readable() -> None:
     assert ids(a_serial("7F3A", place="index1"), resource="example.com/camera") == ("camera_7F3A.index1",)
     fuse = Identity("name", "fuse", "fuse", "", Port("/sys/devices/virtual/misc/fuse", "fuse"), "")
     assert ids(fuse, resource="example.com/fuse") == ("fuse_fuse",)
+
+
+def test_what_a_resource_takes_as_a_whole_is_called_like_the_resource() -> None:
+    assert ids(OF_ALL, resource="example.com/videocore") == ("videocore",)
+    assert ids(OF_ALL, resource="example.com/video-core.v4") == ("video-core.v4",)
+    # Another domain; what could be the id of a device, or of a replica; no room for the number of a replica.
+    assert ids(OF_ALL, resource="other.example/videocore") == ("videocore_all_5sqb3mukrz",)
+    assert ids(OF_ALL, resource="example.com/video_core") == ("video-core_all_t6luitig54",)
+    assert ids(OF_ALL, resource="example.com/video.4") == ("video.4_all_lo2jqezwtu",)
+    assert ids(OF_ALL, resource=f"example.com/{'x' * 60}") == (f"{'x' * 20}_all_2ve6sipkhg",)
 
 
 def test_an_id_that_says_a_port_says_exactly_which_by_a_hash() -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from genericdp.core.inventory.claims import plugged_of
-from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.memory.absence import Absence
 from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial
-from tests.scenes.inventories import the_device
+from tests.scenes.inventories import inventory_of, the_device
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
 
 STICK = a_usb_serial(3)
@@ -16,7 +18,7 @@ REFUSAL = Refusal(FTDI, STICK.device_node or "", "it has no luck")
 
 def reason_for_the_stick(refusals: Sequence[Refusal]) -> str:
     device = the_device(FTDI_RULE, STICK)
-    return Absence(plugged_of([STICK]), refusals).reason(FTDI, device)
+    return Absence(plugged_of([STICK]), Inventory(refusals=tuple(refusals))).reason(FTDI, device)
 
 
 def test_a_refusal_by_its_resource_is_the_reason() -> None:
@@ -28,12 +30,34 @@ def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
     assert reason_for_the_stick(others) == "the rules no longer match it"
 
 
+@pytest.mark.parametrize(
+    ("rules", "reason"),
+    [
+        (FTDI_RULE + 'identity = "port"\n', "its id is now ftdi_port-2_nowobh74uu"),
+        (FTDI_RULE.replace("ftdi", "uart"), "its id is now uart_A50285BI"),
+        (FTDI_RULE, "what is plugged in now may not be what a pod got"),
+    ],
+    ids=["the same resource", "another resource", "under its own id"],
+)
+def test_a_device_that_has_another_id_now_is_told_by_it(rules: str, reason: str) -> None:
+    device = the_device(FTDI_RULE, STICK)
+    assert Absence(plugged_of([STICK]), inventory_of(rules, STICK)).reason(FTDI, device) == reason
+
+
+def test_a_device_that_is_now_several_is_not_told_by_one_of_them() -> None:
+    usb, *nodes = a_modem()
+    device = the_device(MODEM_RULE, usb, *nodes)
+    apart = MODEM_RULE.replace('group_by = "usb_device"\n', "")
+    found = Absence(plugged_of([usb, *nodes]), inventory_of(apart, usb, *nodes)).reason(MODEM, device)
+    assert found == "what is plugged in now may not be what a pod got"
+
+
 def test_what_udev_has_only_begun_with_is_not_finished() -> None:
     usb, *nodes = a_modem()
     device = the_device(MODEM_RULE, usb, *nodes)
     *finished, last = nodes
     coming = plugged_of([usb, *finished, replace(last, initialized=False)])
-    assert Absence(coming, []).reason(MODEM, device) == "udev has not finished with it"
+    assert Absence(coming, Inventory()).reason(MODEM, device) == "udev has not finished with it"
 
 
 def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
@@ -42,4 +66,4 @@ def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
     usb = STICK.usb_device
     assert usb is not None
     left = plugged_of([usb, a_usb_interface(usb)])
-    assert Absence(left, []).reason(FTDI, device) == "it is unplugged"
+    assert Absence(left, Inventory()).reason(FTDI, device) == "it is unplugged"

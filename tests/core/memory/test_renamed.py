@@ -61,7 +61,7 @@ def test_an_id_that_is_spelled_otherwise_waits_and_the_old_link_leads_to_the_dev
     node = old_stick()
     told = node.look(BY_NAME, named())
     (new,) = told.keys() - {OLD}
-    assert told == {OLD: "the rules no longer match it", new: f"a pod may still hold it as {OLD}"}
+    assert told == {OLD: f"its id is now {new}", new: f"a pod may still hold it as {OLD}"}
     assert node.inventory.links() == {OLD: "/dev/ttyUSB0", new: None}
     with pytest.raises(RefusedError):
         node.allocate(new)
@@ -108,8 +108,9 @@ def test_each_sibling_keeps_its_id_and_its_link() -> None:
 def test_of_siblings_of_which_one_has_left_meanwhile_none_gets_the_id_of_another_one() -> None:
     ids = list(Node().look(EACH, *PORTS))
     node = upgraded({id_: [id_] for id_ in ids})
-    node.look(EACH, *PORTS[1:])
+    told = node.look(EACH, *PORTS[1:])
     assert set(node.inventory.links().values()) == {None}
+    assert set(told.values()) == {"what is plugged in now may not be what a pod got"}
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.reading.parse import parse_rules, parse_settings
+from genericdp.core.rules.grouping import ALL, NODE, PARENT, USB_DEVICE, Grouping, SameProperty
 from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.resource import (
     EVERY_NODE,
+    EVERYTHING,
     KERNEL_NAME,
     Mount,
     Prefer,
@@ -34,7 +36,7 @@ permissions = "mr"
 devlinks = "/dev/serial/by-id/*"
 optional = true
 replicas = 3
-env = { MODEL = "{ID_MODEL|none}", WHO = "{id}" }
+env = { MODEL = "{ID_MODEL|none}", "WHO-{index}.x" = "{id}" }
 mounts = [
   { host_path = "/srv/fw", container_path = "/fw" },
   { host_path = "/dev/shm", container_path = "/shm", read_only = false },
@@ -67,10 +69,13 @@ def test_every_key_arrives_in_its_field() -> None:
     assert full.name == "vendor.example/full"
     assert full.short_name == "full"
     assert full.description == "everything at once"
-    assert full.group_by == "usb_device"
+    assert full.group_by == USB_DEVICE
     assert full.identity == ("ID_PATH", "ID_USB_INTERFACE_NUM")
     assert full.replicas == 3
-    assert dict(full.env) == {"MODEL": template("{ID_MODEL|none}"), "WHO": template("{id}")}
+    assert dict(full.env) == {
+        template("MODEL"): template("{ID_MODEL|none}"),
+        template("WHO-{index}.x"): template("{id}"),
+    }
     assert full.mounts == (
         Mount(template("/srv/fw"), template("/fw"), read_only=True),
         Mount(template("/dev/shm"), template("/shm"), read_only=False),
@@ -90,14 +95,68 @@ def test_every_key_arrives_in_its_field() -> None:
     assert (second.permissions, second.optional) == ("rm", False)
     assert second.devlinks[0].holds("/dev/serial/by-id/usb-x")
     assert [text.text for text in full.device_templates] == [
-        "{ID_MODEL|none}",
-        "{id}",
+        *("MODEL", "{ID_MODEL|none}"),
+        *("WHO-{index}.x", "{id}"),
         *("/srv/fw", "/fw", "/dev/shm", "/shm"),
         "{id}",
         "vendor.example/modem={id}",
     ]
     assert attributes_of([full]) == {"dev", "bDeviceClass"}
-    assert len(full.matches) == 4
+    assert len(full.matches) == 5
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('"node"', NODE),
+        ('"usb_device"', USB_DEVICE),
+        ('"parent"', PARENT),
+        ('"all"', ALL),
+        ('"RACK"', SameProperty("RACK")),
+        ('{ SUBSYSTEM = "usb", DEVTYPE = "usb_device" }', USB_DEVICE),
+        ('[{ SUBSYSTEM = "usb", DEVTYPE = "usb_device" }]', USB_DEVICE),
+    ],
+)
+def test_a_word_for_a_grouping_means_what_a_match_can_say(written: str, meant: Grouping) -> None:
+    (resource,) = resources_of(f'[[resource]]\nname = "x"\nmatch = {{ A = "1" }}\ngroup_by = {written}\n')
+    assert resource.group_by == meant
+
+
+def test_the_attributes_that_a_grouping_looks_at_are_read() -> None:
+    (resource,) = resources_of(
+        '[[resource]]\nname = "x"\nmatch = { A = "1" }\ngroup_by = { "ATTR{card}" = "1" }\n'
+    )
+    assert attributes_of([resource]) == {"card"}
+
+
+SHARED = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+container_path = "/dev/gpu{index}"
+permissions = "r"
+optional = true
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+
+def test_a_resource_with_only_shared_tables_has_all_its_nodes() -> None:
+    (gpu,) = resources_of(SHARED)
+    (shared,), (own,) = gpu.shared_nodes, gpu.own_nodes
+    assert own.match == EVERYTHING
+    assert [path.text for path in own.container_paths] == ["/dev/gpu{index}"]
+    assert shared.match.in_words == ("DEVNAME '/dev/kfd'",)
+    (other,) = resources_of(f'{SHARED}[[resource.node]]\nmatch = {{ DEVNAME = "/dev/dri/card*" }}\n')
+    assert [table.match == EVERYTHING for table in other.own_nodes] == [False]
+
+
+def test_what_a_resource_sets_for_its_tables_holds_for_shared_ones_but_for_the_path() -> None:
+    (gpu,) = resources_of(SHARED)
+    (shared,) = gpu.shared_nodes
+    assert shared.container_paths == (KERNEL_NAME,)
+    assert (shared.permissions, shared.optional) == ("r", True)
 
 
 def test_what_is_not_written_has_its_default() -> None:

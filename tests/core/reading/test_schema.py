@@ -42,6 +42,7 @@ ONLY_CHECK_SEES = {
     "glob-that-ends-in-a-backslash",
     "glob-too-long",
     "hex-id-too-long",
+    "identity-of-all",
     "mount-of-a-device",
     "prestart-too-long",
     "nested-too-deeply",
@@ -53,6 +54,9 @@ ONLY_CHECK_SEES = {
     "same-container-path-twice",
     "same-env-name",
     "same-name-twice",
+    "shared-at-the-path-of-the-device",
+    "shared-with-an-index",
+    "shared-without-a-match",
 }
 
 #: Values of all kinds, good for some keys and wrong for the others, as they are written; two spaces apart.

@@ -23,6 +23,7 @@ VALUES = Path(__file__).parents[2] / "data" / "rules" / "values.txt"
 
 #: What every table of the kind needs: key -> value.
 NEEDED = {"name": '"a"', "match": '{ ID_X = "1" }'}
+NEEDED_BY_NODES = {"match": '{ ID_X = "2" }'}
 NEEDED_BY_MOUNTS = {"host_path": '"/x"', "container_path": '"/y"'}
 
 
@@ -43,7 +44,7 @@ def a_resource(name: str, value: str) -> str:
 
 
 def a_node(name: str, value: str) -> str:
-    return rule(f"[[resource.node]]\n{name} = {value}\n")
+    return rule(f"[[resource.node]]\n{written({**NEEDED_BY_NODES, name: value})}")
 
 
 def a_mount(name: str, value: str) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
+from genericdp.core.inventory.inventory import Conflict, Inventory, Overlap, Refusal
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, Resource
@@ -71,6 +71,19 @@ def test_another_reason_and_other_nodes_are_news() -> None:
     ]
     assert news_of(an_inventory(a_stick()), an_inventory(a_stick(path="/dev/ttyUSB7"))) == [
         News("device has different nodes", {**about, "nodes": "/dev/ttyUSB7"})
+    ]
+
+
+def test_a_device_node_that_is_owned_and_shared_is_reported_once() -> None:
+    conflict = Conflict("/dev/kfd", "r/a", ("r/b", "r/c"))
+    here = Inventory(conflicts=(conflict,))
+    assert news_of(here, here) == []
+    assert news_of(Inventory(), here) == [
+        News(
+            "a device node for one container at a time is shared by other resources",
+            {"node": "/dev/kfd", "owned_by": "r/a", "shared_by": "r/b, r/c"},
+            warning=True,
+        )
     ]
 
 

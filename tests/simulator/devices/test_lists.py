@@ -1,6 +1,5 @@
 """Lists of a plugin: how the kubelet counts them, and what it publishes."""
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -208,4 +207,3 @@ async def test_with_a_period_the_kubelet_publishes_its_node_status_by_itself(sho
         clock.advance(10)
         await kubelet.wait_until(lambda: kubelet.node_status.now.capacity == {RESOURCE: 1})
         await plugin.stop()
-        await asyncio.sleep(0)

@@ -29,7 +29,7 @@ async def stop(kubelet: Kubelet, pod: PodStatus, timeout_s: int = 30) -> None:
     """Stop the container `c` of a pod as whoever may use the runtime's socket can."""
     async with grpc.aio.insecure_channel(f"unix:{kubelet.runtime_socket}") as channel:
         request = api.StopContainerRequest(container_id=id_of(pod, pod.container("c")), timeout=timeout_s)
-        await api.RuntimeStub(channel).StopContainer(request)
+        await api.STOP_CONTAINER.unary(channel)(request)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ async def test_the_verbose_status_has_the_oci_spec(
         plugin.on_allocate = lambda _ids, _context: answer(devices=[spec])
         pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
         async with grpc.aio.insecure_channel(f"unix:{kubelet.runtime_socket}") as channel:
-            stub = api.RuntimeStub(channel)
-            (listed,) = (await stub.ListContainers(api.ListContainersRequest())).containers
+            status_of = api.CONTAINER_STATUS.unary(channel)
+            (listed,) = (await api.LIST_CONTAINERS.unary(channel)(api.ListContainersRequest())).containers
             assert listed.labels["io.kubernetes.pod.uid"] == pod.uid
             asked = api.ContainerStatusRequest(container_id=listed.id, verbose=True)
-            told = json.loads((await stub.ContainerStatus(asked)).info["info"])
+            told = json.loads((await status_of(asked)).info["info"])
             assert list(told) == keys
             (device,) = told["runtimeSpec"]["linux"]["devices"]
             assert (device["path"], device["type"], device["major"], device["minor"]) == (
@@ -76,9 +76,9 @@ async def test_the_verbose_status_has_the_oci_spec(
                 3,
             )
             quiet = api.ContainerStatusRequest(container_id=listed.id)
-            assert not (await stub.ContainerStatus(quiet)).info
+            assert not (await status_of(quiet)).info
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.ContainerStatus(api.ContainerStatusRequest(container_id="none"))
+                await status_of(api.ContainerStatusRequest(container_id="none"))
             assert caught.value.code() is grpc.StatusCode.NOT_FOUND
         await plugin.stop()
 

@@ -9,6 +9,7 @@ import grpc
 
 from genericdp.kubelet.api import pluginregistration
 from genericdp.simulator import Kubelet, ManualClock
+from tests.scenes.waiting import idle
 from tests.simulator.small_plugin import RESOURCE, SmallPlugin
 
 
@@ -169,7 +170,7 @@ async def test_a_socket_on_which_nobody_listens_is_dialled_for_ten_seconds(short
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(path))
         reconciling = asyncio.create_task(kubelet.reconcile())
-        await asyncio.sleep(0)
+        await idle()
         clock.advance(10)
         await reconciling
         (error,) = kubelet.watcher_errors

@@ -29,11 +29,12 @@ import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc.aio
 
-from genericdp.cri import api, creation, sandboxes
+from genericdp.cri import api
+from genericdp.messages import Message, Method
 from genericdp.simulator.runtimes.creation import create
 from genericdp.simulator.runtimes.runtime import (
     CdiSupport,
@@ -45,6 +46,7 @@ from genericdp.simulator.runtimes.runtime import (
     RequestedMount,
     Runtime,
 )
+from tests.vm.inside import cri
 
 PORT = "/dev/virtio-ports/vm.runtime"
 SOCKET = "/run/containerd/containerd.sock"
@@ -90,6 +92,9 @@ while :; do sleep 1000 & wait; done
 
 #: What no simulator can know: a container's id, where its root is, and a number of a descriptor.
 _UNPREDICTABLE = re.compile(r' ?"[0-9a-f]{64}"|/\S+/[0-9a-f]{64}/rootfs| \(via /proc/self/fd/\d+\)')
+
+_Asked = TypeVar("_Asked", bound=Message)
+_Answer = TypeVar("_Answer", bound=Message)
 
 
 @dataclass(slots=True)
@@ -143,7 +148,7 @@ class Pod:
     """
 
     sandbox: str
-    config: sandboxes.PodSandboxConfig
+    config: cri.PodSandboxConfig
     container: str = ""
     attempts: int = 0
     restarts: int = 0
@@ -163,19 +168,17 @@ class Containerd:
     """containerd, driven over CRI."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._runtime = api.RuntimeStub(channel)
-        self._creation = creation.CreationStub(channel)
-        self._sandboxes = sandboxes.SandboxStub(channel)
+        self._channel = channel
         #: The pods that have a container, by name; and all that have a sandbox, which is slow to make.
         self._pods: dict[str, Pod] = {}
         self._ready: dict[tuple[object, ...], Pod] = {}
 
     async def start(self) -> None:
         """Remove what an earlier driver left, or a boot."""
-        everything = await self._sandboxes.ListPodSandbox(sandboxes.ListPodSandboxRequest())
+        everything = await self._call(cri.LIST_POD_SANDBOX, cri.ListPodSandboxRequest())
         for each in everything.items:
-            await self._sandboxes.StopPodSandbox(sandboxes.StopPodSandboxRequest(pod_sandbox_id=each.id))
-            await self._sandboxes.RemovePodSandbox(sandboxes.RemovePodSandboxRequest(pod_sandbox_id=each.id))
+            await self._call(cri.STOP_POD_SANDBOX, cri.StopPodSandboxRequest(pod_sandbox_id=each.id))
+            await self._call(cri.REMOVE_POD_SANDBOX, cri.RemovePodSandboxRequest(pod_sandbox_id=each.id))
 
     async def create(self, request: Request) -> dict[str, Any]:
         """Create and start a container; returns the outcome."""
@@ -210,18 +213,20 @@ class Containerd:
 
     async def run(self, name: str, script: str) -> str:
         """Run a script in the container of a pod."""
-        answer = await self._creation.ExecSync(
-            creation.ExecSyncRequest(
+        answer = await self._call(
+            cri.EXEC_SYNC,
+            cri.ExecSyncRequest(
                 container_id=self._pods[name].container, cmd=["/bin/sh", "-c", script], timeout=60
-            )
+            ),
         )
         return (answer.stdout + answer.stderr).decode()
 
     async def stop(self, name: str, grace_s: int) -> float:
         """End the container of a pod as the kubelet does."""
         began = time.monotonic()
-        await self._runtime.StopContainer(
-            api.StopContainerRequest(container_id=self._pods[name].container, timeout=grace_s)
+        await self._call(
+            api.STOP_CONTAINER,
+            api.StopContainerRequest(container_id=self._pods[name].container, timeout=grace_s),
         )
         return time.monotonic() - began
 
@@ -232,21 +237,24 @@ class Containerd:
             await self._remove_container(pod)
         self._pods.clear()
 
+    async def _call(self, method: Method[_Asked, _Answer], request: _Asked) -> _Answer:
+        return await method.unary(self._channel)(request)
+
     async def _sandbox(self, request: Request) -> Pod:
         uid = f"{request.pod}-{time.time_ns()}"
-        config = sandboxes.PodSandboxConfig(
-            metadata=sandboxes.PodSandboxMetadata(name=request.pod, uid=uid, namespace="default"),
+        config = cri.PodSandboxConfig(
+            metadata=cri.PodSandboxMetadata(name=request.pod, uid=uid, namespace="default"),
             log_directory=str(LOGS / f"default_{request.pod}_{uid}"),
             labels=_labels(request, uid),
-            linux=sandboxes.LinuxPodSandboxConfig(
+            linux=cri.LinuxPodSandboxConfig(
                 cgroup_parent=CGROUP_PARENT,
-                security_context=sandboxes.LinuxSandboxSecurityContext(
+                security_context=cri.LinuxSandboxSecurityContext(
                     namespace_options=_namespaces(request), privileged=request.privileged
                 ),
             ),
         )
-        answer = await self._sandboxes.RunPodSandbox(
-            sandboxes.RunPodSandboxRequest(config=config, runtime_handler=request.handler)
+        answer = await self._call(
+            cri.RUN_POD_SANDBOX, cri.RunPodSandboxRequest(config=config, runtime_handler=request.handler)
         )
         return Pod(answer.pod_sandbox_id, config)
 
@@ -255,11 +263,11 @@ class Containerd:
             await self._remove_container(pod)
             config = _container_config(request, pod.attempts)
             pod.attempts += 1
-            made = creation.CreateContainerRequest(
+            made = cri.CreateContainerRequest(
                 pod_sandbox_id=pod.sandbox, config=config, sandbox_config=pod.config
             )
-            pod.container = (await self._creation.CreateContainer(made)).container_id
-            await self._creation.StartContainer(creation.StartContainerRequest(container_id=pod.container))
+            pod.container = (await self._call(cri.CREATE_CONTAINER, made)).container_id
+            await self._call(cri.START_CONTAINER, cri.StartContainerRequest(container_id=pod.container))
         except grpc.aio.AioRpcError as error:
             pod.outcome = {"error": _UNPREDICTABLE.sub("", error.details() or "")}
         else:
@@ -279,15 +287,15 @@ class Containerd:
 
     async def _runs(self, pod: Pod) -> bool:
         request = api.ContainerStatusRequest(container_id=pod.container)
-        status = (await self._runtime.ContainerStatus(request)).status
+        status = (await self._call(api.CONTAINER_STATUS, request)).status
         return status is not None and status.state == api.ContainerState.CONTAINER_RUNNING
 
     async def _remove_container(self, pod: Pod) -> None:
         if pod.container:
-            await self._runtime.StopContainer(
-                api.StopContainerRequest(container_id=pod.container, timeout=10)
+            await self._call(
+                api.STOP_CONTAINER, api.StopContainerRequest(container_id=pod.container, timeout=10)
             )
-            await self._creation.RemoveContainer(creation.RemoveContainerRequest(container_id=pod.container))
+            await self._call(cri.REMOVE_CONTAINER, cri.RemoveContainerRequest(container_id=pod.container))
             pod.container = ""
 
     async def _found(self, pod: Pod, log: Path, request: Request) -> dict[str, Any]:
@@ -351,37 +359,37 @@ def _outcome(lines: list[str], request: Request) -> dict[str, Any]:
     return {"nodes": nodes, "envs": envs, "out": "".join(f"{line}\n" for line in output)}
 
 
-def _container_config(request: Request, attempt: int) -> creation.ContainerConfig:
-    security = creation.LinuxContainerSecurityContext(
+def _container_config(request: Request, attempt: int) -> cri.ContainerConfig:
+    security = cri.LinuxContainerSecurityContext(
         privileged=request.privileged,
         namespace_options=_namespaces(request),
         supplemental_groups=request.groups,
         run_as_user=_optional(request.run_as_user),
         run_as_group=_optional(request.run_as_group),
     )
-    return creation.ContainerConfig(
+    return cri.ContainerConfig(
         metadata=api.ContainerMetadata(name="main", attempt=attempt),
-        image=creation.ImageSpec(image="localhost/busybox:1"),
+        image=cri.ImageSpec(image="localhost/busybox:1"),
         command=["/bin/sh", "-c", _REPORT, "report", request.script, "" if request.privileged else "open"],
-        envs=[creation.KeyValue(key=key, value=value) for key, value in request.envs.items()],
+        envs=[cri.KeyValue(key=key, value=value) for key, value in request.envs.items()],
         mounts=[
             api.Mount(host_path=host, container_path=inside, readonly=only)
             for host, inside, only in request.mounts
         ],
         devices=[
-            creation.Device(host_path=host, container_path=inside, permissions=access)
+            cri.Device(host_path=host, container_path=inside, permissions=access)
             for host, inside, access in request.devices
         ],
         labels=_labels(request, request.pod) | {"io.kubernetes.container.name": "main"},
         annotations={"io.kubernetes.pod.terminationGracePeriod": "30", **request.annotations},
         log_path=f"main/{attempt}.log",
-        linux=creation.LinuxContainerConfig(security_context=security),
-        CDI_devices=[creation.CDIDevice(name=name) for name in request.cdi_devices],
+        linux=cri.LinuxContainerConfig(security_context=security),
+        CDI_devices=[cri.CDIDevice(name=name) for name in request.cdi_devices],
     )
 
 
-def _optional(value: int) -> creation.Int64Value | None:
-    return creation.Int64Value(value=value) if value else None
+def _optional(value: int) -> cri.Int64Value | None:
+    return cri.Int64Value(value=value) if value else None
 
 
 def _labels(request: Request, uid: str) -> dict[str, str]:
@@ -392,13 +400,13 @@ def _labels(request: Request, uid: str) -> dict[str, str]:
     }
 
 
-def _namespaces(request: Request) -> sandboxes.NamespaceOption:
-    mode = sandboxes.NamespaceMode
+def _namespaces(request: Request) -> cri.NamespaceOption:
+    mode = cri.NamespaceMode
     if not request.user_namespace:
-        return sandboxes.NamespaceOption(network=mode.NODE, pid=mode.CONTAINER, ipc=mode.POD)
-    ids = [sandboxes.IDMapping(**MAPPING)]
-    own = sandboxes.UserNamespace(mode=mode.POD, uids=ids, gids=ids)
-    return sandboxes.NamespaceOption(network=mode.POD, pid=mode.CONTAINER, ipc=mode.POD, userns_options=own)
+        return cri.NamespaceOption(network=mode.NODE, pid=mode.CONTAINER, ipc=mode.POD)
+    ids = [cri.IDMapping(**MAPPING)]
+    own = cri.UserNamespace(mode=mode.POD, uids=ids, gids=ids)
+    return cri.NamespaceOption(network=mode.POD, pid=mode.CONTAINER, ipc=mode.POD, userns_options=own)
 
 
 async def _answer(containerd: Containerd, request: dict[str, Any]) -> dict[str, Any]:

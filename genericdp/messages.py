@@ -19,7 +19,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    TypeAlias,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import grpc
 import grpc.aio
@@ -31,6 +41,9 @@ _M = TypeVar("_M", bound=type[Message])
 _Request = TypeVar("_Request", bound=Message)
 _Response = TypeVar("_Response", bound=Message)
 _E = TypeVar("_E", bound=type[IntEnum])
+
+#: What a servicer learns about a call. A string: the class takes no type arguments at run time.
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 Int32 = Annotated[int, _Field.TYPE_INT32]
 Int64 = Annotated[int, _Field.TYPE_INT64]

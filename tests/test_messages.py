@@ -17,16 +17,17 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import Message
 
-from genericdp.cri import api, creation, sandboxes
+from genericdp.cri import api as runtime
 from genericdp.kubelet.api import deviceplugin, pluginregistration, podresources
 from tests.scenes.answering import a_grpc_server
+from tests.vm.inside import cri
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 APIS: dict[str, tuple[str, tuple[ModuleType, ...]]] = {
     "deviceplugin/v1beta1/api.proto": ("v1beta1", (deviceplugin,)),
     "podresources/v1/api.proto": ("v1", (podresources,)),
     "pluginregistration/v1/api.proto": ("pluginregistration", (pluginregistration,)),
-    "runtime/v1/api.proto": ("runtime.v1", (api, sandboxes, creation)),
+    "runtime/v1/api.proto": ("runtime.v1", (runtime, cri)),
 }
 FLOOR = os.environ.get("GENERICDP_FLOOR_PYTHON", "")
 
@@ -216,7 +217,8 @@ import sys, grpc, google.protobuf
 from genericdp.kubelet.api import deviceplugin
 from genericdp.kubelet.api import podresources
 from genericdp.kubelet.api import pluginregistration
-from genericdp.cri import api, creation
+from genericdp.cri import api
+from tests.vm.inside import cri
 data = bytes.fromhex(sys.argv[1])
 message = deviceplugin.ContainerAllocateResponse.FromString(data)
 again = deviceplugin.ContainerAllocateResponse(
@@ -229,7 +231,7 @@ assert pluginregistration.PluginInfo(supported_versions=["v1beta1"]).supported_v
 running = api.ContainerStateValue(state=api.ContainerState.CONTAINER_RUNNING)
 listed = api.ContainerFilter(state=running, label_selector={"a": "b"})
 assert listed.SerializeToString().hex() == "1202080122060a0161120162"
-config = creation.ContainerConfig(CDI_devices=[creation.CDIDevice(name="a")])
+config = cri.ContainerConfig(CDI_devices=[cri.CDIDevice(name="a")])
 assert config.SerializeToString().hex() == "8a01030a0161"
 print(google.protobuf.__version__, again.SerializeToString(deterministic=True).hex())
 """

@@ -1,0 +1,139 @@
+"""The device nodes that go along with every device of a resource, such as `/dev/kfd` with each AMD GPU.
+
+The rules of this file:
+
+* Only the match of a shared node table decides which nodes these are, wherever they sit.
+* A node has one link for all resources that share it. No device has a link of that name.
+* Without a node for a table that is not optional, no device of the resource is Healthy.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import DANGER, Claims, is_dangerous
+from genericdp.core.inventory.group import Member
+from genericdp.core.inventory.identity import hash_of, natural
+from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.offer import Device, Health, Node
+from genericdp.core.inventory.place import stem_of
+from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.template import MissingPropertyError
+
+#: How the name of every link to a shared node begins; "+" follows. Behind an id comes nothing or "@".
+SHARED = "shared"
+
+#: What a link can repeat of the name of a virtual device below /dev, with "+" for "/".
+_PLAIN = re.compile(r"[A-Za-z0-9._/-]{1,100}")
+
+_LINK = re.compile(rf"{SHARED}[+][A-Za-z0-9._+@-]{{1,120}}")
+
+_STEM_LENGTH = 40
+_MARK_LENGTH = 10
+
+
+def is_shared_link(name: str) -> bool:
+    """Whether a link of this name leads to a shared node."""
+    return _LINK.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNodes:
+    """The shared nodes of one resource.
+
+    nodes     in the order of the node tables
+    reason    why no device of the resource can be Healthy; "" if they can
+    refusals  of nodes that match and are not given out
+    """
+
+    nodes: tuple[Node, ...] = ()
+    reason: str = ""
+    refusals: tuple[Refusal, ...] = ()
+
+    def with_them(self, device: Device) -> Device:
+        """A device of the resource together with the shared nodes."""
+        if not self.nodes and not self.reason:
+            return device
+        reason = device.reason or self.reason
+        return replace(
+            device,
+            health=Health.UNHEALTHY if reason else Health.HEALTHY,
+            reason=reason,
+            links=(*device.links, *(node.link for node in self.nodes)),
+            shared=self.nodes,
+        )
+
+
+def shared_nodes(
+    resource: Resource,
+    devices: Iterable[UdevDevice],
+    claims: Claims,
+    node_of: Callable[[Member, str], Node],
+) -> SharedNodes:
+    """The shared nodes of a resource among the udev devices that it shares.
+
+    node_of  describes a node under a link; may raise MissingPropertyError
+    """
+    members: dict[int, list[Member]] = {}
+    for device in devices:
+        shares = claims.judged(device).shares
+        claim = next(each for each in shares if each.resource.name == resource.name)
+        members.setdefault(claim.table, []).append(Member(claim, device, claims.place(device)))
+    nodes: list[Node] = []
+    reasons: list[str] = []
+    refusals: list[Refusal] = []
+    for index, table in enumerate(resource.nodes):
+        if not table.shared:
+            continue
+        refused = ""
+        before = len(nodes)
+        for member in sorted(members.get(index, ()), key=_order):
+            try:
+                nodes.append(_node(member, node_of))
+                reasons.append(member.fault)
+            except _RefusedError as error:
+                path = member.device.device_node or ""
+                refusals.append(Refusal(resource.name, path, str(error)))
+                refused = refused or f"the shared node '{path}' is not offered: {error}"
+        if len(nodes) == before and not table.optional:
+            reasons.append(refused or f"the shared node for {_wanted_by(table)} is missing")
+    return SharedNodes(tuple(nodes), next(filter(None, reasons), ""), tuple(refusals))
+
+
+def _order(member: Member) -> tuple[object, ...]:
+    """The sort key: what a re-plug does not change."""
+    return (*map(natural, member.place.spot[:3]), natural(member.device.sys_path))
+
+
+class _RefusedError(Exception):
+    """A node that matches is not given out; the message says why."""
+
+
+def _node(member: Member, node_of: Callable[[Member, str], Node]) -> Node:
+    resource = member.claim.resource
+    if is_dangerous(member.device) and not resource.allow_dangerous:
+        raise _RefusedError(DANGER)
+    try:
+        node = node_of(member, _link(member))
+    except MissingPropertyError as error:
+        raise _RefusedError(
+            f"it has no property {error.name}, which a template uses without a default"
+        ) from None
+    # Its link must lead nowhere while it cannot be used.
+    return replace(node, sys_path="") if member.fault else node
+
+
+def _link(member: Member) -> str:
+    """The name of the link: after the name of a virtual device, or else after the place of the node."""
+    device, place = member.device, member.place
+    is_virtual = place.unit is device and place.port.readable == device.sys_name
+    if is_virtual and _PLAIN.fullmatch(device.devname) is not None:
+        return f"{SHARED}+{device.devname.replace('/', '+')}"
+    return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{hash_of(*place.spot)[:_MARK_LENGTH]}"
+
+
+def _wanted_by(table: NodeTable) -> str:
+    """Which node a table is for, by its path in the container if that is fixed."""
+    path = table.container_paths[0]
+    return " or ".join(table.match.in_words) if path.fields else f"'{path.text}'"

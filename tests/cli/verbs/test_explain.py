@@ -130,8 +130,8 @@ def test_an_iommu_group_is_explained_with_all_its_functions() -> None:
         "  device node  /dev/vfio/51 (c 243:51)\n"
         "  sys path     /sys/devices/virtual/vfio/51\n"
         "  subsystem    vfio\n"
-        "  IOMMU group  0000:81:00.1 (snd_hda_intel), 0000:81:00.0 (vfio-pci), 0000:80:01.0\n"
-        "               (no driver)\n"
+        "  IOMMU group  0000:81:00.1 (snd_hda_intel), 0000:81:00.0 (vfio-pci),\n"
+        "               0000:80:01.0 (no driver)\n"
     )
     assert shown.endswith("  yes  parent.PCI_ID  is '10DE:1EB8'  wanted: '10DE:1EB8'\n")
 

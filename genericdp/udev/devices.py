@@ -144,7 +144,7 @@ class UdevDevices:
         changes = self._changes
         wanted: dict[str, frozenset[str]] = {}
         for sys_path in attributes.keys() & self._devices.keys():
-            for each in self._devices[sys_path].self_and_ancestors():
+            for each in self._devices[sys_path].related():
                 wanted[each.sys_path] = wanted.get(each.sys_path, frozenset()) | attributes[sys_path]
         for sys_path, names in sorted(wanted.items()):
             if self._differs(sys_path, names):

@@ -11,7 +11,10 @@ import pytest
 from generate.families import FAMILIES, Family
 from genericdp.cli.survey import look
 from genericdp.core.allocate import allocate
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.reading.parse import parse_rules
+from genericdp.machine.devices import MachineDevices
 from tests.families import answer
 from tests.families.answer import LINKS, Answer, Case, Original, answer_of, differences, original
 from tests.families.machine import FOLDER as MACHINES
@@ -57,6 +60,24 @@ def chosen(case: Case, offer: Offer) -> list[str]:
     ids = [id_ for id_, device in offer.ids.items() if {node.path for node in device.nodes} & {*case.of}]
     assert len(ids) == case.count
     return ids
+
+
+@pytest.mark.testbed
+def test_a_tpu_that_has_got_too_hot_is_unhealthy_when_health_is_read_again(bed: Testbed) -> None:
+    (coral,) = [family for family in FAMILIES if family.name == "coral-pcie"]
+    resources, _ = parse_rules("coral-pcie.toml", coral.path.read_text(encoding="utf-8"), "genericdp.io")
+    tpu = machine("coral-pcie")
+    tpu.plug_into(bed)
+    devices = MachineDevices(resources)
+    devices.resync()
+    builder = Builder(resources, "genericdp.io")
+    reasons = []
+    for temperature in (84999, 85000):
+        bed.set_attribute(tpu.node("apex_0"), "temp", str(temperature))
+        devices.resync()
+        (device,) = builder.build(devices.devices).offers["coral.ai/tpu"].devices
+        reasons.append(device.reason)
+    assert reasons == ["", "health: ATTR{temp} is '85000', wanted at most 84999"]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

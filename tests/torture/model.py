@@ -103,6 +103,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.settled_places: dict[str, tuple[str | None, Place]] = {}
         self.names_when_it_went_down: dict[int, str] = {}
         self.control_when_it_went_down: int | None = None
+        self.tables_when_it_went_down: tuple[Table, ...] = ()
         self.refused = self.socket_gone = self.time_passed = False
         self.stops_seen = 0
         self.outdated: list[CreatedContainer] = []
@@ -416,6 +417,7 @@ class NodeMachine(RuleBasedStateMachine):
             await self._settle()
             self.names_when_it_went_down = {place.number: unit for unit, place in self.truth.plugged.items()}
             self.control_when_it_went_down = self.truth.control
+            self.tables_when_it_went_down = self.truth.tables
             await (self.node.kill_daemon() if "killed" in what else self.node.service.stop())
         if what in ("restarted", "killed"):
             await self._start_daemon(settle=settle)
@@ -600,7 +602,9 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _control_of(self, pod: Workload, created: CreatedContainer) -> list[int]:
         """The control node that a container should have now: names of CDI devices follow the rules."""
-        now = [table.control for table in self.truth.tables if table.name == pod.table.name]
+        # While the daemon is down, a name means what it meant before.
+        tables = self.truth.tables if self.node.up else self.tables_when_it_went_down
+        now = [table.control for table in tables if table.name == pod.table.name]
         wanted = any(now) if created.cdi_devices else pod.table.control
         return [self.truth.control] if wanted and self.truth.control is not None else []
 

@@ -201,12 +201,19 @@ class TestNode:
     # What others see.
 
     def links(self) -> dict[str, int | None]:
-        """Link -> the number of the ttyUSB that it points to; None for a link to itself."""
+        """Device -> the number of the ttyUSB that a link of it points to; None while all point to themselves.
+
+        A grouped device has its link under another name: the id and a place.
+        """
         prefix = f"{self.udev.dev}/ttyUSB"
-        return {
-            name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
-            for name, target in links_in(self.settings).items()
-        }
+        links: dict[str, int | None] = {}
+        for name, target in links_in(self.settings).items():
+            device = name.partition("@")[0]
+            links.setdefault(device, None)
+            if target.startswith(prefix):
+                assert links[device] is None, f"two links of {device} lead to a device"
+                links[device] = int(target.removeprefix(prefix))
+        return links
 
     def control_links(self) -> list[bool]:
         """Whether each link to the control node leads to it."""

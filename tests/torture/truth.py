@@ -36,6 +36,7 @@ class Table:
     follows   whether running containers follow their device
     answer    how containers get its units: as devices or by CDI; None: as the node's setting says
     control   whether the control node goes along with every unit
+    grouped   whether a match says what a device is: the USB interface of the unit
     """
 
     name: str
@@ -46,6 +47,7 @@ class Table:
     follows: bool = False
     answer: str | None = None
     control: bool = False
+    grouped: bool = False
 
     def text(self) -> str:
         """The table as an operator writes it."""
@@ -55,6 +57,7 @@ class Table:
             f'name = "{self.name}"',
             f'match = {{ SUBSYSTEM = "tty", usb = {{ {usb} }} }}',
             f'identity = "{self.identity}"',
+            *(['group_by = { SUBSYSTEM = "usb", DEVTYPE = "usb_interface" }'] if self.grouped else []),
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
             *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
@@ -83,6 +86,9 @@ RULES: dict[str, tuple[Table, ...]] = {
     "with control and following": (Table("ftdi", replicas=2, control=True, follows=True),),
     "with control by CDI": (Table("ftdi", answer="cdi", control=True, follows=True),),
     "B with control": (Table("special", takes="OTHER", control=True), BASE),
+    "grouped": (Table("ftdi", grouped=True),),
+    "grouped and following": (Table("ftdi", replicas=2, grouped=True, follows=True),),
+    "B grouped by CDI": (Table("special", takes="OTHER", grouped=True, answer="cdi"), BASE),
     "one more": (BASE, Table("none", takes="NOBODY")),
     "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),

@@ -161,7 +161,9 @@ class Testbed:
     def set_attribute(self, entry: Entry, name: str, value: str | bytes) -> None:
         """Give a sysfs attribute another value (a line feed is added to text, as the kernel does)."""
         data = value if isinstance(value, bytes) else f"{value}\n".encode()
-        (self._sysfs(entry) / name).write_bytes(data)
+        path = self._sysfs(entry) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
     def node(self, entry: Entry) -> Path:
         """The file that is shown as the device node, to be tampered with."""

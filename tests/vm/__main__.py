@@ -28,8 +28,8 @@ _CACHE = Path(".cache/vm")
 
 #: Release of Debian -> its files of cases. In this order: the first ones tell most when everything is broken.
 _FILES = {
-    "12": ("plugging", "devices", "gadgets", "udev", "service", "boot", "runtimes", "containers"),
-    "13": ("comeback", "answers", "runtimes", "cdi", "containers"),
+    "12": ("plugging", "devices", "gadgets", "udev", "service", "boot", "runtimes", "containers", "swaps"),
+    "13": ("comeback", "answers", "runtimes", "cdi", "containers", "swaps"),
 }
 
 Plan = Mapping[str, Sequence[Case]]
@@ -75,19 +75,22 @@ def _run(release: str, system: Image, package: Path, cases: Sequence[Case]) -> t
         except (GuestError, CaseError) as error:
             print(error, flush=True)
             return 0, 2
-        return sum(_passes(each, node, clock) for each in cases), 1
+        passed = sum(_passes(each, node, clock) for each in cases)
+        counted = f"{passed} of {len(cases)} cases passed; {guest.cpu_s():.0f} s of processor time"
+        clock.total(f"{release:<2}      {counted}")
+        return passed, 1
 
 
 def _passes(each: Case, node: Node, clock: "_Clock") -> bool:
     try:
-        each(node)
+        measured = each(node) or ""
     except (CaseError, GuestError, ChannelError, QmpError, OutcomeError) as error:
         clock.tell("FAIL", title(each), str(error))
         return False
     except Exception:  # noqa: BLE001  # the other cases still run
         clock.tell("FAIL", title(each), traceback.format_exc())
         return False
-    clock.tell("ok", title(each))
+    clock.tell("ok", title(each), measured)
     return True
 
 
@@ -114,11 +117,11 @@ class _Clock:
         now = time.monotonic()
         line = f"{self._release:<2} {verdict:<4} {what:<64} {now - self._last:5.1f} s"
         # In one piece, because the machines print at the same time.
-        print(f"{line}\n{more}\n" if more else line, flush=True)
+        print(f"{line}\n{more}" if more else line, flush=True)
         self._last = now
 
     def total(self, what: str) -> None:
-        print(f"\n{what:<72} {time.monotonic() - self._started:5.1f} s")
+        print(f"{what:<72} {time.monotonic() - self._started:5.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ _WITH: Mapping[str, Callable[[UdevDevice], bool]] = {
     "/dev/kfd": _is_of_driver("amdgpu"),
     # VFIO: the container to which a program adds its groups (Documentation/driver-api/vfio.rst).
     "/dev/vfio/vfio": _is_of("vfio"),
+    # iommufd: the same for VFIO character devices.
+    "/dev/iommu": _is_of("vfio-dev"),
     # librdmacm: connections of all adapters are managed there.
     "/dev/infiniband/rdma_cm": _is_of("infiniband_verbs"),
 }

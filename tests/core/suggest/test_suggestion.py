@@ -11,6 +11,7 @@ from genericdp.errors import GenericdpError
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
+    a_function,
     a_fuse,
     a_gpu,
     a_kfd,
@@ -20,6 +21,7 @@ from tests.scenes.builders import (
     a_usb_interface,
     a_usb_node,
     a_usb_serial,
+    a_vfio_group,
     by_sys_path,
 )
 from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, uncommented
@@ -71,6 +73,19 @@ shared = true  # goes along with every device and belongs to none
 """
     )
     assert "shared" not in suggested(card, render, *a_gpu(1)).text
+
+
+def test_an_iommu_group_is_suggested_with_the_vfio_container() -> None:
+    group = a_vfio_group(51, a_function("0000:81:00.0"))
+    container = a_device("/sys/devices/virtual/misc/vfio", node="/dev/vfio/vfio", number="c 10:196")
+    assert suggested(group, container).text.endswith(
+        """\
+
+[[resource.node]]
+match = { DEVNAME = "/dev/vfio/vfio" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
 
 
 def test_a_node_that_goes_along_with_others_may_have_a_rule_of_its_own() -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tests.vm.case import case
 from tests.vm.cases.plugging import RULES, SERIAL, A, B
-from tests.vm.node import Node, expect
+from tests.vm.node import DROPINS, Node, expect
 
 #: The emulator takes its time.
 SLOW_RULES = {name: f'{text}boot_wait = "5m"\n' for name, text in RULES.items()}
@@ -45,8 +45,11 @@ def after_a_power_cut_twins_keep_their_ids(node: Node) -> None:
 
 @case
 def after_a_reboot_the_kubelet_waits_for_an_adapter_that_is_slow(node: Node) -> None:
-    with kubelet_at_boot(node), _patient_systemd(node):
+    with kubelet_at_boot(node):
         node.begin(SLOW_RULES)
+        # The emulator may need longer than the unit allows until the daemon can ask for more time.
+        patient = f"printf '[Service]\\nTimeoutStartSec=5min\\n' >{DROPINS}/patient.conf"
+        node.sh(f"mkdir {DROPINS}; {patient}; systemctl daemon-reload; sync")
         node.usb.serial("1", "UNIT-A")
         node.usb.serial("2", "GONE")
         node.wait_for_devices(SERIAL, {A: "Healthy", "serial_GONE": "Healthy"})
@@ -120,15 +123,3 @@ def kubelet_at_boot(node: Node) -> Iterator[None]:
         yield
     finally:
         node.sh("systemctl disable kubelet")
-
-
-@contextmanager
-def _patient_systemd(node: Node) -> Iterator[None]:
-    """The emulator may need longer than the unit allows until the daemon can ask for more time."""
-    folder = "/etc/systemd/system/genericdp.service.d"
-    patient = "printf '[Service]\\nTimeoutStartSec=5min\\n'"
-    node.sh(f"mkdir {folder}; {patient} >{folder}/patient.conf; systemctl daemon-reload; sync")
-    try:
-        yield
-    finally:
-        node.sh(f"rm -r {folder}; systemctl daemon-reload")

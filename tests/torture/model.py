@@ -104,6 +104,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.names_when_it_went_down: dict[int, str] = {}
         self.control_when_it_went_down: int | None = None
         self.refused = self.socket_gone = self.time_passed = False
+        self.pods_created = 0
         self.stops_seen = 0
         self.outdated: list[CreatedContainer] = []
         self.seconds = 0.0
@@ -363,11 +364,14 @@ class NodeMachine(RuleBasedStateMachine):
     def _plug(self, unit: str, place: Place) -> None:
         self._move(unit, place)
         self.truth.plugged[unit] = place
+        self._look_into_containers()
         self.node.plug(unit, place)
 
     def _unplug(self, unit: str) -> None:
         self._move(unit, self.truth.plugged[unit])
-        self.node.unplug(self.truth.plugged.pop(unit))
+        place = self.truth.plugged.pop(unit)
+        self._look_into_containers()
+        self.node.unplug(place)
         for pod in self.pods:
             pod.has -= {unit}
 
@@ -539,7 +543,8 @@ class NodeMachine(RuleBasedStateMachine):
         kubelet = self.node.kubelet
         kubelet.tick()
         containers = [Container("main", limits={full(table): count}), Container("beside")]
-        spec = Pod(f"pod-{DONE['pod admitted']}", containers)
+        self.pods_created += 1
+        spec = Pod(f"pod-{self.pods_created}", containers)
         status = await kubelet.admit(spec)
         self.given |= self._allocated()
         if status.phase is Phase.FAILED:

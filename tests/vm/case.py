@@ -13,7 +13,7 @@ Case = Callable[[Node], str | None]
 CASES: list[Case] = []
 
 
-#: So that the table of results is 80 wide.
+#: So that the table of results is 90 wide.
 LONGEST_TITLE = 64
 
 

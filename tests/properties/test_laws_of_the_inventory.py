@@ -12,6 +12,7 @@ from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.identity import ID_LIMIT
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Health, Offer
+from genericdp.core.inventory.past import Past
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import (
@@ -195,8 +196,8 @@ def test_what_is_kept_between_two_rebuilds_never_shows(
         else:
             gone = data.draw(st.sets(st.sampled_from(sorted(devices)))) if devices else set()
             present = {path: device for path, device in devices.items() if path not in gone}
-        inventory = builder.build(present, ties=ties)
-        assert inventory == Builder(rules_, DOMAIN).build(present, ties=ties)
+        inventory = builder.build(present, Past(ties))
+        assert inventory == Builder(rules_, DOMAIN).build(present, Past(ties))
         ties = dict(inventory.ties)
         if data.draw(st.booleans()):
             devices = booted(units, data.draw(boots))

@@ -1,4 +1,4 @@
-"""After an upgrade, what pods hold of siblings stays theirs, whatever the node tables and the rules of now."""
+"""After an upgrade, what pods hold of siblings stays theirs, whatever the rules of now say."""
 
 from tests.core.memory.test_renamed import PORTS, upgraded
 from tests.scenes.builders import a_usb_device, a_usb_node

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import UdevDevice, ata_attributes
 from genericdp.core.usb_port import UsbPort
 
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
@@ -198,6 +198,7 @@ def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
+    parts += _ata_port(own)
     for subsystem, told in _TOLD_BY.items():
         chain = [each for each in own if each.subsystem == subsystem]
         parts += told(chain) if chain else []
@@ -211,6 +212,15 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
         if value is not None:
             number = value.strip().lstrip("0")
             return [word + number] if number.isascii() and number.isdigit() else []
+    return []
+
+
+def _ata_port(own: list[UdevDevice]) -> list[str]:
+    """A controller has a port for each disk; the number of the SCSI host follows the order of arrival."""
+    for each in own:
+        for name in ata_attributes(each.sys_path):
+            number = each.attributes.get(name, "").strip()
+            return [f"port{number}"] if number.isascii() and number.isdigit() else []
     return []
 
 

@@ -97,8 +97,8 @@ class Builder:
         return [(spot, self._count_at(spot)) for spot in spots]
 
     def _count_at(self, spot: Spot) -> int:
-        """How many siblings there are or were at a spot."""
-        return len(self.claims.plugged.siblings.get(spot.of_all, (0,)))
+        """How many numbers siblings at a spot may have."""
+        return 1 + max(self.claims.plugged.siblings.get(spot.of_all, (0,)))
 
     def _draft(
         self,

@@ -149,7 +149,7 @@ def assign(
     """Give each identity of one resource its id. The order of `identities` does not matter.
 
     domain    the default domain of resource names: only names in it make ids of the first form
-    count_at  how many siblings there are or were at a spot
+    count_at  how many numbers siblings at a spot may have
     """
     spell = Speller(resource, domain)
     units = tuple(spell.unit(identity) for identity in identities)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from generate.completions import completions
+from generate.families import families_page
 from generate.pages import docs_pages, manual_pages
 from genericdp.core.reading.schema import rules_schema, settings_schema
 
@@ -25,6 +26,7 @@ def files() -> Mapping[str, str]:
         **{f"generated/completions/{name}": text for name, text in completions()},
         **{f"generated/man/{name}": text for name, text in manual_pages()},
         **{f"docs/{name}": text for name, text in docs_pages()},
+        "docs/families.md": families_page(),
     }
 
 

@@ -44,7 +44,7 @@ from genericdp.service.watchdog import Watchdog
 from genericdp.status.answers import Answers
 from genericdp.status.recorder import Recorder
 from genericdp.systemd import Notify
-from genericdp.udev import Pending
+from genericdp.udev import Pending, Polling
 
 _log = log.get(__name__)
 
@@ -108,7 +108,7 @@ class Daemon:
         self._devices = devices or MachineDevices(rules.resources)
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
-        self._pending = Pending()
+        self._pending, self._polling = Pending(), Polling(self._hear)
         self._watching_rules = contextlib.ExitStack()
         self._reload = self._stopping = False
 
@@ -125,10 +125,8 @@ class Daemon:
     async def run(self) -> None:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
 
-        Raises GenericdpError if the memory cannot be read.
-
-        While another genericdp serves the node, this one stands by. It is READY meanwhile, so that a rollout
-        that waits for it continues and ends the other one.
+        Raises GenericdpError if the memory cannot be read. While another genericdp serves the node, this one
+        stands by. It is READY meanwhile: a rollout that waits for it continues and ends the other one.
         """
         self.recorder.see_problems(self.rules.problems)
         with contextlib.ExitStack() as stack:
@@ -145,8 +143,8 @@ class Daemon:
         self.memory = self._saving.load()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
-            stack.callback(self._saving.close)
-            stack.callback(self.ready.close)
+            for each in (self._saving, self.ready, self._polling):
+                stack.callback(each.close)
             for retry in (self._reading, self._reading_rules):
                 stack.callback(retry.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
@@ -197,6 +195,7 @@ class Daemon:
             self._notify.status(self.status_line())
         self._forgetting.look_again()
         self._comeback.see(inventory)
+        self._polling.see(inventory)
         self._on_step(inventory)
 
     def status_line(self) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
 from genericdp.cli.survey import remembered
-from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
@@ -25,7 +25,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
 from genericdp.core.status.news import news
 from genericdp.machine.devices import MachineDevices
-from genericdp.udev import Pending, SeenUevents
+from genericdp.udev import Pending, Polling, SeenUevents
 
 
 def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
@@ -50,7 +50,7 @@ class Observer:
         self._builder = Builder(resources, settings.domain)
         self._devices = MachineDevices(resources)
         self._inventory = Inventory()
-        self._pending = Pending()
+        self._pending, self._polling = Pending(), Polling(self._hear)
         self._heard: list[Uevent] = []
         self._notices: list[events.Event] = []
         self._seen = SeenUevents()
@@ -58,7 +58,7 @@ class Observer:
 
     async def watch(self) -> None:
         """Report events until cancelled."""
-        with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack, contextlib.closing(self._polling):
             stack.callback(self._devices.listen(self._hear, self._settings.rescan_s))
             self._devices.resync()
             self._inventory = self._look()
@@ -79,7 +79,7 @@ class Observer:
                 self._notices.append(events.of_resync(hint))
             case Deafness():
                 self._notices.append(events.of_deafness(hint))
-            case NodeChange():
+            case NodeChange() | Poll():
                 pass  # what comes of it is shown
         self._pending.add(hint)
         self._awake.set()
@@ -92,6 +92,7 @@ class Observer:
             time.monotonic(),
             unread=self._devices.unread is not None,
         )
+        self._polling.see(inventory)
         return inventory
 
     def _follow(self) -> Iterator[events.Event]:

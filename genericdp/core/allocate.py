@@ -16,7 +16,7 @@ from typing import NamedTuple
 from genericdp.core.container_paths import ContainerPaths
 from genericdp.core.hostile import for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.rules.name import env_names
+from genericdp.core.rules.name import env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
 
@@ -67,11 +67,6 @@ class RefusedError(LookupError):
     def __init__(self, message: str, reason: RefusalReason) -> None:
         super().__init__(message)
         self.reason = reason
-
-
-def kubevirt_env(resource: str) -> str:
-    """The env in which KubeVirt looks for the bus and device numbers of USB devices."""
-    return "USB_RESOURCE_" + resource.upper().replace("/", "_").replace(".", "_")
 
 
 def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:

@@ -8,6 +8,7 @@ The rules of this file:
   the text of a log line.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -110,4 +111,14 @@ class Resync:
     silence: Silence | None = None
 
 
-Hint = Uevent | NodeChange | Resync | Deafness
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Attributes may have changed, which they do without any event.
+
+    attributes  sys path -> the attributes to read again, of the device and of its ancestors
+    """
+
+    attributes: Mapping[str, frozenset[str]]
+
+
+Hint = Uevent | NodeChange | Resync | Deafness | Poll

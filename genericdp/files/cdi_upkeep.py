@@ -68,7 +68,8 @@ class CdiUpkeep:
                 for offer in offers
                 if self.answers(offer.resource) and not self._stands(file_name(offer.resource.name), wanted)
                 for device in offer.devices
-                for link in device.links
+                # Not the links to shared nodes, which devices of other resources have as well.
+                for link in device.links[:1]
             }
             return without_links(inventory, failed)
         self._retry.succeeded()

@@ -85,7 +85,8 @@ class BareNodes:
         if path != DEV and os.path.dirname(path) not in self._directories:
             return
         elsewhere = _Outside(path)
-        look = _Look(self._names, self._shown, self.on_directory, DIRECTORY_LIMIT - len(self._directories))
+        room = DIRECTORY_LIMIT - sum(map(elsewhere.holds, self._directories))
+        look = _Look(self._names, self._shown, self.on_directory, room)
         look.at(path)
         unread = [_Outside(each) for each in look.unread]
 

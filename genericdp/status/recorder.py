@@ -77,7 +77,7 @@ class Recorder:
         self.events.tell(events.of_rules(len(digests), len(rules.problems)))
 
     def see_hint(self, hint: Hint) -> None:
-        """The monitor sent a hint."""
+        """There is a hint. That attributes are read again is not worth telling; what it finds is."""
         match hint:
             case Uevent():
                 if self._seen.is_new(hint):

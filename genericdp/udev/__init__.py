@@ -7,14 +7,16 @@ Reading order:
     iommu         which functions the node of a VFIO device hands over
     database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)
+    unread        those that could not be read
     pending       what several hints amount to
+    polling       asks for attributes to be read again, for rules that want it
     hearing       are udev's events arriving? (a pure judgement)
     namespace     one reason why they may not
     subscription  one socket for events
     monitor       turns events into hints
 
-pyudev is imported in this folder and nowhere else. The monitor is loaded on first use, because it needs
-asyncio, which costs a verb more than everything else here.
+pyudev is imported in this folder and nowhere else. The monitor and the polling are loaded on first use: they
+need asyncio, which costs a verb more than everything else here.
 
 Does not belong here: what a device is used for. `core` decides that.
 """
@@ -26,8 +28,9 @@ from genericdp.udev.pending import Pending, SeenUevents
 
 if TYPE_CHECKING:
     from genericdp.udev.monitor import Monitor
+    from genericdp.udev.polling import Polling
 
-__all__ = ["Monitor", "Pending", "SeenUevents", "UdevDevices"]
+__all__ = ["Monitor", "Pending", "Polling", "SeenUevents", "UdevDevices"]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,4 +38,8 @@ def __getattr__(name: str) -> Any:
         from genericdp.udev.monitor import Monitor  # noqa: PLC0415  (see above)
 
         return Monitor
+    if name == "Polling":
+        from genericdp.udev.polling import Polling  # noqa: PLC0415
+
+        return Polling
     raise AttributeError(name)

@@ -15,28 +15,21 @@ The rules of this file:
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
-from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 from genericdp.core.vfio import with_first
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.errors import GenericdpError
 from genericdp.udev import iommu, snapshot, sysfs
 from genericdp.udev.database import Database
+from genericdp.udev.unread import Unread, complaint, plain
 
 RUN = "/run/udev"
 
 #: What one scan has found: sys path -> the device there, or the nearest one above it.
 _Seen = dict[str, UdevDevice | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Unread:
-    """Why a path of sysfs could not be read, and what udev said about it meanwhile."""
-
-    why: OSError
-    message: UdevDevice | None = None
 
 
 class UdevDevices:
@@ -53,7 +46,7 @@ class UdevDevices:
         self._attributes = CORE_ATTRIBUTES.union(attributes)
         self._database = Database(run)
         self._devices: dict[str, UdevDevice] = {}
-        self._unread: dict[str, _Unread] = {}
+        self._unread: dict[str, Unread] = {}
         self._groups = iommu.Groups()
         self._changes = 0
 
@@ -65,11 +58,7 @@ class UdevDevices:
     @property
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
-        if not self._unread:
-            return None
-        path, unread = next(iter(self._unread.items()))
-        what = f"'{path}'" if len(self._unread) == 1 else f"{len(self._unread)} devices, such as '{path}'"
-        return GenericdpError(f"cannot read {what}: {unread.why.strerror}", hint=what_is_short(unread.why))
+        return complaint(self._unread)
 
     def want(self, attributes: Iterable[str]) -> bool:
         """Read these attributes, too, from now on; True if anything changed."""
@@ -86,7 +75,7 @@ class UdevDevices:
         try:
             sys_paths = sysfs.sys_paths_with_node()
         except OSError as error:
-            self._unread = {**before, error.filename: _Unread(_plain(error))}
+            self._unread = {**before, error.filename: Unread(plain(error))}
             return False
         seen: _Seen = {}
         # Parents sort before their children.
@@ -109,6 +98,8 @@ class UdevDevices:
                 return self.resync()
             case Deafness() | NodeChange():
                 return False
+            case Poll():
+                return self._poll(hint.attributes)
             case Uevent(action="remove", source="kernel"):
                 return self._gone(hint.sys_path)
             case Uevent(action="remove"):
@@ -147,6 +138,27 @@ class UdevDevices:
         except OSError as error:
             self._keep(sys_path, error, message)
         return self._has_changed_since(changes)
+
+    def _poll(self, attributes: Mapping[str, frozenset[str]]) -> bool:
+        """Read again the devices of which such an attribute differs; True if anything changed."""
+        changes = self._changes
+        wanted: dict[str, frozenset[str]] = {}
+        for sys_path in attributes.keys() & self._devices.keys():
+            for each in self._devices[sys_path].related():
+                wanted[each.sys_path] = wanted.get(each.sys_path, frozenset()) | attributes[sys_path]
+        for sys_path, names in sorted(wanted.items()):
+            if self._differs(sys_path, names):
+                self._refresh(sys_path)
+        return self._changes != changes
+
+    def _differs(self, sys_path: str, names: frozenset[str]) -> bool:
+        known = self._devices.get(sys_path)
+        try:
+            now = snapshot.attributes(sys_path, names & self._attributes)
+        except OSError as error:
+            self._keep(sys_path, error)
+            return False
+        return known is not None and any(known.attributes.get(name) != now.get(name) for name in names)
 
     def _unchanged_ancestors(self, sys_path: str) -> tuple[_Seen, str]:
         # Also the topmost path that is another device by now, whose event never arrived.
@@ -204,7 +216,7 @@ class UdevDevices:
             seen[path] = self._look_at(path, seen)
         found = seen[path]
         if found is None and path in self._unread:
-            raise _plain(self._unread[path].why)
+            raise plain(self._unread[path].why)
         return found
 
     def _hang_groups(self, sys_path: str, seen: _Seen) -> None:
@@ -230,7 +242,7 @@ class UdevDevices:
         try:
             if sysfs.incarnation(sys_path) == known.incarnation:
                 parent, companions = self._above(sys_path, seen)
-                return self._put_in(_in_group(replace(known, parent=parent), companions))
+                return self._put_in(iommu.in_group(replace(known, parent=parent), companions))
         except OSError as error:
             return self._keep(sys_path, error)
         return self._look_at(sys_path, seen)
@@ -249,7 +261,7 @@ class UdevDevices:
             parent, companions = self._above(sys_path, seen)
             found = None if device is None else snapshot.snapshot(device, self._attributes, parent)
             if found is not None:
-                found = _in_group(found, companions)
+                found = iommu.in_group(found, companions)
                 found = self._database.complete(found, known, message, trust_the_past=trust_the_past)
         except OSError as error:
             return self._keep(sys_path, error, message)
@@ -261,7 +273,7 @@ class UdevDevices:
 
     def _keep(self, sys_path: str, why: OSError, message: UdevDevice | None = None) -> UdevDevice | None:
         """The last snapshot of a device that cannot be read now, None without one."""
-        self._unread[sys_path] = _Unread(_plain(why), message)
+        self._unread[sys_path] = Unread(plain(why), message)
         known = self._devices.get(sys_path)
         with suppress(OSError):
             if known is not None and sysfs.incarnation(sys_path) != known.incarnation:
@@ -281,16 +293,3 @@ class UdevDevices:
         if self._devices.pop(sys_path, None) is not None:
             self._changes += 1
         self._database.forget(sys_path)
-
-
-def _plain(error: OSError) -> OSError:
-    """The error without its traceback, which would keep everything that led to it."""
-    return OSError(error.errno, error.strerror)
-
-
-def _in_group(device: UdevDevice, companions: tuple[UdevDevice, ...]) -> UdevDevice:
-    if iommu.is_group(device.sys_path) and device.parent is None:
-        return replace(device, companions=(), refusal="its IOMMU group has no device")
-    if companions or device.companions or device.refusal:
-        return replace(device, companions=companions, refusal="")
-    return device

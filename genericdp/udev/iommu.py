@@ -8,6 +8,7 @@ The rules of this file:
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.vfio import functions_of
@@ -71,6 +72,15 @@ def members_beside(sys_path: str) -> frozenset[str]:
     if found is not None:
         return _members(f"{found['function']}/iommu_group/devices") - {found["function"]}
     return frozenset()
+
+
+def in_group(device: UdevDevice, companions: tuple[UdevDevice, ...]) -> UdevDevice:
+    """The device with these companions; refused if it is the node of a group without devices."""
+    if is_group(device.sys_path) and device.parent is None:
+        return replace(device, companions=(), refusal="its IOMMU group has no device")
+    if companions or device.companions or device.refusal:
+        return replace(device, companions=companions, refusal="")
+    return device
 
 
 def _group_of(sys_path: str) -> str:

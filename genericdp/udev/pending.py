@@ -9,7 +9,7 @@ The rules of this file:
   what a rescan does not find.
 """
 
-from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 
 #: How many numbers `SeenUevents` remembers; an older uevent that is repeated counts as new.
 REMEMBERED = 1000
@@ -22,9 +22,10 @@ class Pending:
         self._resync: Resync | None = None
         self._uevents: dict[tuple[str, str], Uevent] = {}
         self._nodes: dict[str, NodeChange] = {}
+        self._polled: dict[str, frozenset[str]] = {}
 
     def __bool__(self) -> bool:
-        return self._resync is not None or bool(self._uevents) or bool(self._nodes)
+        return self._resync is not None or bool(self._uevents or self._nodes or self._polled)
 
     def add(self, hint: Hint) -> None:
         """Keep a hint, unless another one makes it superfluous."""
@@ -38,6 +39,9 @@ class Pending:
                     self._uevents[place] = hint
             case NodeChange():
                 self._nodes[hint.path] = hint
+            case Poll():
+                for path, names in hint.attributes.items():
+                    self._polled[path] = self._polled.get(path, frozenset()) | names
             case Deafness():
                 pass  # there is nothing to look at
 
@@ -46,9 +50,9 @@ class Pending:
         hints: list[Hint] = [] if self._resync is None else [self._resync]
         hints += self._uevents.values()
         hints += self._nodes.values()
+        hints += [Poll(self._polled)] if self._polled else []
         self._resync = None
-        self._uevents = {}
-        self._nodes = {}
+        self._uevents, self._nodes, self._polled = {}, {}, {}
         return hints
 
 

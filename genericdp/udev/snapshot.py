@@ -127,6 +127,12 @@ def is_same(one: UdevDevice, other: UdevDevice) -> bool:
     return one.parent is other.parent and bool(_compared(one) == _compared(other))
 
 
+def attributes(sys_path: str, names: frozenset[str]) -> dict[str, str]:
+    """Those of these sysfs attributes that the device at a sys path has now. Raises OSError."""
+    device = find(sys_path)
+    return {} if device is None else _attributes(device, sys_path, names)
+
+
 def message(device: pyudev.Device) -> UdevDevice:
     """The device as an event describes it. Raises UnicodeDecodeError for a name that is not UTF-8."""
     properties = {

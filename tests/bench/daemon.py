@@ -37,6 +37,9 @@ COALESCE_S = 0.1
 #: A machine without udevd is rescanned periodically; that is not the idleness measured here.
 QUIET = 'log_level = "error"\nrescan = "1h"\n'
 
+#: A rule for nodes that udev does not know. Its directories are watched, which must not wake anybody.
+BARE = '[[resource]]\nname = "acme"\nmatch = { DEVNAME = "/dev/acme*" }\n'
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -222,7 +225,7 @@ class Idle:
 
 async def _idle() -> Idle:
     with a_root() as root:
-        async with Kubelet(root) as kubelet, daemon(root, consoles(10)) as running:
+        async with Kubelet(root) as kubelet, daemon(root, consoles(10) + BARE) as running:
             await kubelet.wait_until(lambda: sum(kubelet.allocatable.values()) == 10, timeout_s=30)
             await asyncio.sleep(SETTLED_S)
             names = tuple(kubelet.capacity)

@@ -9,7 +9,9 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
+from genericdp.core.rules.node_names import names_in
 from genericdp.core.rules.resource import Resource
+from genericdp.machine.bare_nodes import BareNodes
 from tests.bench.row import Row
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
 
@@ -34,6 +36,11 @@ def rows() -> Iterator[Row]:
     yield Row("rebuild after one device changed", f"{event:.1f} ms", "< 2 ms")
     other = best(lambda: builder.build(devices))
     yield Row("  of that, for the device itself", f"{max(0.0, event - other):.2f} ms")
+
+    bare = BareNodes(names_in(rules))
+    bare.resync()
+    again = best(lambda: bare.judge(devices))
+    yield Row("to find out after an event which nodes udev does not know", f"{again:.2f} ms", "< 1 ms")
 
     for what, names, promised in (("", ("x", "x"), "< 2 ms"), (" that all wait", ("x", "y"), "")):
         free, held = (held_step(names, ids) for ids in (0, 1000))

@@ -14,14 +14,13 @@ from genericdp.core.allocate import (
     RefusalReason,
     RefusedError,
     allocate,
-    kubevirt_env,
 )
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
-from genericdp.core.rules.name import env_names
+from genericdp.core.rules.name import env_names, kubevirt_env
 from tests.scenes.builders import a_fuse, a_gpu, a_kfd, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.scenes.steps import growth

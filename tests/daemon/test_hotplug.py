@@ -231,3 +231,24 @@ def test_the_demo_shows_a_console_that_comes_and_goes(short_dir: Path, console: 
         "genericdp.io/screen: capacity 2, allocatable 2 -> 1",
     ]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.testbed
+def test_what_changes_without_an_event_is_found_where_a_rule_asks_for_it(
+    short_dir: Path, bed: Testbed
+) -> None:
+    health = 'health = { parent = { "ATTR{temp}" = { at_most = 85000 } } }\nhealth_poll = "500ms"\n'
+
+    async def main() -> None:
+        webcam = gadgets.webcam()
+        bed.plug(gadgets.root_hub(), webcam)
+        bed.set_attribute(webcam[2], "temp", "40000")
+        async with a_node(short_dir, CAMERA_RULE + health) as (kubelet, _):
+            camera = f"{DOMAIN}/camera"
+            await until_allocatable(kubelet, 1, camera)
+            bed.set_attribute(webcam[2], "temp", "90000")
+            await until_allocatable(kubelet, 0, camera)
+            bed.set_attribute(webcam[2], "temp", "40000")
+            await until_allocatable(kubelet, 1, camera)
+
+    under_umockdev(main())

@@ -11,7 +11,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_upkeep import CdiUpkeep
-from tests.scenes.builders import a_fuse, a_usb_serial
+from tests.scenes.builders import a_fuse, a_kfd, a_usb_serial
 from tests.scenes.inventories import devices_of, inventory_of
 from tests.scenes.scene import LoopTime
 from tests.scenes.shortage import no_file_larger_than
@@ -26,6 +26,7 @@ name = "fuse"
 match = { DEVNAME = "/dev/fuse" }
 answer = "devices"
 """
+SHARES = 'node = [{ match = { SUBSYSTEM = "kfd" }, shared = true }]'
 A, B = a_usb_serial(0, port="1", serial="A"), a_usb_serial(0, port="2", serial="B")
 FILE = file_name("example.com/ftdi")
 
@@ -33,7 +34,8 @@ FILE = file_name("example.com/ftdi")
 class Daemon:
     """What a daemon does with the spec files: a step for each inventory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, rules: str = RULES) -> None:
+        self._rules = rules
         self.tried: list[GenericdpError | None] = []
         self.inventory = self.after = Inventory()
         self.steps = 0
@@ -42,7 +44,7 @@ class Daemon:
 
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
         """Id -> why the device is Unhealthy, or ""."""
-        self.inventory = inventory_of(RULES, *devices)
+        self.inventory = inventory_of(self._rules, *devices)
         self._again()
         return {device.id: device.reason for device in devices_of(self.after)}
 
@@ -66,6 +68,16 @@ async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_
         await until(lambda: daemon.steps == 4)
         assert daemon.tried[-1] is None
         assert '"ftdi_B"' in (tmp_path / FILE).read_text()
+
+
+async def test_a_file_that_cannot_be_written_concerns_only_its_resource_whatever_is_shared(
+    tmp_path: Path,
+) -> None:
+    daemon = Daemon(tmp_path, RULES.replace("match", f"{SHARES}\nmatch"))
+    with daemon.cdi.serving(), no_file_larger_than(10):
+        told = daemon.step(A, a_fuse(), a_kfd())
+        assert told == {"ftdi_A": f"cannot write '{tmp_path}/{FILE}': File too large", "fuse_fuse": ""}
+        assert [device.shared[0].link for device in devices_of(daemon.after)] == ["shared+kfd"] * 2
 
 
 async def test_what_others_change_is_restored_but_not_all_the_time(

@@ -234,7 +234,7 @@ def _memories(draw: st.DrawFn) -> bytes:
 
 
 TARGETS = (
-    Target(rule_file, st.tuples(rule_files, st.sampled_from(sorted(MACHINES))), few=40),
+    Target(rule_file, st.tuples(rule_files, st.sampled_from(sorted(MACHINES))), few=40, cpu_s=4.0),
     Target(settings, settings_files, few=30),
     Target(
         saved_memory,

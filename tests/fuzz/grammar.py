@@ -104,6 +104,8 @@ class Grammar:
                 return st.booleans()
             case {"type": "integer"}:
                 return st.integers(schema["minimum"], schema["maximum"])
+            case {"type": "number"}:
+                return st.integers() | st.floats()
             case {"type": "array"}:
                 return st.lists(self._values(schema["items"]), min_size=schema.get("minItems", 0), max_size=3)
             case {"type": "object"}:

@@ -147,6 +147,8 @@ def test_only_so_many_directories_are_looked_at(dev: Path, monkeypatch: pytest.M
     assert bare.directories == {"/dev", str(dev), f"{dev}/a"}
     bare.look_at(f"{dev}/b")
     assert bare.directories == {"/dev", str(dev), f"{dev}/a"}
+    bare.resync()
+    assert bare.directories == {"/dev", str(dev), f"{dev}/a"}
 
 
 def test_a_look_at_one_name_sees_that_name_alone(dev: Path) -> None:

@@ -4,16 +4,17 @@ import random
 import re
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.identity import ID_LIMIT
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.offer import Health, Offer
-from genericdp.core.inventory.past import Past
+from genericdp.core.inventory.offer import Health
 from genericdp.core.inventory.place import Spot, locate
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import (
     DOMAIN,
@@ -79,9 +80,11 @@ def test_sharing_takes_nothing_from_others_and_changes_no_device(rules_: Rules, 
     """But for the nodes that a resource takes and shares: without sharing them, it has them itself."""
     devices = booted(units)
     alone = tuple(replace(rule, nodes=rule.own_nodes) for rule in rules_)
-    sharing, without = (Builder(each, DOMAIN).build(devices).offers for each in (rules_, alone))
-    if any({node.path for node in offer.shared} & paths_of(without[name]) for name, offer in sharing.items()):
-        return
+    builders = [Builder(each, DOMAIN) for each in (rules_, alone)]
+    sharing, without = (builder.build(devices).offers for builder in builders)
+    for device in devices.values():
+        shared, taken = builders[0].claims.judged(device).shares, builders[1].claims.on(device)
+        assume(not {claim.resource.name for claim in shared} & {claim.resource.name for claim in taken})
     for name, offer in sharing.items():
         bare = [replace(each, shared=(), links=each.links[: len(each.nodes)]) for each in offer.devices]
         kept = without[name].devices
@@ -89,10 +92,6 @@ def test_sharing_takes_nothing_from_others_and_changes_no_device(rules_: Rules, 
             replace(each, health=Health.HEALTHY, reason="") for each in kept
         ]
         assert all(each.healthy <= other.healthy for each, other in zip(bare, kept, strict=True))
-
-
-def paths_of(offer: Offer) -> set[str]:
-    return {node.path for device in offer.devices for node in device.nodes}
 
 
 @given(rules, machines())
@@ -187,18 +186,18 @@ def test_what_is_kept_between_two_rebuilds_never_shows(
     rules_: Rules, units: Units, data: st.DataObject
 ) -> None:
     builder = Builder(rules_, DOMAIN)
-    ties: dict[str, str] = {}
+    memory = Memory()
     devices = booted(units)
-    for _ in range(4):
+    for now in range(4):
         # Some leave, some come back as the same snapshots, and sometimes the machine boots.
         if data.draw(st.booleans()):
             present = {path: devices[path] for path in data.draw(st.permutations(sorted(devices)))}
         else:
             gone = data.draw(st.sets(st.sampled_from(sorted(devices)))) if devices else set()
             present = {path: device for path, device in devices.items() if path not in gone}
-        inventory = builder.build(present, Past(ties))
-        assert inventory == Builder(rules_, DOMAIN).build(present, Past(ties))
-        ties = dict(inventory.ties)
+        inventory = builder.build(present, memory.past)
+        assert inventory == Builder(rules_, DOMAIN).build(present, memory.past)
+        _, memory = remember(inventory, memory, float(now), plugged=builder.claims.plugged)
         if data.draw(st.booleans()):
             devices = booted(units, data.draw(boots))
 

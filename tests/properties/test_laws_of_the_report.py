@@ -102,7 +102,9 @@ def test_a_resource_whose_list_changed_tells_which_devices_did(
 
 
 @given(rules, machines())
-def test_a_uevent_of_a_node_that_is_offered_touches_its_device_alone(rules_: Rules, units: Units) -> None:
+def test_a_uevent_of_a_node_that_is_offered_touches_only_its_device_and_those_that_share_it(
+    rules_: Rules, units: Units
+) -> None:
     inventory, _ = inventories(rules_, units, units)
     for name, offer in inventory.offers.items():
         for device in offer.devices:
@@ -111,11 +113,12 @@ def test_a_uevent_of_a_node_that_is_offered_touches_its_device_alone(rules_: Rul
                 touched: Any = event["touched"]
                 assert {"resource": name, "device": device.id} in touched
                 others = [each for each in touched if each["device"] != device.id]
-                # Another one is touched only where its node is below this one.
-                assert all(_below(node.sys_path, inventory, each) for each in others)
+                # Another one is touched only where a node of it is this one or below it.
+                assert all(_at_or_below(node.sys_path, inventory, each) for each in others)
 
 
-def _below(sys_path: str, inventory: Inventory, touched: dict[str, str]) -> bool:
+def _at_or_below(sys_path: str, inventory: Inventory, touched: dict[str, str]) -> bool:
     offer = inventory.offers[touched["resource"]]
     (device,) = (each for each in offer.devices if each.id == touched["device"])
-    return any(node.sys_path.startswith(f"{sys_path}/") for node in device.nodes)
+    below = any(node.sys_path.startswith(f"{sys_path}/") for node in device.nodes_inside)
+    return below or any(node.sys_path == sys_path for node in device.shared)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.claims import Claims, Judged
 from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.starter import starter
@@ -51,6 +51,10 @@ def test_a_suggestion_matches_exactly_its_device(
         assert_takes_exactly(uncommented(suggestion.text), devices, suggestion.group.nodes)
 
 
+def is_free(judged: Judged) -> bool:
+    return not judged.claims and not judged.shares
+
+
 @given(machines(), boots, properties, rules)
 def test_a_starter_file_offers_whatever_it_does_not_leave_out_and_no_rule_took(
     units: tuple[Unit, ...], boot: Boot, words: dict[str, str], resources: tuple[Resource, ...]
@@ -63,7 +67,7 @@ def test_a_starter_file_offers_whatever_it_does_not_leave_out_and_no_rule_took(
     offers = offers_of(started.text, devices)
     offered = {node.path for offer in offers for device in offer.devices for node in device.nodes}
     left_out = {path for _, paths in started.left_out for path in paths}
-    free = {node.device_node for node in present.nodes if node.initialized and not claims.on(node)}
+    free = {node.device_node for node in present.nodes if node.initialized and is_free(claims.judged(node))}
     assert offered | left_out == free
     assert not offered & left_out
     assert all(offer.devices for offer in offers)

@@ -8,6 +8,7 @@ The rules of this file:
   numbers inside a container. The daemon itself is only asked for its status.
 """
 
+import os
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from genericdp.core.comeback.plugs import next_case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import RescanCause, Resync
 from genericdp.core.inventory.shared import is_shared_link
@@ -26,6 +28,7 @@ from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
 from tests.scenes.builders import a_kfd, a_usb_serial
+from tests.scenes.dev import make_node
 from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
 from tests.scenes.udev import a_fake_udev
@@ -38,12 +41,22 @@ CONTROL_MAJOR = 510
 
 
 class TestNode:
-    """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees."""
+    """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees.
+
+    bare_control  whether udev does not know the control node
+    """
 
     __test__ = False
 
     def __init__(
-        self, root: Path, generation: Generation, runtime: Runtime, seed: int, answer: AnswerBy
+        self,
+        root: Path,
+        generation: Generation,
+        runtime: Runtime,
+        seed: int,
+        answer: AnswerBy,
+        *,
+        bare_control: bool = False,
     ) -> None:
         self.clock = ManualClock()
         self.settings = settings_below(root, answer=answer)
@@ -54,6 +67,7 @@ class TestNode:
         self._rules_dir.mkdir(mode=0o755)
         self._stack = AsyncExitStack()
         self._devnum = 0
+        self._bare_control = bare_control
 
     @property
     def up(self) -> bool:
@@ -119,7 +133,7 @@ class TestNode:
         path = self._rules_dir / "50-rules.toml"
         if text:
             new = self._rules_dir / ".50-rules.toml.new"
-            new.write_text(text)
+            new.write_text(text.replace("@DEV@", str(self.udev.dev)))
             new.chmod(0o644)
             new.replace(path)
         else:
@@ -144,8 +158,22 @@ class TestNode:
         path = next(path for path in self.udev.devices if path.endswith(f"/ttyUSB{place.number}"))
         self.udev.unplug(self.udev.devices[path])
 
-    def move_control(self, minor: int | None) -> None:
-        """The control node gets another number, or leaves."""
+    def move_control(self, minor: int | None, *, by_alias: bool = False) -> None:
+        """The control node gets another number, or leaves.
+
+        If udev does not know it, it is as good as gone `by_alias`: while another node has its number.
+        """
+        if self._bare_control:
+            node, alias = self.udev.dev / "kfd", self.udev.dev / "kfd-alias"
+            if minor is None and by_alias and node.exists():
+                if not alias.exists():
+                    make_node(alias, os.minor(node.stat().st_rdev), major=CONTROL_MAJOR)
+                return
+            node.unlink(missing_ok=True)
+            alias.unlink(missing_ok=True)
+            if minor is not None:
+                make_node(node, minor, major=CONTROL_MAJOR)
+            return
         device = a_kfd()
         if device.sys_path in self.udev.devices:
             self.udev.unplug(self.udev.devices[device.sys_path])
@@ -171,15 +199,28 @@ class TestNode:
         finally:
             holdings.KUBELET_SETTLES_S = before
 
+    def has_judged(self) -> bool:
+        """Whether the daemon stops no container any more before the clock moves. No status tells that."""
+        comeback = self.service.daemon._comeback
+        due = next_case(comeback._plugs)
+        return not comeback._stopping and (due is None or due > self.clock.now())
+
     # What others see.
 
     def links(self) -> dict[str, int | None]:
-        """Link -> the number of the ttyUSB that it points to; None for a link to itself."""
+        """Device -> the number of the ttyUSB that a link of it points to; None while all point to themselves.
+
+        A grouped device has its link under another name: the id and a place.
+        """
         prefix = f"{self.udev.dev}/ttyUSB"
-        return {
-            name: int(target.removeprefix(prefix)) if target.startswith(prefix) else None
-            for name, target in links_in(self.settings).items()
-        }
+        links: dict[str, int | None] = {}
+        for name, target in links_in(self.settings).items():
+            device = name.partition("@")[0]
+            links.setdefault(device, None)
+            if target.startswith(prefix):
+                assert links[device] is None, f"two links of {device} lead to a device"
+                links[device] = int(target.removeprefix(prefix))
+        return links
 
     def control_links(self) -> list[bool]:
         """Whether each link to the control node leads to it."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import DeviceNumber
-from genericdp.core.hint import RescanCause, Resync, Uevent
+from genericdp.core.hint import Poll, RescanCause, Resync, Uevent
 from genericdp.udev import UdevDevices
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry, Gadget
@@ -354,6 +354,27 @@ def test_what_changes_in_a_parent_reaches_its_children(bed: Testbed) -> None:
         assert device.usb_device is devices.devices[camera[2].sys_path]
         assert device.usb_device.attributes["authorized"] == "0"
     assert by_node(devices)["/dev/video0"].parent is by_node(devices)["/dev/video1"].parent
+
+
+def test_an_attribute_that_changes_without_an_event_is_found_when_it_is_asked_for(bed: Testbed) -> None:
+    camera = gadgets.webcam()
+    bed.plug(camera)
+    devices = UdevDevices(["bConfigurationValue", "name"])
+    devices.resync()
+    before = by_node(devices)
+    path = before["/dev/video0"].sys_path
+    ask = Poll({path: frozenset({"authorized", "not_wanted"}), "/sys/devices/gone": frozenset({"name"})})
+    assert not devices.apply(ask)
+    assert by_node(devices) == before
+
+    bed.set_attribute(camera[2], "authorized", "0")
+    assert devices.apply(ask)
+
+    usb = by_node(devices)["/dev/video0"].usb_device
+    assert usb is not None
+    assert usb.attributes["authorized"] == "0"
+    assert by_node(devices)["/dev/video1"].usb_device is usb
+    assert not devices.apply(ask)
 
 
 def test_other_attributes_are_read_when_the_rules_ask_for_others(bed: Testbed) -> None:

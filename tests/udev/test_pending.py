@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.hint import Deafness, Hint, RescanCause, Resync, Silence, SilenceCause, Uevent
+from genericdp.core.hint import Deafness, Hint, Poll, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.udev import Pending
 
 A, B = "/sys/devices/a", "/sys/devices/b"
@@ -19,6 +19,18 @@ def taken(*hints: Hint) -> list[Hint]:
     for each in hints:
         pending.add(each)
     return pending.take()
+
+
+def test_what_is_to_be_read_again_is_collected() -> None:
+    one, other = frozenset({"temp"}), frozenset({"power"})
+    assert taken(Poll({"/sys/a": one, "/sys/b": one}), Poll({"/sys/b": other})) == [
+        Poll({"/sys/a": one, "/sys/b": one | other})
+    ]
+    pending = Pending()
+    pending.add(Poll({"/sys/a": one}))
+    assert pending
+    pending.take()
+    assert not pending
 
 
 def test_nothing_is_pending_at_first_or_after_a_take() -> None:

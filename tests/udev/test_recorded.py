@@ -33,7 +33,7 @@ def test_the_recorded_files_are_the_gadgets(name: str) -> None:
 
 
 def test_there_is_no_other_file() -> None:
-    names = {path.name for path in gadgets.FOLDER.iterdir()}
+    names = {path.name for path in gadgets.FOLDER.iterdir() if not path.is_dir()}
 
     assert names == {f"{name}.umockdev" for name in gadgets.RECORDED}
 

@@ -33,7 +33,7 @@ from tests.udev.gadgets import Entry, Gadget
 RUN = Path("/run/udev")
 
 #: Subsystems that are a bus; all others are classes.
-_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial", "mdev"})
+_BUSES = frozenset({"usb", "pci", "platform", "hid", "usb-serial", "mdev", "dsa", "auxiliary"})
 
 
 class Testbed:
@@ -130,6 +130,13 @@ class Testbed:
                 except ConnectionRefusedError:
                     listener.unlink()  # its listener has gone
 
+    def add_bare_node(self, node: str, number: str) -> None:
+        """Make a device node below /dev that udev does not know."""
+        path = self.root / "dev" / node
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        (self.root / "dev/.node" / node.replace("/", "_")).symlink_to(number)
+
     def group(self, number: int, *entries: Entry) -> None:
         """The IOMMU puts these devices, and no others, into one group."""
         devices = self.root / f"sys/kernel/iommu_groups/{number}/devices"
@@ -154,7 +161,9 @@ class Testbed:
     def set_attribute(self, entry: Entry, name: str, value: str | bytes) -> None:
         """Give a sysfs attribute another value (a line feed is added to text, as the kernel does)."""
         data = value if isinstance(value, bytes) else f"{value}\n".encode()
-        (self._sysfs(entry) / name).write_bytes(data)
+        path = self._sysfs(entry) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
     def node(self, entry: Entry) -> Path:
         """The file that is shown as the device node, to be tampered with."""

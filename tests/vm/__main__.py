@@ -1,6 +1,6 @@
 """`make test-vm`: the Debian package on emulated Debians, with USB devices that come and go.
 
-python -m tests.vm [WORD …]: only cases with one of the words in their title.
+python -m tests.vm [WORD …]: only cases with one of the words in their title. A number is a release of Debian.
 
 The rules of this file:
 
@@ -11,7 +11,7 @@ import importlib
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,8 +28,8 @@ _CACHE = Path(".cache/vm")
 
 #: Release of Debian -> its files of cases. In this order: the first ones tell most when everything is broken.
 _FILES = {
-    "12": ("plugging", "devices", "gadgets", "udev", "service", "boot", "runtimes", "containers"),
-    "13": ("comeback", "answers", "runtimes", "cdi", "containers"),
+    "12": ("plugging", "devices", "gadgets", "udev", "service", "boot", "runtimes", "containers", "swaps"),
+    "13": ("comeback", "answers", "runtimes", "cdi", "containers", "swaps"),
 }
 
 Plan = Mapping[str, Sequence[Case]]
@@ -61,11 +61,11 @@ def main(words: Sequence[str]) -> int:
 
 def _run(release: str, system: Image, package: Path, cases: Sequence[Case]) -> tuple[int, int]:
     """Run the cases on one machine. Returns how many passed, and the status."""
-    clock = _Clock(release)
     console = _CACHE / f"console-{release}"
     console.unlink(missing_ok=True)
     started = seed.initrd(system, {package.name: package.read_bytes()})
     with Guest(system, started, console) as guest:
+        clock = _Clock(release, guest.cpu_s)
         try:
             guest.wait_for_boot()
             clock.tell("", "the guest has booted")
@@ -75,19 +75,21 @@ def _run(release: str, system: Image, package: Path, cases: Sequence[Case]) -> t
         except (GuestError, CaseError) as error:
             print(error, flush=True)
             return 0, 2
-        return sum(_passes(each, node, clock) for each in cases), 1
+        passed = sum(_passes(each, node, clock) for each in cases)
+        clock.total(f"{passed} of {len(cases)} cases passed")
+        return passed, 1
 
 
 def _passes(each: Case, node: Node, clock: "_Clock") -> bool:
     try:
-        each(node)
+        measured = each(node) or ""
     except (CaseError, GuestError, ChannelError, QmpError, OutcomeError) as error:
         clock.tell("FAIL", title(each), str(error))
         return False
     except Exception:  # noqa: BLE001  # the other cases still run
         clock.tell("FAIL", title(each), traceback.format_exc())
         return False
-    clock.tell("ok", title(each))
+    clock.tell("ok", title(each), measured)
     return True
 
 
@@ -95,30 +97,41 @@ def _plan(words: Sequence[str]) -> Plan:
     """The cases of each machine; without those that have none."""
     for name in dict.fromkeys(name for names in _FILES.values() for name in names):
         importlib.import_module(f"tests.vm.cases.{name}")
-    wanted = [each for each in CASES if not words or any(word in title(each) for word in words)]
+    releases = [word for word in words if word in _FILES] or list(_FILES)
+    parts = [word for word in words if word not in _FILES]
+    wanted = [each for each in CASES if not parts or any(part in title(each) for part in parts)]
     plan = {
-        release: [each for name in names for each in wanted if each.__module__.endswith(f".{name}")]
-        for release, names in _FILES.items()
+        release: [each for name in _FILES[release] for each in wanted if each.__module__.endswith(f".{name}")]
+        for release in releases
     }
     return {release: cases for release, cases in plan.items() if cases}
 
 
 class _Clock:
-    """Prints how long each step took on a machine."""
+    """Prints how long each step took on a machine, and how much processor time of it the emulator took."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, cpu_s: Callable[[], float] = time.process_time) -> None:
         self._release = release
-        self._started = self._last = time.monotonic()
+        self._cpu_s = cpu_s
+        self._started = self._last = (time.monotonic(), 0.0)
 
     def tell(self, verdict: str, what: str, more: str = "") -> None:
-        now = time.monotonic()
-        line = f"{self._release:<2} {verdict:<4} {what:<64} {now - self._last:5.1f} s"
+        """The end of a step, with what was found."""
+        line = self._line(verdict, what, self._last)
         # In one piece, because the machines print at the same time.
-        print(f"{line}\n{more}\n" if more else line, flush=True)
-        self._last = now
+        print(f"{line}\n{more}" if more else line, flush=True)
+        self._last = self._now()
 
     def total(self, what: str) -> None:
-        print(f"\n{what:<72} {time.monotonic() - self._started:5.1f} s")
+        """The end of all steps."""
+        print(self._line("", what, self._started), flush=True)
+
+    def _line(self, verdict: str, what: str, since: tuple[float, float]) -> str:
+        took_s, cpu_s = (now - then for now, then in zip(self._now(), since, strict=True))
+        return f"{self._release:<2} {verdict:<4} {what:<64} {took_s:6.1f} s {cpu_s:6.1f} s"
+
+    def _now(self) -> tuple[float, float]:
+        return time.monotonic(), self._cpu_s()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""A case: a function of a node, named after the rule that it tests; a violation raises CaseError."""
+"""A case: a function of a node, named after the rule that it tests; a violation raises CaseError.
+
+What it returns is what it measured, in words, for the table of results.
+"""
 
 from collections.abc import Callable
 
 from tests.vm.node import Node
 
-Case = Callable[[Node], None]
+Case = Callable[[Node], str | None]
 
 #: All cases, in the order of their definition.
 CASES: list[Case] = []
 
 
-#: So that the table of results is 80 wide.
+#: So that the table of results is 90 wide.
 LONGEST_TITLE = 64
 
 

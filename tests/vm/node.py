@@ -9,25 +9,33 @@ The rules of this file:
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.vm.channel import ChannelError, Document
 from tests.vm.gadgets import Gadgets
-from tests.vm.guest import PATIENCE_S, Guest
+from tests.vm.guest import COMMAND_S, PATIENCE_S, Guest
 from tests.vm.runtime import ContainerRuntime
 from tests.vm.seed import HOME
 from tests.vm.usb import Usb
+from tests.vm.view import NOTHING, Pod, View, parse
 
 #: The administrator's rule files.
 RULES = "/etc/genericdp/rules.d"
 
 LINKS = "/dev/genericdp"
 
+#: The service's settings, and where those of the package are kept.
+_SETTINGS, _KEPT = "/etc/genericdp/genericdp.toml", f"{HOME}/genericdp.toml"
+
+#: The administrator's drop-ins, and the package's examples of them.
+DROPINS = "/etc/systemd/system/genericdp.service.d"
+EXAMPLES = "/usr/share/doc/genericdp/examples/dropins"
+
 _FORGET = f"""
 systemctl stop kubelet.service genericdp.service
 rm -rf /var/lib/kubelet {LINKS} {RULES}/*.toml /var/lib/genericdp/*
+cp {_KEPT} {_SETTINGS}
+if [ -e {DROPINS} ]; then rm -r {DROPINS}; systemctl daemon-reload; fi
 """
 
 
@@ -47,50 +55,6 @@ def expect_at_most(what: str, there: float, limit: float) -> None:
         raise CaseError(f"{what}: {there:g}, which exceeds the promised {limit:g}")
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
-    """The status of a pod with one container.
-
-    nodes    container path -> node on the host when the container was created
-    numbers  container path -> major, minor
-    request  what the kubelet asks of a container runtime, for `ContainerRuntime.create`
-    """
-
-    phase: str
-    state: str
-    message: str
-    nodes: Mapping[str, str]
-    numbers: Mapping[str, tuple[int, int]]
-    env: Mapping[str, str]
-    request: Mapping[str, Any]
-    health: Mapping[str, Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The kubelet's state.
-
-    devices      resource -> id -> health
-    streams      resource -> number of open ListAndWatch streams
-    messages     resource -> lists received
-    capacity, allocatable    as in the node status
-    """
-
-    devices: Mapping[str, Mapping[str, str]]
-    streams: Mapping[str, int]
-    messages: Mapping[str, int]
-    capacity: Mapping[str, int]
-    allocatable: Mapping[str, int]
-    pods: Mapping[str, Pod]
-
-    def of(self, resource: str) -> Mapping[str, str]:
-        """The devices of a resource: id -> health. Empty for one that is not registered."""
-        return self.devices.get(resource, {})
-
-
-_NOTHING = View({}, {}, {}, {}, {}, {})
-
-
 class Node:
     """The guest that all cases of a release share. `release`: the number of Debian's."""
 
@@ -100,24 +64,42 @@ class Node:
         self.usb = Usb(guest.qmp)
         self.gadgets = Gadgets(self.sh)
         self.runtime = ContainerRuntime(guest.runtime, self.sh)
-        self.view = _NOTHING
+        self.view = NOTHING
         self._run = ""
         self._since = "@0"
 
     def install(self, package: Path) -> None:
         """Install the package as an administrator would."""
         # Not by apt, whose lists the guest lacks; the image contains the package's dependencies.
-        self.sh(f"dpkg --install {HOME}/{package.name}", timeout_s=300.0)
+        self.sh(f"dpkg --install {HOME}/{package.name}; cp {_SETTINGS} {_KEPT}", timeout_s=300.0)
 
-    def begin(self, rules: Mapping[str, str]) -> None:
-        """Begin with a node without devices, on which genericdp starts with these rule files, by name."""
+    def begin(self, rules: Mapping[str, str], drop_in: str = "") -> None:
+        """Begin with a node without devices, on which genericdp starts with these rule files, by name.
+
+        drop_in  one of the package's examples for the service
+        """
         self.usb.unplug_all()
         self.gadgets.unplug_all()
-        self.sh(_FORGET + "udevadm settle")
+        self.sh(_FORGET + "udevadm settle" + (_add(drop_in) if drop_in else ""))
         self._since = self.sh("date +@%s.%N").strip()
         self.write_rules(rules)
-        self.sh("systemctl start genericdp.service")
+        self.start()
         self.start_kubelet()
+
+    def start(self) -> None:
+        """Start the service, and return once it is READY. Raises CaseError."""
+        try:
+            self.sh("systemctl start genericdp.service")
+        except CaseError as error:
+            raise CaseError(f"{error}\n{self.circumstances()}") from None
+
+    def install_drop_in(self, name: str) -> None:
+        """Run the service with one of the package's examples, for the rest of the case."""
+        self.sh(f"rm -rf {DROPINS}{_add(name)}; systemctl restart genericdp")
+
+    def set(self, line: str) -> None:
+        """Run the service with this line in its settings, and no earlier one, for the rest of the case."""
+        self.sh(f"cp {_KEPT} {_SETTINGS}; echo '{line}' >>{_SETTINGS}; systemctl restart genericdp")
 
     def write_rules(self, rules: Mapping[str, str]) -> None:
         """Write these rule files, by name; a running service reloads them by itself."""
@@ -134,12 +116,12 @@ class Node:
     def meet_kubelet(self) -> None:
         """Follow the kubelet that is running now."""
         self._run = self.sh("systemctl show --value --property InvocationID kubelet.service").strip()
-        self.view = _NOTHING
+        self.view = NOTHING
 
-    def sh(self, script: str, timeout_s: float = PATIENCE_S) -> str:
+    def sh(self, script: str, timeout_s: float = COMMAND_S) -> str:
         """Run a shell script inside; returns its stdout. Raises CaseError if its status is not 0."""
         answer = self.guest.ask(
-            {"run": ["/bin/sh", "-euc", script], "input": "", "timeout": timeout_s}, timeout_s + 30.0
+            {"run": ["/bin/sh", "-euc", script], "input": "", "timeout": timeout_s}, timeout_s + PATIENCE_S
         )
         if answer["status"] != 0:
             raise CaseError(f"status {answer['status']} of\n{script}\n{answer['out']}{answer['err']}")
@@ -241,6 +223,10 @@ class Node:
         self.sh("systemctl is-system-running --wait || true", timeout_s=300.0)
         self.meet_kubelet()
 
+    def clock_s(self) -> float:
+        """The guest's clock, in seconds since its boot."""
+        return float(self.sh("cat /proc/uptime").split()[0])
+
     def cpu_s(self, seconds: int) -> float:
         """The CPU time that the service uses within `seconds`, in seconds."""
         usage = "systemctl show --value -p CPUUsageNSec genericdp"
@@ -281,15 +267,10 @@ class Node:
         if document["run"] != self._run:
             return None
         if "state" in document:
-            self.view = _view(document["state"])
+            self.view = parse(document["state"])
         return document.get("answer")
 
 
-def _view(state: Document) -> View:
-    pods = {name: _pod(pod) for name, pod in state.pop("pods").items()}
-    return View(**state, pods=pods)
-
-
-def _pod(pod: dict[str, Any]) -> Pod:
-    numbers = {path: (major, minor) for path, (major, minor) in pod.pop("numbers").items()}
-    return Pod(**pod, numbers=numbers)
+def _add(drop_in: str) -> str:
+    """Installs it as its first lines say."""
+    return f"; mkdir -p {DROPINS}; cp {EXAMPLES}/{drop_in} {DROPINS}/; systemctl daemon-reload"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.vm.channel import Channel, Document
-from tests.vm.seed import INSIDE
+from tests.vm.seed import HOME, INSIDE
 
-#: How long a request may take: a container is made and started in an emulator, and the host may be busy.
-_PATIENCE_S = 300.0
+#: How long a request may take, by the host's clock: a container is made and started in an emulator.
+_PATIENCE_S = 600.0
 
 #: The runtimes below containerd that make the nodes.
 HANDLERS = ("runc", "crun")
@@ -68,7 +68,8 @@ class ContainerRuntime:
 
     def begin(self) -> None:
         """Begin with a running containerd that has the images, and with no containers."""
-        self._sh(f"systemctl is-active --quiet containerd || python3 {INSIDE}/containerd.py")
+        ready = f"[ -e {HOME}/images-are-there ] && systemctl is-active --quiet containerd"
+        self._sh(f"{ready} || python3 {INSIDE}/containerd.py")
         self._sh("systemctl start vm-runtime")
         self._ask({"reset": True})
 

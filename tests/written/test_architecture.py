@@ -39,7 +39,7 @@ DOORS = {
 }
 
 #: Folders of tests that are not about one package: the whole daemon, laws, documents, the scenes themselves.
-OF_NO_PACKAGE = {"bench", "daemon", "fuzz", "properties", "scenes", "soak", "torture", "written"}
+OF_NO_PACKAGE = {"bench", "daemon", "families", "fuzz", "properties", "scenes", "soak", "torture", "written"}
 
 #: Names that say nothing about what a module is for.
 SAYING_NOTHING = {

@@ -4,6 +4,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterable
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TABLES: tuple[tuple[Key, ...], ...] = (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS)
 TTYS = '[[resource]]\nname = "a"\nmatch = { SUBSYSTEM = "tty" }\n'
-EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+EXAMPLES = sorted((ROOT / "examples").rglob("*.toml"))
 
 
 def page(name: str) -> str:
@@ -54,6 +55,13 @@ def test_an_example_is_a_good_rule_file(path: Path) -> None:
     resources, problems = parse_rules(str(path), path.read_text(encoding="utf-8"), DEFAULT_DOMAIN)
     assert [problem.render() for problem in problems] == []
     assert resources
+
+
+def test_the_debian_package_carries_every_example() -> None:
+    carried = (ROOT / "packaging/debian/examples").read_text(encoding="utf-8").split()
+    globs = [f"{line}/*" if (ROOT / line).is_dir() else line for line in carried]
+    files = {str(path.relative_to(ROOT)) for path in EXAMPLES}
+    assert {each for each in files if not any(fnmatch(each, glob) for glob in globs)} == set()
 
 
 def test_the_rule_files_of_the_pages_are_good() -> None:
@@ -302,8 +310,8 @@ def test_architecture_draws_the_layers_that_are_held() -> None:
 
 def test_every_rule_for_who_comes_from_another_plugin_is_good() -> None:
     sections = re.split(r"^## ", page("coming-from.md"), flags=re.MULTILINE)[1:]
-    assert len(sections) == 4
-    for section in sections:
+    assert len(sections) == 6
+    for section in sections[:4]:
         rows = re.findall(r"^\| (.*) \| (.*) \|$", section.replace("\\|", "\0"), re.MULTILINE)
         lines = [
             line.replace("\0", "|") for _, rule in rows for line in re.findall(r"`([^`]+ = [^`]+)`", rule)

@@ -12,6 +12,7 @@ import pytest
 from generate.files import ROOT
 from genericdp.cli.main import STATUSES, VERBS, parser_of
 from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_KEYS
+from genericdp.core.reading.pattern import FORM_DOCS
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
 from genericdp.core.reading.settings import SETTINGS_KEYS
 from genericdp.core.reading.table import Key
@@ -147,7 +148,7 @@ def test_every_condition_and_field_is_in_the_manual() -> None:
 def test_what_a_page_says_in_words_names_nothing_that_is_not_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tables = (RESOURCE_KEYS, NODE_KEYS, MOUNT_KEYS, PRESTART_KEYS, SETTINGS_KEYS)
-    keys = {key.name for table in tables for key in table} | {*CONDITION_DOCS, *USB_KEYS}
+    keys = {key.name for table in tables for key in table} | {*CONDITION_DOCS, *USB_KEYS, *FORM_DOCS}
     options = {option for verb in VERBS for option in declared(verb)[0]} | {"--help", "--version"}
     prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     typed = re.findall(r"`([^`]+)`", prose)

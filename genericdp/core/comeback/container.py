@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* A container is recognized by the labels that the kubelet gives it. One without them is nobody's business.
-* The OCI spec is not part of CRI: containerd and CRI-O add it to a verbose status as JSON. What is not there
-  or not understood is None, never "no devices".
+* A container is identified by the labels that the kubelet gives it. One without these labels is ignored.
+* CRI does not define the OCI spec of a container, but containerd and CRI-O include it in a verbose status, as
+  JSON. If it is missing or cannot be understood, the result is None, which never means "no devices".
 """
 
 import json

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.allocate import Allocation, RefusedError, allocate, kubevirt_env
+from genericdp.core.allocate import Allocation, RefusedError, allocate
 from genericdp.core.cdi import by_names, cdi_device, groups_of
 from genericdp.core.explain.access import Access, Needs, needs_of
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.rules.name import kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy, Settings
 

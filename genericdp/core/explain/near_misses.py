@@ -43,8 +43,8 @@ def in_words(verdict: Verdict) -> str:
 
 
 def near_miss(opinion: Opinion) -> NearMiss | None:
-    """A resource's opinion as a near miss; None when the device is not near, or is its own."""
-    if opinion.nearness.is_far or opinion.owner == opinion.resource:
+    """A resource's opinion as a near miss; None when the device is not near, or goes to the resource."""
+    if opinion.nearness.is_far or opinion.owner == opinion.resource or opinion.shares:
         return None
     owner = "" if opinion.owner is None else opinion.owner.name
     return NearMiss(opinion.subject, opinion.failed, owner)

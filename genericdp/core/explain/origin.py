@@ -27,7 +27,7 @@ def origins_of(resource: Resource, device: Device, devices: Mapping[str, UdevDev
     """The origin of each property that the templates of a resource name, for one of its devices."""
     nodes = [devices[node.sys_path] for node in device.nodes if node.sys_path in devices]
     found = [*_origins(resource.device_templates, nodes)]
-    for node in device.nodes:
+    for node in device.nodes_inside:
         if node.sys_path in devices:
             found += _origins(node.table.container_paths, [devices[node.sys_path]])
     return tuple({(each.name, each.source.sys_path): each for each in found}.values())

@@ -51,6 +51,7 @@ class Composer:
             places.sort(key=lambda place: place[0].claim.table)
         nodes = tuple(self.node(member, link) for member, link in places)
         reason = _why_unhealthy(self._resource, [member for member, _ in places])
+        about = places[0][0].device if group.subject is None else group.subject[0]
         return Device(
             id=id_,
             health=Health.UNHEALTHY if reason else Health.HEALTHY,
@@ -62,7 +63,7 @@ class Composer:
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),
-            values=self._of_device.values([member.device for member, _ in places]),
+            values=self._of_device.values([member.device for member, _ in places], about.sys_name),
             spots=tuple([member.place.spot for member, _ in places]),
         )
 
@@ -74,7 +75,10 @@ class Composer:
             number=device.number,
             link=link,
             table=claim.node_table,
-            values={"devname": device.devname, **self._of_nodes[claim.table].values((device,))},
+            values={
+                "devname": device.devname,
+                **self._of_nodes[claim.table].values((device,), device.sys_name),
+            },
             devlinks=_devlinks(claim.node_table, device),
             sys_path=device.sys_path,
             gid=device.gid if self._needs_groups else None,
@@ -96,14 +100,17 @@ class _Properties:
         self._names_sysname = "sysname" in names
         self._required = {field.name for field in fields if field.default is None}
 
-    def values(self, devices: Sequence[UdevDevice]) -> dict[str, str]:
-        """Their values for these nodes. Raises MissingPropertyError."""
+    def values(self, devices: Sequence[UdevDevice], sys_name: str) -> dict[str, str]:
+        """Their values for these nodes. Raises MissingPropertyError.
+
+        sys_name  the kernel's name of what the template is about
+        """
         found: dict[str, str] = {}
         if self._names_gid:
             groups = sorted({device.gid for device in devices if device.gid is not None})
             found["gid"] = ",".join(map(str, groups)) or _NO_GROUP
         if self._names_sysname:
-            found["sysname"] = devices[0].sys_name
+            found["sysname"] = sys_name
         for name in self._named:
             value = find_property(name, *devices)
             if value is not None:

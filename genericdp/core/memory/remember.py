@@ -116,7 +116,7 @@ def remember(
         offers=final,
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
-        orphaned_links=tuple(sorted(orphaned_links)),
+        orphaned_links=tuple(sorted({*orphaned_links})),
         renamed_links=leading(renamed, final, devices),
     )
     answered = still_held(memory.answered, held)

@@ -1,4 +1,4 @@
-"""Reading a `match = {…}` into conditions.
+"""Reading a `match = {…}` into conditions; and `group_by` and `identity`, which say what a device is.
 
 A new matcher is a class in `genericdp.core.rules.match` and an entry in MATCHERS.
 """
@@ -6,11 +6,13 @@ A new matcher is a class in `genericdp.core.rules.match` and an entry in MATCHER
 import re
 from collections.abc import Callable, Mapping
 
-from genericdp.core.reading.kind import Kind, definition
+from genericdp.core.reading.kind import Kind, definition, list_schema, read_non_empty_list
 from genericdp.core.reading.pattern import wanted
-from genericdp.core.reading.scalars import in_capitals
+from genericdp.core.reading.scalars import PROPERTY, in_capitals, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key
+from genericdp.core.rules.grouping import WORDS as GROUP_BY
+from genericdp.core.rules.grouping import Grouping, Nearest, SameProperty
 from genericdp.core.rules.match import (
     USB_ATTRIBUTES,
     Alternative,
@@ -23,6 +25,7 @@ from genericdp.core.rules.match import (
     UsbCondition,
 )
 from genericdp.core.rules.name import PROPERTY_NAME
+from genericdp.core.rules.resource import IDENTITY as _IDENTITIES
 from genericdp.core.words import kind_of, listing, nearest
 
 _ATTRIBUTE = re.compile(r"ATTR\{([^{}]+)\}")
@@ -194,6 +197,37 @@ def _parent(at: At) -> tuple[ParentCondition, ...]:
 
 
 MATCH = Kind(_match, definition("match"))
+
+
+def _group_by(at: At) -> Grouping:
+    if isinstance(at.value, dict | list):
+        return Nearest(MATCH.read(at))
+    word = text(at)
+    if word in GROUP_BY:
+        return GROUP_BY[word]
+    if PROPERTY_NAME.fullmatch(word):
+        return SameProperty(word)
+    words = ", ".join(f"'{each}'" for each in GROUP_BY)
+    hint = nearest(word, GROUP_BY) or f"write {words}, the name of a udev property, or a match"
+    raise Mistake(at, f"cannot group by '{word}'", hint)
+
+
+GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema, MATCH.schema]})
+
+
+def _identity(at: At) -> str | tuple[str, ...]:
+    if isinstance(at.value, list):
+        return read_non_empty_list(at, PROPERTY.read)
+    word = text(at)
+    if word not in _IDENTITIES:
+        hint = nearest(word, _IDENTITIES) or 'write "serial", "port" or a list of udev properties'
+        if PROPERTY_NAME.fullmatch(word):
+            hint = f'write ["{word}"]'
+        raise Mistake(at, f"'{word}' is not an identity", hint)
+    return word
+
+
+IDENTITY = Kind(_identity, {"anyOf": [{"enum": list(_IDENTITIES)}, list_schema(PROPERTY.schema, minItems=1)]})
 
 #: The keys of a match that are neither an `ATTR{name}` nor the name of a udev property.
 MATCHERS = (

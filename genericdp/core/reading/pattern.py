@@ -1,10 +1,10 @@
-"""Reading what a condition wants of a value: a glob, a hex id, a list, `{ not | regex | exists = … }`."""
+"""Reading what a condition wants of a value: a glob, a hex id, a list, or one of the forms in FORM_DOCS."""
 
 import re
 from collections.abc import Mapping
 
 from genericdp.core.reading.kind import Kind, list_schema, read_list
-from genericdp.core.reading.scalars import boolean, is_number, text
+from genericdp.core.reading.scalars import boolean, is_number, number, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.rules import pattern
 from genericdp.core.rules.pattern import BadPatternError, Pattern
@@ -17,11 +17,16 @@ FORM_DOCS: Mapping[str, str] = {
     "not": "any other value, or no value at all",
     "regex": "a regular expression that must match the whole value",
     "exists": "`true`: any value; `false`: no value",
+    "at_least": "a number that is not smaller, decimal or hex",
+    "at_most": "a number that is not larger; `at_least` may stand beside it",
 }
+
+#: The forms that may stand side by side.
+BOUNDS = ("at_least", "at_most")
 
 
 def wanted(at: At, hex_digits: int = 0) -> Pattern:
-    """What a condition wants: a glob, a list of alternatives, `{ not | regex | exists = … }`.
+    """What a condition wants: a glob, a list of alternatives, or one of the forms in FORM_DOCS.
 
     With hex_digits > 0 the value is a hex id of so many digits; case, 0x and leading zeros do not matter.
     """
@@ -69,8 +74,14 @@ def _wanted_table(at: At, hex_digits: int) -> Pattern:
     if unknown is not None:
         hint = nearest(unknown, forms) or f"the forms are {listing(forms)}"
         raise Mistake(at.child(unknown), f"unknown form '{unknown}'", hint, on_key=True)
+    if at.value and all(form in BOUNDS for form in at.value):
+        return _between(at, hex_digits)
     if len(at.value) != 1:
-        raise Mistake(at, f"'{at.key}' takes one of {listing(forms, 'or')}, not {len(at.value)} of them")
+        raise Mistake(
+            at,
+            f"'{at.key}' takes one of {listing(forms, 'or')}, not {len(at.value)} of them",
+            f"only {listing(BOUNDS)} go together" if at.value else "",
+        )
     ((form, _),) = at.value.items()
     child = at.child(form)
     match form:
@@ -83,6 +94,13 @@ def _wanted_table(at: At, hex_digits: int) -> Pattern:
                 return pattern.regex(text(child))
             except BadPatternError as error:
                 raise Mistake(child, str(error), error.hint) from None
+
+
+def _between(at: At, hex_digits: int) -> Pattern:
+    least, most = (number(at.child(form)) if form in at.value else None for form in BOUNDS)
+    if least is not None and most is not None and least > most:
+        raise Mistake(at, f"no number is at least {least} and at most {most}", "exchange the two")
+    return pattern.between(least, most, hex_id=bool(hex_digits))
 
 
 def _devlink(at: At) -> Pattern:

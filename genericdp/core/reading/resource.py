@@ -12,29 +12,23 @@ from genericdp.core.reading.kind import (
     list_schema,
     one_or_more,
     read_list,
-    read_non_empty_list,
 )
-from genericdp.core.reading.match import MATCH
+from genericdp.core.reading.match import GROUPING, IDENTITY, MATCH
 from genericdp.core.reading.name import RESOURCE_NAME, full_name
 from genericdp.core.reading.pattern import DEVLINKS
 from genericdp.core.reading.scalars import (
     BOOLEAN,
     PERMISSIONS,
-    PROPERTY,
     TEXT,
     duration,
     member_of,
-    text,
     whole_number,
 )
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
 from genericdp.core.reading.template import ANNOTATIONS, CDI_NAME, ENV, MOUNT_SOURCE, PATH
-from genericdp.core.rules.grouping import WORDS as GROUP_BY
-from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
-from genericdp.core.rules.name import PROPERTY_NAME
+from genericdp.core.rules.grouping import AllNodes
 from genericdp.core.rules.resource import (
-    IDENTITY,
     Mount,
     NodeTable,
     OnReplug,
@@ -42,9 +36,9 @@ from genericdp.core.rules.resource import (
     Prefer,
     PreStart,
     Resource,
+    polled_attributes,
 )
 from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy
-from genericdp.core.words import nearest
 
 MOST_REPLICAS = 10_000
 
@@ -52,39 +46,10 @@ LONGEST_GRACE_S = 30 * 86400.0
 
 LONGEST_DEBOUNCE_S = 3600.0
 
+SHORTEST_POLL_S, LONGEST_POLL_S = 0.5, 86400.0
+
 #: The kubelet waits 30 s for PreStartContainer (1.36, KubeletPreStartContainerRPCTimeoutInSecs).
 LONGEST_PRESTART_S = 25.0
-
-
-def _group_by(at: At) -> Grouping:
-    if isinstance(at.value, dict | list):
-        return Nearest(MATCH.read(at))
-    word = text(at)
-    if word in GROUP_BY:
-        return GROUP_BY[word]
-    if PROPERTY_NAME.fullmatch(word):
-        return SameProperty(word)
-    words = ", ".join(f"'{each}'" for each in GROUP_BY)
-    hint = nearest(word, GROUP_BY) or f"write {words}, the name of a udev property, or a match"
-    raise Mistake(at, f"cannot group by '{word}'", hint)
-
-
-_GROUPING = Kind(_group_by, {"anyOf": [{"enum": list(GROUP_BY)}, PROPERTY.schema, MATCH.schema]})
-
-
-def _identity(at: At) -> str | tuple[str, ...]:
-    if isinstance(at.value, list):
-        return read_non_empty_list(at, PROPERTY.read)
-    word = text(at)
-    if word not in IDENTITY:
-        hint = nearest(word, IDENTITY) or 'write "serial", "port" or a list of udev properties'
-        if PROPERTY_NAME.fullmatch(word):
-            hint = f'write ["{word}"]'
-        raise Mistake(at, f"'{word}' is not an identity", hint)
-    return word
-
-
-_IDENTITY = Kind(_identity, {"anyOf": [{"enum": list(IDENTITY)}, list_schema(PROPERTY.schema, minItems=1)]})
 
 
 MOUNT_KEYS = keys_of(
@@ -188,8 +153,8 @@ RESOURCE_KEYS = (
         Key("name", RESOURCE_NAME, 'the resource that pods request, "ftdi" or "vendor.example/ftdi"'),
         Key("description", TEXT, "a description for people"),
         Key("match", MATCH, "which device nodes belong to the resource"),
-        Key("group_by", _GROUPING, "which nodes form one device"),
-        Key("identity", _IDENTITY, "what the id of a device depends on"),
+        Key("group_by", GROUPING, "which nodes form one device"),
+        Key("identity", IDENTITY, "what the id of a device depends on"),
     ),
     *_DEFAULT_KEYS,
     *keys_of(
@@ -237,6 +202,12 @@ RESOURCE_KEYS = (
         ),
         Key("prestart", _PRESTART, "what to do before each start of a container"),
         Key("health", MATCH, "a match that every node of a Healthy device satisfies"),
+        Key(
+            "health_poll",
+            duration(SHORTEST_POLL_S, LONGEST_POLL_S),
+            "how often to read again the attributes that 'health' looks at",
+            field="health_poll_s",
+        ),
         Key("kubevirt", BOOLEAN, "whether to set KubeVirt's USB_RESOURCE_… variables"),
         Key("allow_dangerous", BOOLEAN, "required to offer disks, memory and similar devices"),
     ),
@@ -259,7 +230,16 @@ def resource(at: At, domain: str) -> Resource | None:
     _check_paths(at, nodes)
     _check_identity(at, written)
     location = at.source.location((*at.path, "name"))
-    return Resource(**{**written, "name": name, "nodes": nodes, "location": location})
+    made = Resource(**{**written, "name": name, "nodes": nodes, "location": location})
+    if made.health_poll_s is not None and not polled_attributes(made):
+        raise Mistake(
+            at.child("health_poll"),
+            "'health_poll' has nothing to read: "
+            + ("'health' looks at no attribute" if made.health else "there is no 'health'"),
+            'write health = { "ATTR{temp}" = { at_most = 85000 } }, for example',
+            on_key=True,
+        )
+    return made
 
 
 def _for_table(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ Each reader turns a value (`source.At`) into something in which nothing can be w
 `Mistake` with what to write instead.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -67,6 +68,21 @@ def whole_number(smallest: int, largest: int) -> Kind[int]:
         return at.value
 
     return Kind(read, {"type": "integer", "minimum": smallest, "maximum": largest})
+
+
+def number(at: At) -> float:
+    """A whole number or a decimal fraction."""
+    if not is_number(at.value):
+        numeric = isinstance(at.value, str) and re.fullmatch("-?[1-9][0-9]*|0x[0-9A-Fa-f]+", at.value)
+        raise Mistake(
+            at,
+            f"'{at.key}' must be a number, not {kind_of(at.value)}",
+            f"write {at.value}" if numeric else "write a number, for example 5000 or 0x1388",
+        )
+    value: float = at.value
+    if not math.isfinite(value):
+        raise Mistake(at, f"'{at.key}' must be a finite number, not {value}")
+    return value
 
 
 def duration(shortest_s: float, longest_s: float) -> Kind[float]:

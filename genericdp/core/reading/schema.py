@@ -23,7 +23,7 @@ from genericdp.core.reading.match import (
     UDEV_WORDS,
     USB_DOCS,
 )
-from genericdp.core.reading.pattern import FORM_DOCS
+from genericdp.core.reading.pattern import BOUNDS, FORM_DOCS
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
 from genericdp.core.reading.settings import SETTINGS_KEYS
 from genericdp.core.reading.table import Key
@@ -161,21 +161,27 @@ def _wanted(name: str, hex_ids: Mapping[str, int]) -> Schema:
 
 def _value(name: str, text: Schema) -> Schema:
     """What a condition wants of a value: a string, a list of alternatives, or one of the forms."""
-    forms = {
+    alone = {
         "not": definition(name),
         "regex": {"type": "string", "minLength": 1},
         "exists": {"type": "boolean"},
     }
+    bounds = {form: {"type": "number"} for form in BOUNDS}
     return {
         "anyOf": [
             text,
             list_schema(definition(name), minItems=1),
-            {
-                "type": "object",
-                "minProperties": 1,
-                "maxProperties": 1,
-                "properties": {form: _described(doc, forms[form]) for form, doc in FORM_DOCS.items()},
-                "additionalProperties": False,
-            },
+            _forms(alone, most=1),
+            _forms(bounds, most=len(bounds)),
         ]
+    }
+
+
+def _forms(forms: Mapping[str, Schema], most: int) -> Schema:
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": most,
+        "properties": {form: _described(FORM_DOCS[form], schema) for form, schema in forms.items()},
+        "additionalProperties": False,
     }

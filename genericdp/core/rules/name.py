@@ -33,6 +33,11 @@ def env_names(resource: str) -> tuple[str, str]:
     return paths, f"{paths}_IDS"
 
 
+def kubevirt_env(resource: str) -> str:
+    """The env in which KubeVirt looks for the bus and device numbers of USB devices."""
+    return "USB_RESOURCE_" + resource.upper().replace("/", "_").replace(".", "_")
+
+
 def cdi_kind(resource: str) -> str:
     """The CDI kind, `vendor/class`, of a full resource name: the same, if CDI permits it. No two share one.
 

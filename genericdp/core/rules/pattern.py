@@ -9,7 +9,7 @@ The rules of this file:
 * Two patterns are equal if the operator wrote the same text; the compiled form is not compared.
 * Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
   `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
-* A property that is missing matches no glob and no regular expression, so `not` holds for it.
+* A property that is missing matches no glob, no regular expression and no bound, so `not` holds for it.
 """
 
 import re
@@ -24,6 +24,11 @@ Test = Callable[[str | None], bool]
 
 #: The longest glob and the longest regular expression. A snapshot keeps no longer value of a device.
 LENGTH_LIMIT = 4096
+
+
+#: A longer number than any that the kernel has is none.
+_NUMBER = re.compile(r"([+-]?)(?:0[xX]([0-9A-Fa-f]{1,32})|([0-9]{1,32}(?:\.[0-9]{1,32})?))")
+_HEX_NUMBER = re.compile(r"(?:0[xX])?[0-9A-Fa-f]{1,32}")
 
 
 class BadPatternError(ValueError):
@@ -117,6 +122,34 @@ def negation(pattern: Pattern) -> Pattern:
     """Holds when the pattern does not, and so for a missing value (like `!=` in udev's rules)."""
     inner = pattern.holds
     return Pattern(f"not {pattern.text}", lambda value: not inner(value))
+
+
+def between(least: float | None, most: float | None, *, hex_id: bool = False) -> Pattern:
+    """Holds for a text that is a number, decimal or hex with `0x`, within these bounds; one may be None.
+
+    hex_id  the text is hex without `0x`, too
+    """
+    number_of = _hex_number if hex_id else _number
+
+    def holds(value: str | None) -> bool:
+        number = None if value is None else number_of(value.strip())
+        return number is not None and (least is None or number >= least) and (most is None or number <= most)
+
+    words = (f"at least {least}" if least is not None else "", f"at most {most}" if most is not None else "")
+    return Pattern(" and ".join(filter(None, words)), holds)
+
+
+def _number(text: str) -> float | None:
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    sign, in_hex, decimal = found.groups()
+    number = int(in_hex, 16) if in_hex else float(decimal) if "." in decimal else int(decimal)
+    return -number if sign == "-" else number
+
+
+def _hex_number(text: str) -> float | None:
+    return int(text, 16) if _HEX_NUMBER.fullmatch(text) else None
 
 
 def any_of(patterns: tuple[Pattern, ...]) -> Pattern:

@@ -112,6 +112,7 @@ class Resource:
     replicas       how many containers may share a device; None: one, and ids carry no number
     answer         how Allocate names its device nodes; None: as the settings say
     health         every node of a Healthy device matches it; None: no condition
+    health_poll_s  how often the attributes that `health` looks at are read again; None: after events only
     unplug_grace_s the minimum time that an unplugged device stays listed as Unhealthy
     debounce_s     how long a device must be plugged in, or unplugged, before containers are stopped for it
     boot_wait_s    how long READY waits after a boot for its devices; None: as the settings say
@@ -138,6 +139,7 @@ class Resource:
     boot_wait_s: float | None = None
     prestart: PreStart | None = None
     health: Match | None = None
+    health_poll_s: float | None = None
     kubevirt: bool = False
     allow_dangerous: bool = False
     location: Location = field(default=NOWHERE, compare=False)
@@ -193,6 +195,11 @@ class Resource:
 def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:
     """The sysfs attributes that these rules look at."""
     return attributes_wanted(match for resource in resources for match in resource.matches)
+
+
+def polled_attributes(resource: Resource) -> frozenset[str]:
+    """The sysfs attributes that the health of its devices depends on."""
+    return attributes_wanted(() if resource.health is None else (resource.health,))
 
 
 def grace_s(resource: Resource | None) -> float:

@@ -21,7 +21,7 @@ FIELDS: Mapping[str, str] = {
     "id": "the id of the device",
     "link": "the path of the node's stable link",
     "gid": "the number of the group that owns the node",
-    "sysname": "the kernel's name of the node's udev device",
+    "sysname": "the kernel's name of what the nodes have in common, or of the node itself",
 }
 
 #: Fields that are always there and made of trusted or already cleaned parts; two of them may contain slashes.

@@ -47,13 +47,13 @@ def of_begin(version: str, state: str, source: str) -> Event:
 
 
 def of_uevent(uevent: Uevent, before: Inventory, after: Inventory) -> Event:
-    """A uevent, and the devices with a node at or below its sys path, before it or after it."""
+    """A uevent, and the devices with a node, own or shared, at or below its place before it or after it."""
     places = [f"{path}/" for path in (uevent.sys_path, uevent.old_sys_path) if path]
     touched: dict[tuple[str, str], str] = {}
     for inventory in (before, after):
         for name, offer in inventory.offers.items():
             for device in offer.devices:
-                for node in device.nodes:
+                for node in device.nodes_inside:
                     if node.sys_path and any(f"{node.sys_path}/".startswith(place) for place in places):
                         touched[name, device.id] = node.path
     return {

@@ -4,6 +4,7 @@ Read `suggestion` first: it tries candidates from the best clue to the last reso
 parser reads, until one takes exactly these nodes. Then:
 
     subject, siblings     which device nodes the operator means
+    companions            what goes along with devices of a kind
     clues                 what distinguishes them from all others, as conditions
     quoting, rule_text    conditions as TOML that reads back as the same values
     title, reasons        what the comments say: what the device is, why the rule is written so

@@ -17,6 +17,7 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.clues import By, joined, kind_of, model_of
+from genericdp.core.suggest.companions import is_companion
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.siblings import Siblings, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of
@@ -69,7 +70,8 @@ def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> 
     left: dict[str, list[str]] = {}
     groups: dict[frozenset[str], Siblings] = {}
     for node in sorted(present.nodes, key=lambda each: natural(each.device_node or "")):
-        if claims.on(node) or not node.initialized:
+        judged = claims.judged(node)
+        if judged.claims or judged.shares or not node.initialized:
             continue
         group = siblings_of(node, present.nodes)
         why = _why_not(group, node, present, claims)
@@ -90,6 +92,8 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
         return "Every container has these anyway"
     if node.sys_path.startswith("/sys/devices/virtual/") and _CONSOLES.fullmatch(node.devname):
         return "Consoles of the machine"
+    if is_companion(node, present.nodes):
+        return "These go along with other devices"
     if any(claims.on(each) for each in group.nodes):
         return "Further nodes of devices that rules match in part"
     if node.usb_device is node:

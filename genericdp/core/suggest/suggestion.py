@@ -29,6 +29,7 @@ from genericdp.core.suggest.clues import (
     names_of,
     serial_of,
 )
+from genericdp.core.suggest.companions import companions_of
 from genericdp.core.suggest.quoting import toml
 from genericdp.core.suggest.reasons import reasons
 from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
@@ -98,6 +99,7 @@ class Present:
 
     def __init__(self, devices: Mapping[str, UdevDevice], domain: str) -> None:
         self.nodes = tuple(device for device in devices.values() if device.device_node is not None)
+        self.paths = frozenset(node.device_node or "" for node in self.nodes)
         self.domain = domain
 
     def taken_by(self, conditions: Conditions) -> frozenset[str]:
@@ -148,9 +150,10 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
 def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
+    more = tuple(_with_companions(group, present))
     rivals: frozenset[str] = frozenset()
     for clue, conditions in _candidates(group, present):
-        table = table_of(name, group, conditions, present.domain, clue.by)
+        table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
         taken = present.taken_by_rule("\n".join(table))
         if taken == wanted:
             return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
@@ -221,6 +224,13 @@ def table_of(
         path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"
         lines.append(rule_text.option(path, "a fixed name in the container"))
     return tuple(lines)
+
+
+def _with_companions(group: Siblings, present: Present) -> Iterator[str]:
+    """The node tables of what goes along with the device, line by line."""
+    for path in companions_of(group.nodes, present.paths):
+        yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
+        yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")
 
 
 def _paths(sys_paths: Iterable[str], present: Present) -> tuple[str, ...]:

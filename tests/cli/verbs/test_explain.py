@@ -22,6 +22,7 @@ from genericdp.core.rules.settings import Settings
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
+    a_function,
     a_fuse,
     a_gpu,
     a_kfd,
@@ -29,6 +30,7 @@ from tests.scenes.builders import (
     a_usb_device,
     a_usb_node,
     a_usb_serial,
+    a_vfio_group,
     by_sys_path,
     resources_of,
 )
@@ -112,6 +114,26 @@ example.com/modem does not match
   no  usb.vendor  is '0403'  wanted: '2c7c'
 """
     )
+
+
+def test_an_iommu_group_is_explained_with_all_its_functions() -> None:
+    rule = '[[resource]]\nname = "t4"\nmatch = { SUBSYSTEM = "vfio", parent = { PCI_ID = "10DE:1EB8" } }\n'
+    audio = a_function("0000:81:00.1", driver="snd_hda_intel", pci_id="10DE:10F8")
+    group = a_vfio_group(51, audio, a_function(), a_function("0000:80:01.0", driver="", kind="0x060400"))
+    shown = explained(group, a_machine(group, rules=rule))
+    assert shown.partition("\nA container")[0] == (
+        "/dev/vfio/51 goes to example.com/t4 as device\n"
+        "t4_port-0000-81-00-1-vfio_ymqz4rn5jq\n"
+        "Unhealthy: 0000:81:00.1 of its IOMMU group is bound to snd_hda_intel, not to a\n"
+        "vfio driver\n"
+        "\n"
+        "  device node  /dev/vfio/51 (c 243:51)\n"
+        "  sys path     /sys/devices/virtual/vfio/51\n"
+        "  subsystem    vfio\n"
+        "  IOMMU group  0000:81:00.1 (snd_hda_intel), 0000:81:00.0 (vfio-pci),\n"
+        "               0000:80:01.0 (no driver)\n"
+    )
+    assert shown.endswith("  yes  parent.PCI_ID  is '10DE:1EB8'  wanted: '10DE:1EB8'\n")
 
 
 def test_a_part_of_a_device_is_explained_with_the_whole_device() -> None:

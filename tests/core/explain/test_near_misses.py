@@ -6,7 +6,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.explain.near_misses import near_misses
 from genericdp.core.explain.opinion import opinion
 from genericdp.core.inventory.claims import Claims
-from tests.scenes.builders import a_device, a_fuse, a_modem, a_terminal, a_usb_serial, resources_of
+from tests.scenes.builders import a_device, a_fuse, a_kfd, a_modem, a_terminal, a_usb_serial, resources_of
 
 
 def near(rules: str, *nodes: UdevDevice) -> list[str]:
@@ -132,3 +132,16 @@ def test_what_udev_has_not_finished_with_matches_and_goes_nowhere_yet() -> None:
     fuse = a_device(node="/dev/fuse", number="c 10:229", initialized=False)
 
     assert near('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }', fuse) == ["/dev/fuse matches"]
+
+
+def test_what_a_resource_nearly_shares_is_near_and_what_it_shares_is_not() -> None:
+    rules = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+[[resource.node]]
+match = { SUBSYSTEM = "kfd", DEVNAME = "/dev/kdf" }
+shared = true
+"""
+    assert near(rules, a_kfd()) == ["/dev/kfd matches all but DEVNAME: wanted '/dev/kdf', is '/dev/kfd'"]
+    assert near(rules.replace("kdf", "kfd"), a_kfd()) == []

@@ -423,12 +423,27 @@ def test_properties_of_ancestors_and_the_names_of_the_kernel_are_kept() -> None:
     container_path = "/dev/dri/{sysname}-{DRIVER|none}"
     """
     device = the_device(rules, *nodes)
-    # The first node in the container, as for {devname}.
-    assert device.values == {"sysname": "renderD128", "PCI_SLOT_NAME": "0000:01:00.0"}
+    # That of what the nodes have in common, but of the node itself in its container path.
+    assert device.values == {"sysname": "0000:01:00.0", "PCI_SLOT_NAME": "0000:01:00.0"}
     assert [node.values for node in device.nodes] == [
         {"devname": "dri/renderD128"},
         {"devname": "dri/card0", "sysname": "card0"},
     ]
+
+
+def test_without_a_udev_device_in_common_the_kernels_name_is_that_of_the_first_node() -> None:
+    nodes = [a_device(f"/sys/devices/virtual/misc/{name}", node=f"/dev/{name}") for name in ("fuse", "kvm")]
+    rules = """
+    [[resource]]
+    name = "all"
+    match = { SUBSYSTEM = "misc" }
+    group_by = "all"
+    env = { X = "{sysname}" }
+    [[resource.node]]
+    match = { DEVNAME = "/dev/kvm" }
+    [[resource.node]]
+    """
+    assert the_device(rules, *nodes).values == {"sysname": "kvm"}
 
 
 def test_an_empty_property_counts_as_missing() -> None:

@@ -263,3 +263,33 @@ def test_an_offer_changes_with_its_shared_nodes_and_only_with_them() -> None:
     assert changed[f"{DOMAIN}/fuse"] is before[f"{DOMAIN}/fuse"]
     del present[a_kfd().sys_path]
     assert not builder.build(present).offers[f"{DOMAIN}/gpu"].devices[0].healthy
+
+
+# Nodes that udev does not know
+
+
+ACME = """
+[[resource]]
+name = "acme"
+match = { DEVNAME = "/dev/acme*" }
+[[resource.node]]
+match = { DEVNAME = "/dev/acme-ctl" }
+shared = true
+"""
+
+
+def test_a_bare_node_can_be_shared_and_one_match_may_hold_for_both() -> None:
+    control = a_bare_node("/dev/acme-ctl", "c 195:255")
+    one, other = offered(ACME, a_bare_node("/dev/acme0"), a_bare_node("/dev/acme1", "c 195:1"), control)
+    assert paths(one) == (["/dev/acme0"], ["/dev/acme-ctl"])
+    assert paths(other) == (["/dev/acme1"], ["/dev/acme-ctl"])
+    assert one.shared[0].link == "shared+acme-ctl"
+
+
+def test_an_alias_is_not_shared() -> None:
+    reason = "it has the number of '/dev/sda', b 8:0; match that device node instead"
+    inventory = inventory_of(ACME, a_bare_node(), a_bare_node("/dev/acme-ctl", "b 8:0", reason))
+    (device,) = inventory.offers[f"{DOMAIN}/acme"].devices
+    assert device.shared == ()
+    assert device.reason == f"the shared node '/dev/acme-ctl' is not offered: {reason}"
+    assert inventory.refusals == (Refusal(f"{DOMAIN}/acme", "/dev/acme-ctl", reason),)

@@ -44,6 +44,60 @@ def test_a_glob_is_udevs(glob: str, holds: list[str | None], fails: list[str | N
     assert [value for value in fails if compiled.holds(value)] == []
 
 
+@pytest.mark.parametrize(
+    ("least", "most", "holds", "fails"),
+    [
+        (
+            5000,
+            None,
+            ["5000", "5001", " 5000\n", "0x1388", "+5000", "5000.0", "9" * 32],
+            ["4999", "-5000", "0x1387"],
+        ),
+        (None, 85000, ["85000", "-1", "0", "-0x1"], ["85001", "85000.5", "9" * 33]),
+        (0.5, 1, ["0.5", "1", "01"], ["0.4", "1.1"]),
+        (-5, -3, ["-5", "-3.5"], ["-6", "3"]),
+    ],
+)
+def test_a_bound_is_compared_with_numbers(
+    least: float | None, most: float | None, holds: list[str], fails: list[str]
+) -> None:
+    bound = pattern.between(least, most)
+    assert [value for value in holds if not bound.holds(value)] == []
+    assert [value for value in fails if bound.holds(value)] == []
+
+
+@pytest.mark.parametrize("bounds", [(0, None), (None, 0), (-1e9, 1e9)])
+@pytest.mark.parametrize(
+    "value",
+    [None, "", " ", "-", "x", "1x", "1 2", "0x", "1e3", "inf", "nan", "1_000", "²", "٣", "1.", ".5", "dead"],
+)
+def test_what_is_no_number_is_within_no_bounds(
+    bounds: tuple[float | None, float | None], value: str | None
+) -> None:
+    assert not pattern.between(*bounds).holds(value)
+    assert pattern.negation(pattern.between(*bounds)).holds(value)
+
+
+def test_a_hex_id_is_a_number_without_0x() -> None:
+    bound = pattern.between(0x6001, 0x6015, hex_id=True)
+    assert [value for value in ("6001", "0x6015", "6010") if not bound.holds(value)] == []
+    assert [value for value in ("6016", "24577", "600g", "", None) if bound.holds(value)] == []
+
+
+def test_bounds_are_shown_in_words() -> None:
+    assert pattern.between(5000, None).text == "at least 5000"
+    assert pattern.between(None, 0.5).text == "at most 0.5"
+    assert pattern.between(1, 2).text == "at least 1 and at most 2"
+
+
+@given(st.integers(), st.none() | st.integers(), st.none() | st.integers())
+def test_every_number_is_where_it_is(number: int, least: int | None, most: int | None) -> None:
+    assume(abs(number) < 10**32)
+    within = (least is None or number >= least) and (most is None or number <= most)
+    bound = pattern.between(least, most)
+    assert bound.holds(str(number)) is bound.holds(f"{number:#x}") is within
+
+
 @given(st.text("ab*?[]!-x", max_size=8), st.text("abx-]!", max_size=5))
 def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
     try:

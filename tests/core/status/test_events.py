@@ -9,7 +9,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.status.events import NAMED_LIMIT, of_changes, of_list, of_uevent
 from genericdp.core.status.news import news
-from tests.scenes.builders import a_usb_serial
+from tests.scenes.builders import a_kfd, a_usb_serial
 from tests.scenes.inventories import inventory_of
 
 FTDI = "example.com/ftdi"
@@ -55,6 +55,15 @@ def test_a_uevent_of_a_parent_touches_what_is_below_it_and_nothing_beside() -> N
 
 def test_a_move_touches_the_device_at_either_place() -> None:
     assert touched("/sys/new", ONE, NONE, STICK.sys_path) == [{"resource": FTDI, "device": "ftdi_A50285BI"}]
+
+
+def test_a_uevent_of_a_shared_node_touches_every_device_that_it_goes_along_with() -> None:
+    shares = f'{RULES}[[resource.node]]\nmatch = {{ SUBSYSTEM = "kfd" }}\nshared = true\n'
+    inventory = inventory_of(shares, STICK, OTHER, a_kfd())
+    assert touched(a_kfd().sys_path, inventory, inventory) == [
+        {"resource": FTDI, "device": "ftdi_A50285BI"},
+        {"resource": FTDI, "device": "ftdi_B"},
+    ]
 
 
 def test_a_uevent_of_the_kernel_names_no_node() -> None:

@@ -9,6 +9,8 @@ from genericdp.core.suggest.suggestion import Present
 from tests.scenes.builders import (
     a_device,
     a_fuse,
+    a_gpu,
+    a_kfd,
     a_modem,
     a_terminal,
     a_usb_device,
@@ -132,3 +134,17 @@ def test_names_of_resources_are_not_given_twice() -> None:
 
     assert 'name = "camera-2"' in text
     assert 'name = "camera-3"' in text
+
+
+def test_what_goes_along_with_devices_has_no_resource_of_its_own() -> None:
+    text = started(*a_gpu(0), *a_gpu(1), a_kfd())
+    assert text.count("[[resource]]") == 2
+    assert text.count('match = { DEVNAME = "/dev/kfd" }\nshared = true') == 2
+    assert text.endswith("# Left out:\n#\n# These go along with other devices: /dev/kfd\n")
+    assert "/dev/kfd" in started(a_kfd())
+
+
+def test_what_a_rule_shares_is_not_left() -> None:
+    rules = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "drm" }\ngroup_by = "parent"\n'
+    rules += '[[resource.node]]\nmatch = { DEVNAME = "/dev/kfd" }\nshared = true\n'
+    assert started(*a_gpu(), a_kfd(), rules=rules) == "# No device of this machine needs a rule.\n"

@@ -11,13 +11,17 @@ from genericdp.errors import GenericdpError
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
+    a_function,
     a_fuse,
+    a_gpu,
+    a_kfd,
     a_modem,
     a_terminal,
     a_usb_device,
     a_usb_interface,
     a_usb_node,
     a_usb_serial,
+    a_vfio_group,
     by_sys_path,
 )
 from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, uncommented
@@ -40,6 +44,52 @@ def with_properties(device: UdevDevice, **properties: str) -> UdevDevice:
 
 def with_attributes(device: UdevDevice, **attributes: str) -> UdevDevice:
     return replace(device, attributes={**device.attributes, **attributes})
+
+
+# What goes along with it
+
+
+def test_a_gpu_is_suggested_with_the_node_that_goes_along_with_all_of_them() -> None:
+    card, render = a_gpu()
+    assert (
+        suggested(card, render, *a_gpu(1), a_kfd()).text
+        == """\
+# /etc/genericdp/rules.d/50-drm.toml
+#
+# drm device: /dev/dri/card0, /dev/dri/renderD128
+#
+# By its place in the machine: any device there matches.
+#
+# A container gets these 2 nodes together.
+
+[[resource]]
+name = "drm"  # pods request example.com/drm
+match = { SUBSYSTEM = "drm", parent = { PCI_SLOT_NAME = "0000:03:00.0" } }
+group_by = "parent"  # all nodes of a unit make one device
+
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
+    assert "shared" not in suggested(card, render, *a_gpu(1)).text
+
+
+def test_an_iommu_group_is_suggested_with_the_vfio_container() -> None:
+    group = a_vfio_group(51, a_function("0000:81:00.0"))
+    container = a_device("/sys/devices/virtual/misc/vfio", node="/dev/vfio/vfio", number="c 10:196")
+    assert suggested(group, container).text.endswith(
+        """\
+
+[[resource.node]]
+match = { DEVNAME = "/dev/vfio/vfio" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
+
+
+def test_a_node_that_goes_along_with_others_may_have_a_rule_of_its_own() -> None:
+    assert "[[resource.node]]" not in suggested(a_kfd(), *a_gpu()).text
 
 
 # What it is known by

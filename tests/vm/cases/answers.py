@@ -2,12 +2,14 @@
 
 from tests.vm.case import case
 from tests.vm.cases.plugging import RULES, SERIAL, A
-from tests.vm.cases.service import drop_in
-from tests.vm.node import Node, Pod, expect
+from tests.vm.cases.swaps import NAME, Unit, end_service, expect_own_unit, swap, two_units
+from tests.vm.node import LINKS, Node, expect
 from tests.vm.runtime import HANDLERS, DeviceNode, Outcome
+from tests.vm.seed import HOME
+from tests.vm.view import Pod
 
 STICK, UNIT = "genericdp.io/stick", "stick_UNIT-A"
-_STICK_RULES = {
+STICK_RULES = {
     "50-stick.toml": """
 [[resource]]
 name = "stick"
@@ -18,8 +20,14 @@ env = { STICK = "/dev/{devname}" }
 }
 _SERIAL_RULES = {name: text + 'answer = "cdi"\n' for name, text in RULES.items()}
 
+#: The CDI spec file of the adapters.
+_SPEC = "/run/cdi/genericdp_genericdp.io_serial.json"
+
+#: Swaps after a kill. After a stop there is no file that could lead to another unit.
+_SWAPS = 10
+
 #: As libusb does: the device is in /dev/bus/usb, and its descriptor begins with its numbers, here 0403:6001.
-_LIBUSB = "find /dev/bus/usb -type c; echo $STICK; head -c 12 $STICK | od -An -tx1 -j8"
+LIBUSB = "find /dev/bus/usb -type c; echo $STICK; head -c 12 $STICK | od -An -tx1 -j8"
 
 #: What a process that is not root does with an adapter.
 _WRITE = "stty -F /dev/ttyUSB0 raw -echo; printf hello >/dev/ttyUSB0; id -G"
@@ -29,17 +37,15 @@ _REFUSED = "failed to create containerd container: CDI device injection failed: 
 
 @case
 def by_cdi_a_libusb_program_finds_its_adapter_after_a_replug(node: Node) -> None:
-    node.begin(_STICK_RULES)
+    node.begin(STICK_RULES)
     node.runtime.begin()
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(STICK, {UNIT: "Healthy"})
     pod = node.admit("pod", {STICK: 1})
     addresses = set()
     for handler in HANDLERS:
-        number = int(node.sh(f"cat {node.usb_device('UNIT-A')}/devnum"))
-        address = f"/dev/bus/usb/001/{number:03}"
-        outcome = _create(node, handler, pod, script=_LIBUSB)
-        expect((outcome.error, outcome.out), ("", f"{address}\n{address}\n 03 04 01 60\n"))
+        address = address_of(node)
+        expect_found_at(address, _create(node, handler, pod, script=LIBUSB))
         addresses.add(address)
         node.usb.unplug("1")
         node.wait_for_devices(STICK, {UNIT: "Unhealthy"})
@@ -58,9 +64,45 @@ def by_cdi_a_user_without_groups_opens_a_node_of_root_and_dialout(node: Node) ->
     expect(node.sh("stat -c '%a %U %G' /dev/ttyUSB0"), "660 root dialout\n")
     pod = node.admit("pod", {SERIAL: 1})
     _expect_written(node, pod, groups={"1000"})
-    with drop_in(node, "groups.conf"):
-        node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
-        _expect_written(node, pod, groups={"1000", "20"})
+    node.install_drop_in("groups.conf")
+    node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
+    _expect_written(node, pod, groups={"1000", "20"})
+
+
+@case
+def by_cdi_no_container_gets_another_unit_without_the_service(node: Node) -> None:
+    kept = f"{HOME}/cdi"
+
+    def keep_file(unit: Unit) -> None:
+        node.sh(f"mkdir -p {kept}; cp {_SPEC} {kept}/{unit.id}")
+
+    def as_if_it_had_run(unit: Unit) -> None:
+        node.sh(
+            f"cp {kept}/{unit.id} /run/cdi/.new; mv /run/cdi/.new {_SPEC}; ln -sfn {NAME} {LINKS}/{unit.id}"
+        )
+
+    here, other = two_units(node, _SERIAL_RULES, keep_file)
+    end_service(node, "KILL")
+    for _ in range(_SWAPS):
+        expect(swap(node, here, other), Outcome(f"{_REFUSED}{SERIAL}={here.id}"))
+        as_if_it_had_run(other)
+        here, other = other, here
+    node.start()
+    expect_own_unit(node, here, other)
+    end_service(node, "TERM")
+    expect(node.sh("ls /run/cdi"), "")
+    expect(swap(node, here, other), Outcome(f"{_REFUSED}{SERIAL}={here.id}"))
+
+
+def address_of(node: Node) -> str:
+    """The path of the stick under its bus address of now."""
+    number = int(node.sh(f"cat {node.usb_device('UNIT-A')}/devnum"))
+    return f"/dev/bus/usb/001/{number:03}"
+
+
+def expect_found_at(address: str, outcome: Outcome) -> None:
+    """The script LIBUSB found the stick in its container, there and nowhere else."""
+    expect((outcome.error, outcome.out), ("", f"{address}\n{address}\n 03 04 01 60\n"))
 
 
 def _expect_written(node: Node, pod: Pod, groups: set[str]) -> None:

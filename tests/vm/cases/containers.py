@@ -6,8 +6,9 @@ The containers of a pod are made of what the kubelet saved at its admission, one
 from tests.vm.case import case
 from tests.vm.cases.boot import kubelet_at_boot
 from tests.vm.cases.plugging import RULES, SERIAL, A, B
-from tests.vm.node import Node, Pod, expect
+from tests.vm.node import Node, expect
 from tests.vm.runtime import Outcome
+from tests.vm.view import Pod
 
 _DEAD = "failed to generate container spec: failed to generate spec: EvalSymlinks: too many links"
 

@@ -3,7 +3,7 @@
 from shlex import quote
 
 from tests.vm.case import case
-from tests.vm.node import LINKS, Node, expect
+from tests.vm.node import Node, expect
 
 SERIAL = "genericdp.io/serial"
 RULES = {
@@ -179,33 +179,3 @@ def a_resource_of_ports_keeps_its_ids_when_the_units_are_exchanged(node: Node) -
     pod = node.wait_for_restart("pod")
     node.write_to(pod, "/dev/ttyUSB0", "to whatever is in port 1")
     expect(node.usb.written_to("1"), "to whatever is in port 1")
-
-
-@case
-def no_container_gets_another_adapter_while_the_service_is_down(node: Node) -> None:
-    node.begin(RULES)
-    refused = {"waiting": 0, "running": 0}
-    for signal in ("TERM", "KILL"):
-        node.usb.serial("1", "UNIT-A")
-        node.wait_for_devices(SERIAL, {A: "Healthy"})
-        node.admit(signal, {SERIAL: 1})
-        node.sh(f"systemctl kill --signal={signal} genericdp; systemctl stop genericdp")
-        for _ in range(25):
-            expect(node.links(), {A: "/dev/ttyUSB0"})
-            node.usb.unplug("1")
-            node.usb.serial("2", "UNIT-B")
-            node.wait_for_node("/dev/ttyUSB0")
-            refused[node.restart_container(signal).state] += 1
-            node.usb.unplug("2")
-            node.usb.serial("1", "UNIT-A")
-            node.wait_for_node("/dev/ttyUSB0")
-            # Only the daemon knows that its adapter is back; this saves starting it each time.
-            expect(node.links(), {A: A})
-            node.sh(f"ln -sfn /dev/ttyUSB0 {LINKS}/{A}")
-        node.sh("systemctl start genericdp")
-        running = node.wait_for_restart(signal)
-        expect(node.unit_of(running, "/dev/ttyUSB0"), "UNIT-A")
-        node.delete(signal)
-        node.usb.unplug("1")
-        node.wait_for_devices(SERIAL, {A: "Unhealthy"})
-    expect(refused, {"waiting": 50, "running": 0})

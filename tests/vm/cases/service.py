@@ -1,31 +1,24 @@
 """The service under systemd: its privileges, with and without the drop-ins."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from tests.vm.case import case
 from tests.vm.cases.plugging import RULES, SERIAL, A
-from tests.vm.node import Node, expect, expect_at_most
-from tests.vm.seed import HOME
+from tests.vm.node import EXAMPLES, Node, expect, expect_at_most
 
 #: The highest exposure that `systemd-analyze security` may report.
 EXPOSURE = 1.2
 EXPOSURE_WITH_A_DROPIN = 1.6
-
-_EXAMPLES = "/usr/share/doc/genericdp/examples/dropins"
-_DROPINS = "/etc/systemd/system/genericdp.service.d"
 
 
 @case
 def the_service_is_exposed_no_more_than_promised(node: Node) -> None:
     node.begin(RULES)
     expect_at_most("systemd-analyze security", _exposure(node), EXPOSURE)
-    dropins = node.sh(f"ls {_EXAMPLES}").split()
+    dropins = node.sh(f"ls {EXAMPLES}").split()
     expect({"metrics.conf", "usb-reset.conf"} - set(dropins), set())
     for dropin in dropins:
-        with drop_in(node, dropin):
-            expect_at_most(dropin, _exposure(node), EXPOSURE_WITH_A_DROPIN)
-            expect(node.sh("systemctl is-active genericdp").strip(), "active")
+        node.install_drop_in(dropin)
+        expect_at_most(dropin, _exposure(node), EXPOSURE_WITH_A_DROPIN)
+        expect(node.sh("systemctl is-active genericdp").strip(), "active")
 
 
 @case
@@ -56,13 +49,13 @@ def a_usb_device_is_reset_only_where_the_drop_in_allows_it(node: Node) -> None:
     advice = "under systemd the service needs DeviceAllow=char-usb_device rw"
     expect(pod.message.split("desc = ")[1], f"genericdp.io/serial: {refusal}; {advice}")
     node.delete("forbidden")
-    with drop_in(node, "usb-reset.conf"):
-        node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
-        pod = node.admit("allowed", {SERIAL: 1})
-        expect((pod.message, pod.phase, pod.state), ("", "Running", "running"))
-        expect(node.sh("journalctl --dmesg | grep -c 'reset full-speed USB device'").strip(), "1")
-        node.write_to(pod, "/dev/ttyUSB0", "after a reset")
-        expect(node.usb.written_to("1"), "after a reset")
+    node.install_drop_in("usb-reset.conf")
+    node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
+    pod = node.admit("allowed", {SERIAL: 1})
+    expect((pod.message, pod.phase, pod.state), ("", "Running", "running"))
+    expect(node.sh("journalctl --dmesg | grep -c 'reset full-speed USB device'").strip(), "1")
+    node.write_to(pod, "/dev/ttyUSB0", "after a reset")
+    expect(node.usb.written_to("1"), "after a reset")
 
 
 @case
@@ -70,24 +63,24 @@ def metrics_are_served_on_a_socket_and_with_the_drop_in_on_a_port(node: Node) ->
     node.begin(RULES)
     node.usb.serial("1", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy"})
-    with _settings(node, 'metrics = "unix:/run/genericdp/metrics.sock"'):
-        node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
-        metrics = node.python(_ASK_SOCKET).splitlines()
-        wanted = [
-            f'genericdp_devices{{resource="{SERIAL}",health="Healthy"}} 1',
-            f'genericdp_registered{{resource="{SERIAL}"}} 1',
-            "genericdp_udev_up 1",
-        ]
-        expect([line for line in wanted if line not in metrics], [])
-        # The service does not see all of /proc.
-        (started,) = (line.split()[1] for line in metrics if line.startswith("process_start_time_seconds "))
-        expect_at_most("seconds since the start", float(node.sh("date +%s")) - float(started), 120.0)
-    with _settings(node, 'metrics = "127.0.0.1:9101"'):
-        lines = [line for line in node.journal("--priority=warning") if "9101" in line]
-        refused = "cannot listen on '127.0.0.1:9101': Address family not supported by protocol"
-        expect([line.partition("  ")[0] for line in lines], [refused])
-        with drop_in(node, "metrics.conf"):
-            expect("genericdp_udev_up 1" in node.python(_ASK_PORT).splitlines(), True)
+    node.set('metrics = "unix:/run/genericdp/metrics.sock"')
+    node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
+    metrics = node.python(_ASK_SOCKET).splitlines()
+    wanted = [
+        f'genericdp_devices{{resource="{SERIAL}",health="Healthy"}} 1',
+        f'genericdp_registered{{resource="{SERIAL}"}} 1',
+        "genericdp_udev_up 1",
+    ]
+    expect([line for line in wanted if line not in metrics], [])
+    # The service does not see all of /proc.
+    (started,) = (line.split()[1] for line in metrics if line.startswith("process_start_time_seconds "))
+    expect_at_most("seconds since the start", float(node.sh("date +%s")) - float(started), 120.0)
+    node.set('metrics = "127.0.0.1:9101"')
+    lines = [line for line in node.journal("--priority=warning") if "9101" in line]
+    refused = "cannot listen on '127.0.0.1:9101': Address family not supported by protocol"
+    expect([line.partition("  ")[0] for line in lines], [refused])
+    node.install_drop_in("metrics.conf")
+    expect("genericdp_udev_up 1" in node.python(_ASK_PORT).splitlines(), True)
 
 
 _ASK_PORT = """
@@ -108,25 +101,3 @@ def _exposure(node: Node) -> float:
     """The exposure of the loaded unit, from 0 (safe) to 10 (`systemd-analyze security`)."""
     text = node.sh("systemd-analyze security --no-pager genericdp.service")
     return float(text.splitlines()[-1].rpartition(": ")[2].split()[0])
-
-
-@contextmanager
-def _settings(node: Node, text: str) -> Iterator[None]:
-    """Run the block with these lines in the service's settings."""
-    there, kept = "/etc/genericdp/genericdp.toml", f"{HOME}/genericdp.toml"
-    node.sh(f"cp {there} {kept}; echo '{text}' >>{there}; systemctl restart genericdp")
-    try:
-        yield
-    finally:
-        node.sh(f"cp {kept} {there}; systemctl restart genericdp")
-
-
-@contextmanager
-def drop_in(node: Node, name: str) -> Iterator[None]:
-    """Run the block with one of the package's example drop-ins, installed as its first lines say."""
-    apply = "systemctl daemon-reload && systemctl restart genericdp"
-    node.sh(f"mkdir -p {_DROPINS}; cp {_EXAMPLES}/{name} {_DROPINS}/; {apply}")
-    try:
-        yield
-    finally:
-        node.sh(f"rm -r {_DROPINS}; {apply}")

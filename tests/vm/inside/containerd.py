@@ -64,7 +64,7 @@ esac
 
 
 def main() -> None:
-    """Do it; a second time only starts containerd."""
+    """Do it. Once it is done, another time only starts containerd."""
     _write("/etc/containerd/config.toml", SETTINGS)
     # Copied into every pod.
     _write("/etc/hosts", "127.0.0.1 localhost\n")
@@ -73,14 +73,16 @@ def main() -> None:
     for name in ("none", "loopback"):
         _write(f"/opt/cni/bin/{name}", PLUGIN, mode=0o755)
     subprocess.run(["systemctl", "restart", "containerd"], check=True)
-    archive = "/opt/vm/images.tar"
-    if not os.path.exists(archive):
+    done = Path("/opt/vm/images-are-there")
+    if not done.exists():
+        archive = "/opt/vm/images.tar"
         Path(archive).write_bytes(_archive())
         subprocess.run(
             ["ctr", "--namespace", "k8s.io", "images", "import", archive],
             check=True,
             stdout=subprocess.DEVNULL,
         )
+        done.touch()
 
 
 def _write(path: str, text: str, mode: int = 0o644) -> None:

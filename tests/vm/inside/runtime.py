@@ -61,7 +61,8 @@ MAPPING = {"host_id": 65536 * 2, "container_id": 0, "length": 65536}
 #: What a container always has.
 _ALWAYS = "null zero full random urandom tty console ptmx"
 
-#: Prints what a process finds, and runs until it is told to end. $1: a script; $2: whether to open the nodes.
+#: Runs a script ($1), prints what a process finds, and runs until it is told to end. $2: whether to open the
+#: nodes. The script comes first, because the rest takes seconds in an emulator.
 _REPORT = r"""
 trap 'exit 0' TERM
 opened() {
@@ -72,6 +73,9 @@ opened() {
     *) printf %s "($why)" ;;
     esac
 }
+echo script
+eval "$1" 2>&1
+echo report
 nodes='-type c -o -type b -o -type p'
 find / \( -path /proc -o -path /sys -o -path /dev/pts \) -prune -o \( $nodes \) -print 2>/dev/null |
 while read -r path; do
@@ -82,8 +86,6 @@ while read -r path; do
     echo "node $kind $(stat -c '%t %T %a %u %g' "$path") $([ "$open" ] && opened '<' r && opened '>' w) $path"
 done
 env | sed 's/^/env /'
-echo script
-eval "$1" 2>&1
 echo end
 while :; do sleep 1000 & wait; done
 """.replace("ALWAYS", _ALWAYS)
@@ -340,7 +342,7 @@ def _nodes(created: CreatedContainer, request: Request) -> dict[str, list[Any]]:
 def _outcome(lines: list[str], request: Request) -> dict[str, Any]:
     nodes: dict[str, list[Any]] = {}
     envs: dict[str, str] = {}
-    report, output = lines[: lines.index("script")], lines[lines.index("script") + 1 : lines.index("end")]
+    output, report = lines[1 : lines.index("report")], lines[lines.index("report") + 1 :]
     for line in report:
         what, _, text = line.partition(" ")
         if what == "node":

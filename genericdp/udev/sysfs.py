@@ -40,8 +40,9 @@ def node_of(number: DeviceNumber) -> str | None:
     Raises OSError if that cannot be determined, such as in a container without sysfs.
     """
     folder = "/sys/dev/char" if number.kind == "c" else "/sys/dev/block"
+    link = f"{folder}/{number.major}:{number.minor}"
     try:
-        with open(f"{folder}/{number.major}:{number.minor}/uevent", "rb") as lines:
+        with open(f"{link}/uevent", "rb") as lines:
             for line in lines:
                 name, _, value = line.rstrip(b"\n").partition(b"=")
                 if name == b"DEVNAME":
@@ -50,7 +51,8 @@ def node_of(number: DeviceNumber) -> str | None:
         unless_gone(error)
         if not is_there(folder):
             raise
-        return None
+        # The device of a number may be visible only in another network namespace.
+        return "" if os.path.lexists(link) else None
     return ""
 
 

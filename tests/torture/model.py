@@ -13,8 +13,9 @@ The laws:
   unit that a pod may hold under another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
-* Only a container that holds a device is stopped, only after that device has moved, and once for that. Of a
-  resource whose containers follow their device, none runs for long that has not what is there now.
+* Only a container that holds a device is stopped, once for each move of that device, and only if the device
+  has another number than in the container or, where the rule wants that, is unplugged. Of a resource whose
+  containers follow their device, none runs for long that has not what is there now.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -48,8 +49,9 @@ from genericdp.simulator import (
     PodStatus,
     Runtime,
 )
+from tests.scenes.waiting import until
 from tests.torture.node import CONTROL_MAJOR, TestNode, controls_in, ids_in, numbers_in
-from tests.torture.truth import BAD_RULES, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
+from tests.torture.truth import BAD_RULES, FOLLOWING, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
 
 T = TypeVar("T")
 
@@ -68,7 +70,7 @@ class Workload:
     """A pod with one container.
 
     units  the (unit, port) pairs that it got first
-    inside what its last container was created with: number -> unit
+    inside what its last container was created with: number -> (unit, port)
     control the numbers of the control node in that container
     moves  how often one of its units, or one like it, was plugged or unplugged since its admission
     stopped  the same when its container was last stopped
@@ -83,10 +85,14 @@ class Workload:
     has: frozenset[str] = frozenset()
     last: frozenset[str] = frozenset()
     created: CreatedContainer | None = None
-    inside: dict[int, str | None] = field(default_factory=dict)
+    inside: dict[int, tuple[str, str] | None] = field(default_factory=dict)
     control: list[int] = field(default_factory=list)
     moves: int = 0
     stopped: int = 0
+
+    def is_stopped_by(self, tables: Iterable[Table]) -> bool:
+        """Whether its container is stopped while its device is unplugged."""
+        return any(table.stops for table in tables if table.name == self.table.name)
 
 
 class NodeMachine(RuleBasedStateMachine):
@@ -105,6 +111,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.control_when_it_went_down: int | None = None
         self.tables_when_it_went_down: tuple[Table, ...] = ()
         self.refused = self.socket_gone = self.time_passed = False
+        self.pods_created = 0
         self.stops_seen = 0
         self.outdated: list[CreatedContainer] = []
         self.seconds = 0.0
@@ -199,6 +206,12 @@ class NodeMachine(RuleBasedStateMachine):
 
         self.do("re-plug elsewhere", self._after_twins(settle, act))
 
+    @precondition(lambda self: self.truth.plugged)
+    @rule(which=st.integers(0, len(UNITS) - 1), rules=st.sampled_from(FOLLOWING), seen=st.booleans())
+    def replug_in_place(self, which: int, rules: str, seen: bool) -> None:
+        """A unit of a pod is unplugged, which the daemon may notice, and returns under the same number."""
+        self.do("re-plug in place", self._replug_in_place(which, rules, seen=seen))
+
     @precondition(lambda self: len(self.truth.plugged) >= 2)
     @rule(data=st.data(), settle=st.booleans())
     def exchange_names(self, data: st.DataObject, settle: bool) -> None:
@@ -244,8 +257,7 @@ class NodeMachine(RuleBasedStateMachine):
 
         def act() -> None:
             if rules != "a mistake":
-                self.truth.rules = rules
-                self.node.write_rules(text_of(rules))
+                self._edit_rules(rules)
             elif self.node.up:
                 self.node.write_rules(BAD_RULES)
 
@@ -364,11 +376,14 @@ class NodeMachine(RuleBasedStateMachine):
     def _plug(self, unit: str, place: Place) -> None:
         self._move(unit, place)
         self.truth.plugged[unit] = place
+        self._look_into_containers()
         self.node.plug(unit, place)
 
     def _unplug(self, unit: str) -> None:
         self._move(unit, self.truth.plugged[unit])
-        self.node.unplug(self.truth.plugged.pop(unit))
+        place = self.truth.plugged.pop(unit)
+        self._look_into_containers()
+        self.node.unplug(place)
         for pod in self.pods:
             pod.has -= {unit}
 
@@ -382,6 +397,11 @@ class NodeMachine(RuleBasedStateMachine):
                 for known in pod.units
             ):
                 pod.moves += 1
+
+    def _edit_rules(self, rules: str) -> None:
+        self._look_into_containers()
+        self.truth.rules = rules
+        self.node.write_rules(text_of(rules))
 
     async def _after(self, settle: bool, act: Callable[[], None]) -> None:
         act()
@@ -397,6 +417,27 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _twins_are_plugged(self) -> bool:
         return any(len(self.truth.twins_of(unit)) > 1 for unit in self.truth.plugged)
+
+    async def _replug_in_place(self, which: int, rules: str, *, seen: bool) -> None:
+        await self._after_twins(True, lambda: self._edit_rules(rules))
+        await self._mend()
+        free = self._free()
+        if free and len(self.pods) < MANY_PODS:
+            await self._admit(free[0][0], 1)
+        held = {unit for pod in self.pods for unit in pod.has}
+        units = sorted(held & self.truth.plugged.keys() or self.truth.plugged)
+        unit = units[which % len(units)]
+        place = self.truth.plugged[unit]
+        await self._until_judged()
+        await self._after_twins(seen, lambda: self._unplug(unit))
+        await self._after_twins(True, lambda: self._plug(unit, place))
+        await self._until_judged()
+
+    async def _until_judged(self) -> None:
+        """Wait until the daemon has stopped what it stops before the clock moves, and check that."""
+        await self._settle()
+        await until(self.node.has_judged)
+        self._check_stops()
 
     async def _storm(self, unit: str, times: int) -> None:
         await self._settle()
@@ -541,7 +582,8 @@ class NodeMachine(RuleBasedStateMachine):
         kubelet = self.node.kubelet
         kubelet.tick()
         containers = [Container("main", limits={full(table): count}), Container("beside")]
-        spec = Pod(f"pod-{DONE['pod admitted']}", containers)
+        self.pods_created += 1
+        spec = Pod(f"pod-{self.pods_created}", containers)
         status = await kubelet.admit(spec)
         self.given |= self._allocated()
         if status.phase is Phase.FAILED:
@@ -591,11 +633,11 @@ class NodeMachine(RuleBasedStateMachine):
                 continue
             if created is not pod.created:
                 pod.created = created
-                pod.inside = {number: self._at(number) for number in numbers_in(created)}
+                pod.inside = {number: self._unit_at(number) for number in numbers_in(created)}
                 pod.control = controls_in(created)
                 if not self.node.up:
                     self.outdated.append(created)  # nobody has kept the links right
-            if any(self._at(number) != unit or unit is None for number, unit in pod.inside.items()):
+            if any(self._is_outdated(pod, number, unit) for number, unit in pod.inside.items()):
                 self.outdated.append(created)
             if pod.control != self._control_of(pod, created):
                 self.outdated.append(created)
@@ -607,6 +649,20 @@ class NodeMachine(RuleBasedStateMachine):
         now = [table.control for table in tables if table.name == pod.table.name]
         wanted = any(now) if created.cdi_devices else pod.table.control
         return [self.truth.control] if wanted and self.truth.control is not None else []
+
+    def _is_outdated(self, pod: Workload, number: int, was: tuple[str, str] | None) -> bool:
+        """Whether the device that a container has under a number may be elsewhere, or unplugged."""
+        if was is None:
+            return True
+        identity = self._identity_of(pod.table)
+        numbers = {
+            place.number
+            for unit, place in self.truth.plugged.items()
+            if may_stand_in(identity, was, (unit, place.port))
+        }
+        if not numbers:
+            return pod.is_stopped_by(self.truth.tables)
+        return numbers != {number}
 
     def _containers_follow(self) -> bool:
         """Whether the containers that run of a resource that follows have what its links point to now."""
@@ -624,9 +680,10 @@ class NodeMachine(RuleBasedStateMachine):
             if set(devices) & devices_of(waiting.values()):
                 # Edited rules call its unit otherwise. It has not been unplugged, and it has no new plug.
                 continue
-            if sorted(numbers_in(status.created)) != sorted(
-                number for number in (links.get(device) for device in devices) if number is not None
-            ):
+            numbers = [links.get(device) for device in devices]
+            if None in numbers and not pod.is_stopped_by(self.truth.tables):
+                continue
+            if sorted(numbers_in(status.created)) != sorted(each for each in numbers if each is not None):
                 return False
             created = status.created
             if created is None or {*self._control_of(pod, created)} - {*controls_in(created)}:
@@ -718,6 +775,10 @@ class NodeMachine(RuleBasedStateMachine):
             for number, unit in self.names_when_it_went_down.items()
             if unit in units or not units
         )
+
+    def _unit_at(self, number: int) -> tuple[str, str] | None:
+        unit = self._at(number)
+        return None if unit is None else (unit, self.truth.plugged[unit].port)
 
     def _at(self, number: int) -> str | None:
         try:

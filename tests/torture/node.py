@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from genericdp.core.comeback.plugs import next_case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import RescanCause, Resync
 from genericdp.core.inventory.shared import is_shared_link
@@ -197,6 +198,12 @@ class TestNode:
             yield
         finally:
             holdings.KUBELET_SETTLES_S = before
+
+    def has_judged(self) -> bool:
+        """Whether the daemon stops no container any more before the clock moves. No status tells that."""
+        comeback = self.service.daemon._comeback
+        due = next_case(comeback._plugs)
+        return not comeback._stopping and (due is None or due > self.clock.now())
 
     # What others see.
 

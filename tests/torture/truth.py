@@ -33,7 +33,8 @@ class Table:
     """The part of a [[resource]] table that the model knows.
 
     takes     the only serial number that it takes; None: every unit
-    follows   whether running containers follow their device
+    follows   whether running containers follow their device when it is plugged in again
+    stops     whether they are stopped while it is unplugged
     answer    how containers get its units: as devices or by CDI; None: as the node's setting says
     control   whether the control node goes along with every unit
     grouped   whether a match says what a device is: the USB interface of the unit
@@ -45,6 +46,7 @@ class Table:
     replicas: int | None = None
     prestart: bool = False
     follows: bool = False
+    stops: bool = False
     answer: str | None = None
     control: bool = False
     grouped: bool = False
@@ -61,7 +63,9 @@ class Table:
             *([] if self.replicas is None else [f"replicas = {self.replicas}"]),
             *([] if self.answer is None else [f'answer = "{self.answer}"']),
             *(['prestart = { wait = "100ms" }'] if self.prestart else []),
-            *(['on_unplug = "stop"\non_replug = "restart"\ndebounce = "0s"'] if self.follows else []),
+            *(['on_replug = "restart"'] if self.follows else []),
+            *(['on_unplug = "stop"'] if self.stops else []),
+            *(['debounce = "0s"'] if self.follows else []),
             *([f"[[resource.node]]\nmatch = {CONTROL}\nshared = true"] if self.control else []),
         ]
         return "\n".join(lines) + "\n"
@@ -72,19 +76,20 @@ BASE = Table("ftdi")
 #: Contents of the rule file, by name. The first table that takes a unit gets it.
 RULES: dict[str, tuple[Table, ...]] = {
     "base": (BASE,),
-    "following": (Table("ftdi", follows=True),),
+    "restarting": (Table("ftdi", follows=True),),
+    "following": (Table("ftdi", follows=True, stops=True),),
     "shared": (Table("ftdi", replicas=2),),
-    "shared and following": (Table("ftdi", replicas=2, follows=True),),
+    "shared and following": (Table("ftdi", replicas=2, follows=True, stops=True),),
     "less shared": (Table("ftdi", replicas=1),),
-    "renamed": (Table("serial", follows=True),),
+    "renamed": (Table("serial", follows=True, stops=True),),
     "renamed and shared": (Table("serial", replicas=2),),
     "by port": (Table("ftdi", identity="port", follows=True),),
-    "guarded": (Table("ftdi", prestart=True, follows=True),),
+    "guarded": (Table("ftdi", prestart=True, follows=True, stops=True),),
     "by CDI": (Table("ftdi", answer="cdi"),),
     "by devices": (Table("ftdi", answer="devices"),),
     "with control": (Table("ftdi", control=True),),
-    "with control and following": (Table("ftdi", replicas=2, control=True, follows=True),),
-    "with control by CDI": (Table("ftdi", answer="cdi", control=True, follows=True),),
+    "with control and following": (Table("ftdi", replicas=2, control=True, follows=True, stops=True),),
+    "with control by CDI": (Table("ftdi", answer="cdi", control=True, follows=True, stops=True),),
     "B with control": (Table("special", takes="OTHER", control=True), BASE),
     "grouped": (Table("ftdi", grouped=True),),
     "grouped and following": (Table("ftdi", replicas=2, grouped=True, follows=True),),
@@ -93,6 +98,13 @@ RULES: dict[str, tuple[Table, ...]] = {
     "B apart": (Table("special", takes="OTHER", follows=True), BASE),
     "nothing": (),
 }
+
+#: Those by which running containers follow their device, and which no edit to them makes outdated.
+FOLLOWING = sorted(
+    name
+    for name, tables in RULES.items()
+    if any(table.follows for table in tables) and not any(table.control for table in tables)
+)
 
 BAD_RULES = '[[resource]]\nname = "ftdi"\nmatch = { usb = { vendor = 0403 } }\n'
 

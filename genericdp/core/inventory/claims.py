@@ -28,7 +28,7 @@ from genericdp.core.rules.resource import NodeTable, Resource
 _DANGEROUS_NAMES = re.compile(
     r"(?:mem|kmem|port|kmsg|snapshot|btrfs-control|loop-control|autofs|mapper/control|zfs"
     r"|cpu/\d+/msr|sg\d+|bsg/.*|nvme\d+|ng\d+n\d+|nvme-fabrics|raw/.*|mpt\dctl|megaraid_sas_ioctl_node"
-    r"|mtd\d+(?:ro)?|ubi_ctrl|ubi\d+(?:_\d+)?|vc-mem)"
+    r"|mtd\d+(?:ro)?|ubi_ctrl|ubi\d+(?:_\d+)?|vc-mem|vfio/(?:devices/)?noiommu-.*)"
 )
 
 

@@ -165,7 +165,7 @@ def test_a_device_that_invents_vendors_does_not_fill_the_memory() -> None:
         "mem", "kmem", "port", "kmsg", "snapshot", "btrfs-control", "loop-control", "autofs",
         "mapper/control", "cpu/0/msr", "cpu/17/msr", "sg0", "bsg/6:0:0:0", "nvme0", "ng0n1", "nvme-fabrics",
         "raw/rawctl", "mtd0", "mtd3ro", "ubi_ctrl", "ubi0", "ubi0_1", "zfs", "vc-mem", "mpt3ctl",
-        "megaraid_sas_ioctl_node",
+        "megaraid_sas_ioctl_node", "vfio/noiommu-0", "vfio/devices/noiommu-vfio0",
     ],
 )  # fmt: skip
 def test_what_gives_its_holder_the_host_is_dangerous(node: str) -> None:
@@ -177,7 +177,19 @@ def test_every_block_device_is_dangerous() -> None:
 
 
 @pytest.mark.parametrize(
-    "node", ["ttyUSB0", "fuse", "kvm", "net/tun", "gpiomem", "memory", "mem/x", "sgx_enclave", "input/mice"]
+    "node",
+    [
+        "ttyUSB0",
+        "fuse",
+        "kvm",
+        "net/tun",
+        "gpiomem",
+        "memory",
+        "mem/x",
+        "sgx_enclave",
+        "input/mice",
+        "vfio/51",
+    ],
 )
 def test_other_nodes_are_not(node: str) -> None:
     assert not is_dangerous(a_device(subsystem="x", node=f"/dev/{node}"))

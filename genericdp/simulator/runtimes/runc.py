@@ -87,7 +87,7 @@ def _check_parents(path: str, config: ContainerConfig, low_level: LowLevel) -> N
         if parent in config.image_files:
             if low_level is LowLevel.CRUN:
                 raise CreateContainerError(f"mknod `{path}`: Not a directory")
-            raise CreateContainerError(f"mkdir {parent}: not a directory")
+            raise CreateContainerError(f"cannot mkdir in {parent}: not a directory")
         parent = parent.rpartition("/")[0]
 
 

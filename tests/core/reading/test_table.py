@@ -40,7 +40,9 @@ def rule(below: str = "", **own: str) -> str:
 
 
 def a_resource(name: str, value: str) -> str:
-    return rule(**{name: value})
+    # Without a health that looks at an attribute, 'health_poll' is a mistake.
+    needed = {"health": '{ "ATTR{x}" = "1" }'} if name == "health_poll" else {}
+    return rule(**needed, **{name: value})
 
 
 def a_node(name: str, value: str) -> str:

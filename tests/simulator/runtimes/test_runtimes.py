@@ -231,7 +231,7 @@ def test_container_paths_are_relative_to_the_root_and_ptmx_is_skipped(runtime: R
     assert one(runtime, "/dev/null", "dev/x").container_path == "/dev/x"
     assert create(runtime, config(("/dev/null", "/dev/ptmx", "rw"))).nodes == ()
     below_a_file = config(("/dev/null", "/etc/file/x", "rw"), image_files=frozenset({"/etc/file"}))
-    assert error(runtime, below_a_file) == "mkdir /etc/file: not a directory"
+    assert error(runtime, below_a_file) == "cannot mkdir in /etc/file: not a directory"
 
 
 def test_an_empty_container_path_is_the_resolved_host_path_for_containerd_and_nothing_for_crio(

@@ -111,11 +111,14 @@ def what_is_no_device_node_is_refused(node: Node) -> None:
     for handler in HANDLERS:
         for devices, words in (
             ([["/dev/scene/file", "/dev/x", "rw"]], "not a device node"),
-            ([["/dev/scene/fuse", "/srv/file/below", "rw"]], "ot a directory"),
             ([["/dev/scene/absent", "/dev/x", "rw"]], "no such file or directory"),
         ):
             outcome = node.runtime.create(handler, handler=handler, devices=devices)
             expect((words in outcome.error, outcome.nodes), (True, {}))
+        # runc 1.1.5 has other words than 1.1.15 and the simulator.
+        create = node.runtime.create_unsimulated if node.release == "12" else node.runtime.create
+        outcome = create(handler, handler=handler, devices=[["/dev/scene/fuse", "/srv/file/below", "rw"]])
+        expect(("ot a directory" in outcome.error, outcome.nodes), (True, {}))
     # crun 1.8 made fifos; the simulator is as strict as today's.
     fifo = [["/dev/scene/fifo", "/dev/x", "rw"]]
     expect(node.runtime.create("runc", devices=fifo).nodes, {})

@@ -1,4 +1,4 @@
-"""Only the containers of a device that was unplugged are stopped, and once for one unplug."""
+"""Only the containers of a device that was unplugged are stopped."""
 
 from pathlib import Path
 
@@ -7,9 +7,7 @@ import pytest
 from genericdp.core.comeback.plugs import Plugs
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
-from genericdp.simulator import Container, Pod
-from tests.daemon.test_comeback import STICK, STOP, stops, until_judged
-from tests.scenes.rules import FTDI
+from tests.daemon.test_comeback import STICK, STOP
 from tests.scenes.scene import Scene, a_scene
 from tests.scenes.waiting import until
 
@@ -47,17 +45,3 @@ async def test_a_device_of_which_nothing_is_known_is_not_unplugged(short_dir: Pa
         await scene.service.start()
         await until(lambda: "ftdi_A" in scene.daemon.memory.held)
         assert unplugs(scene) == []
-
-
-async def test_a_restart_of_the_daemon_does_not_stop_a_container_again(short_dir: Path) -> None:
-    async with a_scene(short_dir, STICK, rules=STOP) as scene:
-        await scene.until_allocatable(1)
-        main = Container("main", limits={FTDI: 1}, ends_after_s=3600.0)
-        await scene.kubelet.admit(Pod("app", [main], grace_period_s=3000))
-        scene.unplug(STICK)
-        await until(lambda: len(stops(scene)) == 1)
-        await scene.service.stop()
-        await scene.service.start()
-        await until_judged(scene, "ftdi_A")
-        await until(lambda: not scene.daemon._comeback._stopping or len(stops(scene)) > 1)
-        assert stops(scene) == [("app", "main", 3000)]

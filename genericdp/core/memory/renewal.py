@@ -74,8 +74,9 @@ class Renewal:
         more = [link for link in known.device.links if link not in device.links]
         if more:
             room = max(0, (HELD_LINK_LIMIT if is_held else LINK_LIMIT) - len(device.links))
-            # The oldest: of those that came since a pod holds the device, it got the first ones.
-            device = replace(device, links=(*device.links, *more[len(more) - min(room, len(more)) :]))
+            # The newest come first. Of those that came since a pod holds the device, it got the oldest.
+            kept = more[max(0, len(more) - room) :] if is_held else more[:room]
+            device = replace(device, links=(*device.links, *kept))
         earlier = self._earlier(device, known) if is_held else ()
         # What did not change stays the same object, which makes comparing cheap.
         is_same = known.device == device and known.absent_since is None and known.listed

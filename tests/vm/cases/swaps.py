@@ -21,8 +21,8 @@ from tests.vm.view import Pod
 #: All units get this name, one after the other.
 NAME = "/dev/ttyUSB0"
 
-#: For each way to end the service: together the 50 that are promised.
-SWAPS = 25
+#: Release of Debian -> swaps for each way to end the service; on 13, the promised 50 together.
+_SWAPS = {"12": 5, "13": 25}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,26 @@ class Unit:
 
 
 @case
-def in_50_swaps_without_the_service_no_container_gets_another_unit(node: Node) -> None:
+def no_swap_without_the_service_gives_a_container_another_unit(node: Node) -> str:
     here, other = two_units(node, RULES)
     dead = Outcome("failed to generate container spec: failed to generate spec: EvalSymlinks: too many links")
 
     def as_if_it_had_run(unit: Unit) -> None:
         node.sh(f"ln -sfn {NAME} {LINKS}/{unit.id}")
 
-    for signal in ("TERM", "KILL"):
+    signals = ("TERM", "KILL")
+    for signal in signals:
         end_service(node, signal)
         expect(node.links(), {here.id: NAME, other.id: other.id})
-        for _ in range(SWAPS):
+        for _ in range(_SWAPS[node.release]):
             expect(swap(node, here, other), dead)
             # Only the daemon knows that this one is back; this saves starting it each time.
             as_if_it_had_run(other)
             here, other = other, here
         node.start()
         expect_own_unit(node, here, other)
+    swaps = len(signals) * _SWAPS[node.release]
+    return f"{swaps} containers refused in {swaps} swaps"
 
 
 def two_units(node: Node, rules: dict[str, str], here: Callable[[Unit], None] | None = None) -> list[Unit]:

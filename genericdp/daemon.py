@@ -67,8 +67,7 @@ class Daemon:
         self.settings = settings
         self._awake = asyncio.Event()
         self.rules = rules
-        self.inventory = Inventory()
-        self.memory = Memory()
+        self.inventory, self.memory = Inventory(), Memory()
         self.standing_by = ""
         self.recorder = recorder = Recorder(now)
         self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
@@ -111,8 +110,7 @@ class Daemon:
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._pending, self._polling = Pending(), Polling(self._hear)
         self._watching_rules = contextlib.ExitStack()
-        self._reload = False
-        self._stopping = False
+        self._reload = self._stopping = False
 
     def stop(self) -> None:
         """End `run`: serve no more, leave the links."""
@@ -180,7 +178,10 @@ class Daemon:
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
-        taken, memory = take_inventory(self._builder, self._devices.devices, self.memory, self._now(), answer)
+        builder, now, unread = self._builder, self._now(), self._devices.unread is not None
+        taken, memory = take_inventory(
+            builder, self._devices.devices, self.memory, now, answer, unread=unread
+        )
         inventory = without_links(taken, self._links.apply(taken.links()))
         inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
@@ -211,13 +212,13 @@ class Daemon:
         self._awake.set()
 
     def _follow_hints(self) -> None:
-        changed = False
+        changed, unread = False, self._devices.unread is not None
         if self._reload:
             self._reload = False
             changed = self._take_rules()
         for hint in self._pending.take():
             changed |= self._devices.apply(hint)
-        if changed:
+        if changed or (unread and self._devices.unread is None):
             self.step()
         else:
             self.recorder.see_no_step(self.inventory)

@@ -86,7 +86,11 @@ class Observer:
 
     def _look(self) -> Inventory:
         inventory, self._memory = take_inventory(
-            self._builder, self._devices.devices, self._memory, time.monotonic()
+            self._builder,
+            self._devices.devices,
+            self._memory,
+            time.monotonic(),
+            unread=self._devices.unread is not None,
         )
         self._polling.see(inventory)
         return inventory

@@ -30,10 +30,15 @@ def survey_of(
     resources: tuple[Resource, ...],
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
+    *,
+    unread: bool = False,
 ) -> Survey:
-    """What these rules do with these devices, with what the daemon remembers."""
+    """What these rules do with these devices, with what the daemon remembers.
+
+    unread  whether some devices cannot be read
+    """
     builder = Builder(resources, settings.domain, settings.answer)
-    inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic())
+    inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic(), unread=unread)
     return Survey(settings, resources, devices, builder.claims, inventory, after)
 
 
@@ -53,7 +58,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     memory, remarks = remembered(settings)
     if devices.unread is not None:
         remarks = (*remarks, str(devices.unread))
-    survey = survey_of(settings, files.resources, devices.devices, memory)
+    survey = survey_of(settings, files.resources, devices.devices, memory, unread=devices.unread is not None)
     return replace(survey, problems=files.problems, remarks=remarks)
 
 

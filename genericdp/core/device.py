@@ -7,6 +7,7 @@ The rules of this file:
   exactly as read. On its way into an id, a path, an env or a log line it goes through `hostile`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -30,6 +31,16 @@ CORE_ATTRIBUTES = frozenset(
         "version",
     }
 )
+
+
+#: The kernel's name of a port of an ATA controller. It counts all ports of the node in the order of arrival.
+_ATA_PORT = re.compile(r"ata\d+")
+
+
+def ata_attributes(sys_path: str) -> tuple[str, ...]:
+    """The attribute that says which port of its controller an ATA port is; () for any other device."""
+    name = sys_path.rpartition("/")[2]
+    return (f"ata_port/{name}/port_no",) if _ATA_PORT.fullmatch(name) else ()
 
 
 #: The group of nobody. A user namespace shows it for every group that it does not have (user_namespaces(7)).

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from genericdp import log
 from genericdp.core.comeback.container import Inside, Running
-from genericdp.core.comeback.judge import holders_in, judge
+from genericdp.core.comeback.judge import Evidence, holders_in, judge
 from genericdp.core.comeback.plugs import (
     ASK_AGAIN_S,
     Case,
@@ -180,11 +180,9 @@ class Comeback:
                         if each.id not in inside:
                             inside[each.id] = await runtime.inside(each.id)
                 saved = checkpoint.answers_in(self._settings.kubelet_dir)
+                evidence = Evidence(inside, saved, self._settings.link_dir)
                 now = [case for case in due if is_current(self._plugs, case)]
-                judgements = [
-                    (case, judge(case, candidates[case.key], inside, saved, self._settings.link_dir))
-                    for case in now
-                ]
+                judgements = [(case, judge(case, candidates[case.key], evidence)) for case in now]
                 for sure in (True, False):
                     self._judged(
                         [

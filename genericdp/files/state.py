@@ -25,6 +25,9 @@ from genericdp.files.trust import UntrustedError, open_trusted
 #: With the mode 0644 whatever the umask is: a file that others can write would be refused.
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
+#: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
+LONGEST = 256 << 20
+
 #: What tells a file from another one, or from what somebody else has made of it.
 FileIdentity = tuple[int, int, int, int]
 
@@ -146,6 +149,8 @@ def read_whole(path: str) -> tuple[bytes, FileIdentity]:
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
+        if found.st_size > LONGEST:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(), _identity(found)
     finally:

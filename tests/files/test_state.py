@@ -168,6 +168,7 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             "replicas": {},
             "withdrawn": {},
             "held": {},
+            "siblings": [],
             "renamed": {},
             "answered": [],
         }

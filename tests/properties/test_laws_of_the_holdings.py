@@ -115,6 +115,9 @@ class Node:
         self.at: dict[str, tuple[Physical, str]] = {}
         self.heard: set[str] = set()
 
+    def tables(self) -> str:
+        return RULES[self.rules]
+
     def devices(self) -> dict[str, UdevDevice]:
         self.at = {}
         found: list[UdevDevice] = []
@@ -136,13 +139,13 @@ class Node:
         self.now += 1000.0
         self.heard = self.healthy()
         devices = self.devices()
-        builder = Builder(resources_of(RULES[self.rules], domain=self.domain), self.domain)
+        builder = Builder(resources_of(self.tables(), domain=self.domain), self.domain)
         if answer is not None:
             answer = replace(answer, asked=self.now)
         self.inventory, self.memory = take_inventory(builder, devices, self.memory, self.now, answer)
-        there = {(name, since) for name, (_, _, since) in self.plugged.items()}
+        there = {physical for physical, _ in self.at.values()}
         for pod in self.pods:
-            pod.has = frozenset(each for each in pod.has if (each[0], each[2]) in there)
+            pod.has &= there
 
     def healthy(self) -> set[str]:
         """The ids that the kubelet may give, once it has heard of them."""
@@ -226,7 +229,7 @@ class Node:
             now = self.would_get(pod)
             if now and pod.first:
                 for link, (physical, port) in now.items():
-                    assert may_stand_in(*pod.first[link], physical, port), (pod, link, physical)
+                    assert self.may_stand_in(*pod.first[link], physical, port), (pod, link, physical)
         for one, other in combinations(self.pods, 2):
             if not (one.shared and other.shared):
                 for mine in self.possibly(one):
@@ -237,24 +240,23 @@ class Node:
             assert pod.id_ in listed or pod.resource not in self.inventory.offers
             assert {*pod.links} <= self.inventory.links().keys()
 
+    def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
+        """Whether a container that had a device node first may have another one later."""
+        first, unit = UNITS[was[0]], UNITS[now[0]]
+        return was[1] == now[1] and (
+            was[0] == now[0]
+            or its_port == port
+            or (first.serial is not None and first.serial == unit.serial)
+            or first.foo == unit.foo
+            or first.bar == unit.bar
+        )
+
     def possibly(self, pod: Pod) -> Iterator[frozenset[Physical]]:
         """What the container has, and what it would have if it started now."""
         yield pod.has
         now = self.would_get(pod)
         if now:
             yield frozenset(physical for physical, _ in now.values())
-
-
-def may_stand_in(was: Physical, its_port: str, now: Physical, port: str) -> bool:
-    """Whether a container that had a device node first may have another one later."""
-    first, unit = UNITS[was[0]], UNITS[now[0]]
-    return was[1] == now[1] and (
-        was[0] == now[0]
-        or its_port == port
-        or (first.serial is not None and first.serial == unit.serial)
-        or first.foo == unit.foo
-        or first.bar == unit.bar
-    )
 
 
 numbers = st.integers(0, 7)

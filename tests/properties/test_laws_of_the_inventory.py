@@ -13,6 +13,8 @@ from genericdp.core.inventory.identity import ID_LIMIT
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Health
 from genericdp.core.inventory.place import Spot, locate
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource
 from tests.properties.strategies import (
     DOMAIN,
@@ -184,18 +186,18 @@ def test_what_is_kept_between_two_rebuilds_never_shows(
     rules_: Rules, units: Units, data: st.DataObject
 ) -> None:
     builder = Builder(rules_, DOMAIN)
-    ties: dict[str, str] = {}
+    memory = Memory()
     devices = booted(units)
-    for _ in range(4):
+    for now in range(4):
         # Some leave, some come back as the same snapshots, and sometimes the machine boots.
         if data.draw(st.booleans()):
             present = {path: devices[path] for path in data.draw(st.permutations(sorted(devices)))}
         else:
             gone = data.draw(st.sets(st.sampled_from(sorted(devices)))) if devices else set()
             present = {path: device for path, device in devices.items() if path not in gone}
-        inventory = builder.build(present, ties=ties)
-        assert inventory == Builder(rules_, DOMAIN).build(present, ties=ties)
-        ties = dict(inventory.ties)
+        inventory = builder.build(present, memory.past)
+        assert inventory == Builder(rules_, DOMAIN).build(present, memory.past)
+        _, memory = remember(inventory, memory, float(now), plugged=builder.claims.plugged)
         if data.draw(st.booleans()):
             devices = booted(units, data.draw(boots))
 

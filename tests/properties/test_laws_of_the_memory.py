@@ -54,8 +54,7 @@ class Node:
         self.now += moment.later_s
         built = Builder(self.rules, DOMAIN).build(
             booted(moment.units, moment.boot),
-            ties=self.memory.ties,
-            known_ports=self.memory.known_ports,
+            self.memory.past,
         )
         known = sorted(self.memory.devices)
         held = frozenset(known[n] for n in moment.held if n < len(known)) if moment.knows else None

@@ -2,9 +2,9 @@
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import Past, Ties
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory
 from tests.scenes.builders import by_sys_path, resources_of
@@ -17,7 +17,7 @@ def inventory_of(
 ) -> Inventory:
     """The inventory of these rules on these devices and all their parents."""
     builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
-    return builder.build(by_sys_path(*devices), ties=ties, known_ports=known_ports)
+    return builder.build(by_sys_path(*devices), Past(ties or {}, known_ports or {}))
 
 
 def answered(held: frozenset[str] | None, memory: Memory, now: float) -> Answer | None:

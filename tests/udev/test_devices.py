@@ -121,6 +121,22 @@ def test_siblings_share_their_parents(bed: Testbed) -> None:
     assert video["/dev/video0"].usb_device is devices.devices[gadgets.webcam()[2].sys_path]
 
 
+def test_the_port_of_a_disk_is_read(bed: Testbed) -> None:
+    ata = "/devices/pci0000:00/0000:00:1f.2/ata3"
+    disk = Entry(f"{ata}/host2/2:0:0:0/block/sdb", "block", node="sdb", number="8:16", devtype="disk")
+    bed.plug((disk,))
+    attribute = bed.root / f"sys{ata}/ata_port/ata3/port_no"
+    attribute.parent.mkdir(parents=True)
+    attribute.write_text("2\n")
+    (bed.root / f"sys{ata}/uevent").touch()
+    devices = UdevDevices()
+    devices.resync()
+
+    parent = by_node(devices)["/dev/sdb"].parent
+    assert parent is not None
+    assert parent.attributes == {"ata_port/ata3/port_no": "2"}
+
+
 def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:
     bed.plug(gadgets.webcam(), gadgets.modem(), gadgets.hub(behind=3))
     devices = UdevDevices()

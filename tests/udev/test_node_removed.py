@@ -135,6 +135,16 @@ def test_a_device_is_taken_out_of_the_spec_files_that_name_its_node(tmp_path: Pa
         assert specs_in(tmp_path) == ["genericdp-of-others.json", "genericdp_a.json"]
 
 
+@pytest.mark.parametrize(
+    "node", ["/dev/é", "/dev/\udcff", '/dev/a"b', "/dev/a\\b", "/dev/a\tb", "/dev/a b", "/dev/a[b", "/dev/a*"]
+)
+def test_a_node_of_any_name_is_taken_out_of_the_spec_files(tmp_path: Path, node: str) -> None:
+    spec = tmp_path / "genericdp_a.json"
+    spec.write_text(a_spec({"a": node, "b": "/dev/ttyUSB0"}))
+    remove(node, tmp_path / "links", tmp_path)
+    assert nodes_in(spec) == {"b": "/dev/ttyUSB0"}
+
+
 def test_a_spec_file_without_a_device_left_is_removed(tmp_path: Path) -> None:
     (tmp_path / "genericdp_a.json").write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB0"}))
     remove("/dev/ttyUSB0", tmp_path / "links", tmp_path)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from genericdp.core.allocate import RefusedError, allocate
 from genericdp.core.comeback.container import Inside, Running
 from genericdp.core.comeback.plugs import Case
+from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import ids_of
 from genericdp.core.status.holdings import Holder
 
@@ -61,41 +62,87 @@ def holders_in(case: Case, running: Iterable[Running], holders: Sequence[Holder]
     )
 
 
-def judge(
-    case: Case, holders: Iterable[Running], inside: Mapping[str, Inside | None], saved: Answers, link_dir: str
-) -> Judgement:
-    """Which of the containers that hold the device of a case to stop.
+class Evidence:
+    """What is known of containers. One may have thousands of devices: each is looked up, never searched.
 
     inside  id of a container -> the device nodes that it was created with; not needed for an unplugged device
     saved   what the kubelet would give them again; what is missing is not known
     """
+
+    def __init__(self, inside: Mapping[str, Inside | None], saved: Answers, link_dir: str) -> None:
+        self.inside = inside
+        self.link_dir = link_dir
+        self._saved = saved
+        self._named = {(container, resource) for _, container, resource in saved}
+        self._numbers: dict[str, frozenset[DeviceNumber]] = {}
+        self._paths: dict[tuple[str, str, str], Mapping[str, Sequence[str]]] = {}
+
+    def is_of_a_namesake(self, container: Running, resource: str) -> bool:
+        """Whether only containers of other pods got devices of a resource under the name of this container.
+
+        PodResources does not tell the UIDs of pods, and a pod that was deleted by force may still run.
+        """
+        name = container.holder.container
+        return (name, resource) in self._named and self.saved(container, resource) is None
+
+    def numbers(self, container: Running) -> frozenset[DeviceNumber]:
+        """The numbers of the device nodes that a container was created with."""
+        if container.id not in self._numbers:
+            self._numbers[container.id] = frozenset((self.inside[container.id] or {}).values())
+        return self._numbers[container.id]
+
+    def saved(self, container: Running, resource: str) -> Saved | None:
+        """The answer that the kubelet has saved for a container and a resource."""
+        return self._saved.get((container.pod, container.holder.container, resource))
+
+    def paths(self, container: Running, resource: str) -> Mapping[str, Sequence[str]]:
+        """Path on the host -> the container paths at which the saved answer has it."""
+        key = (container.pod, container.holder.container, resource)
+        if key not in self._paths:
+            found: dict[str, list[str]] = {}
+            for inside, host in self._saved[key].devices.items():
+                found.setdefault(host, []).append(inside)
+            self._paths[key] = found
+        return self._paths[key]
+
+
+def judge(case: Case, holders: Iterable[Running], evidence: Evidence) -> Judgement:
+    """Which of the containers that hold the device of a case to stop."""
+    holders = [each for each in holders if not evidence.is_of_a_namesake(each, case.key[0])]
     if case.unplugged:
         return Judgement(tuple(holders))
     stops: list[Running] = []
     sure = True
     for each in holders:
-        found = inside.get(each.id)
-        if found is None:
+        inside = evidence.inside.get(each.id)
+        if inside is None:
             sure = False
-        elif _is_outdated(case, found, saved.get((each.pod, each.holder.container, case.key[0])), link_dir):
+        elif _is_outdated(case, each, inside, evidence):
             stops.append(each)
     return Judgement(tuple(stops), sure)
 
 
-def _is_outdated(case: Case, inside: Inside, saved: Saved | None, link_dir: str) -> bool:
+def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evidence) -> bool:
     """Whether the container would find something else if it were created now."""
-    numbers = {f"{link_dir}/{link}": number for link, number in (case.plug.numbers or {}).items()}
+    numbers = case.plug.numbers or {}
+    resource = case.key[0]
+    saved = evidence.saved(container, resource)
     if saved is not None:
-        at = {path: numbers[host] for path, host in saved.devices.items() if host in numbers}
+        paths = evidence.paths(container, resource)
+        at = {
+            path: number
+            for link, number in numbers.items()
+            for path in paths.get(f"{evidence.link_dir}/{link}", ())
+        }
         if at:
             return any(inside.get(path) != number for path, number in at.items())
         if not saved.cdi:
             return False
-        if not set(_paths_now(case, link_dir)) <= inside.keys():
+        if not set(_paths_now(case, evidence.link_dir)) <= inside.keys():
             return True
     optional = {node.link for node in case.device.nodes_inside if node.table.optional}
-    needed = {number for link, number in (case.plug.numbers or {}).items() if link not in optional}
-    return not needed <= set(inside.values())
+    needed = {number for link, number in numbers.items() if link not in optional}
+    return not needed <= evidence.numbers(container)
 
 
 def _paths_now(case: Case, link_dir: str) -> tuple[str, ...]:

@@ -28,14 +28,17 @@ Each device node gets a **link** that is named after the id (and the place, if t
 several nodes). Pods get the link, never the kernel's name, so the answer that the kubelet saved
 stays right when ttyUSB0 becomes ttyUSB3.
 
+**Siblings** are nodes that nothing but their order tells apart, such as the ports of a card without numbers.
+Each keeps its number and its id for as long as it is plugged in: its directory in sysfs is remembered.
+
 **Shared** nodes, such as `/dev/kfd`, go along with every device of a resource. They belong to none of
 them, have links of their own, and sharing a node claims nothing.
 
 All of this is built anew from the rules and the udev devices at each event; only the builder keeps what it
 found out, to be fast. What has to outlive a device or a restart is `genericdp.core.memory`.
 
-Read in this order: `place`, `identity`, `claims`, `group`, `offer`, `compose` (one device), `inventory`,
-`shared`, `build`, `changes`.
+Read in this order: `place`, `past`, `identity`, `plugged`, `claims`, `group`, `offer`, `compose` (one
+device), `inventory`, `shared`, `build`, `changes`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

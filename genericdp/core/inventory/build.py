@@ -15,9 +15,10 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.compose import Composer
 from genericdp.core.inventory.group import Group, gather, identity_of
-from genericdp.core.inventory.identity import Identity, Ties, UnidentifiedError, assign
+from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Conflict, Inventory, Overlap, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
+from genericdp.core.inventory.past import NO_PAST, Past, Ties
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.rules.resource import Resource
@@ -42,34 +43,26 @@ class Builder:
         self._answer = answer
         self._drafts: dict[str, _Draft] = {}
 
-    def build(
-        self,
-        devices: Mapping[str, UdevDevice],
-        *,
-        ties: Ties | None = None,
-        known_ports: Ties | None = None,
-    ) -> Inventory:
-        """The inventory of these udev devices (sys path -> snapshot).
+    def build(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Inventory:
+        """The inventory of these udev devices (sys path -> snapshot), given what is remembered.
 
-        ties and known_ports are what is remembered of twins, see `identity.assign`. A resource whose
-        devices are the snapshots of last time keeps the very offer that it had.
+        A resource whose devices are the snapshots of last time keeps the very offer that it had.
         """
-        ties = ties or {}
-        self.claims.see(devices)
+        self.claims.see(devices, past)
         nodes, overlaps, conflicts = self._sort(devices)
         for resource in self.resources:
             draft = self._drafts.get(resource.name)
             mine = nodes[resource.name]
             siblings = [*self._siblings_of(mine.taken), *self._siblings_of(mine.shared)]
-            if draft is None or not draft.still_holds(mine, siblings, ties):
-                self._drafts[resource.name] = self._draft(resource, mine, siblings, ties, known_ports or {})
+            if draft is None or not draft.still_holds(mine, siblings, past):
+                self._drafts[resource.name] = self._draft(resource, mine, siblings, past)
         drafts = [self._drafts[resource.name] for resource in self.resources]
         new_ties = {unit: port for draft in drafts for unit, port in draft.ties.items()}
         return Inventory(
             offers={draft.offer.resource.name: draft.offer for draft in drafts},
             refusals=tuple(sorted(refusal for draft in drafts for refusal in draft.refusals)),
             overlaps=tuple(sorted(overlaps)),
-            ties={**ties, **new_ties},
+            ties={**past.ties, **new_ties},
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
             conflicts=tuple(sorted(conflicts)),
         )
@@ -97,17 +90,22 @@ class Builder:
                     conflicts.append(Conflict(path, found[0].resource.name, sharers))
         return nodes, overlaps, conflicts
 
-    def _siblings_of(self, devices: Sequence[UdevDevice]) -> Sequence[Spot]:
-        """The spots of those that have siblings."""
-        return [spot for device in devices if (spot := self.claims.spot_of_sibling(device)) is not None]
+    def _siblings_of(self, devices: Sequence[UdevDevice]) -> Sequence[tuple[Spot, int]]:
+        """The spots of those that have siblings, or had some, with their number."""
+        numbers = self.claims.plugged.numbers
+        spots = [self.claims.place(device).spot for device in devices if device.sys_path in numbers]
+        return [(spot, self._count_at(spot)) for spot in spots]
+
+    def _count_at(self, spot: Spot) -> int:
+        """How many numbers siblings at a spot may have."""
+        return 1 + max(self.claims.plugged.siblings.get(spot.of_all, (0,)))
 
     def _draft(
         self,
         resource: Resource,
         nodes: "_Nodes",
-        siblings: Sequence[Spot],
-        ties: Ties,
-        known_ports: Ties,
+        siblings: Sequence[tuple[Spot, int]],
+        past: Past,
     ) -> "_Draft":
         groups, refusals = gather(resource, nodes.taken, self.claims)
         identified: list[tuple[Group, Identity]] = []
@@ -117,7 +115,7 @@ class Builder:
             except UnidentifiedError as error:
                 refusals += group.refusals(f"it has no property {error.name}, which 'identity' uses")
         identities = [identity for _, identity in identified]
-        assigned = assign(resource.name, identities, self._domain, ties, known_ports)
+        assigned = assign(resource.name, identities, self._domain, past, self._count_at)
         composer = Composer(resource, self._answer)
         shared = shared_nodes(resource, nodes.shared, self.claims, composer.node)
         refusals += shared.refusals
@@ -137,6 +135,7 @@ class Builder:
             units=units,
             ties={unit: assigned.ties[unit] for unit in units if unit in assigned.ties},
             unsure=assigned.unsure,
+            seats=assigned.seats,
         )
 
 
@@ -152,23 +151,26 @@ class _Nodes:
 class _Draft:
     """One resource's part of an inventory, and what it was made of.
 
-    siblings  the spots of the nodes that have siblings
+    siblings  the spots of the nodes that have siblings, with their number
     units     of all its devices
     ties      those of its units, old and new
+    seats     see `identity.Assignment`
     """
 
     nodes: _Nodes
-    siblings: Sequence[Spot]
+    siblings: Sequence[tuple[Spot, int]]
     offer: Offer
     refusals: Sequence[Refusal]
     units: Sequence[str]
     ties: Ties
     unsure: Sequence[str]
+    seats: Mapping[str, Sequence[Spot]]
 
-    def still_holds(self, nodes: _Nodes, siblings: Sequence[Spot], ties: Ties) -> bool:
-        """Whether these snapshots, siblings and ties would give the same draft."""
+    def still_holds(self, nodes: _Nodes, siblings: Sequence[tuple[Spot, int]], past: Past) -> bool:
+        """Whether these snapshots, siblings and memories would give the same draft."""
         return (
             self.nodes == nodes
             and self.siblings == siblings
-            and all(ties.get(unit) == self.ties.get(unit) for unit in self.units)
+            and all(past.ties.get(unit) == self.ties.get(unit) for unit in self.units)
+            and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
         )

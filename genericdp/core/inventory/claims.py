@@ -10,16 +10,16 @@ The rules of this file:
 * The claims on a snapshot never change, so they are kept for as long as the snapshot is the same
   object. The cost of an event does not grow with the devices that it does not touch.
 * A node that a resource shares is none of its own.
-* Which siblings a device node has depends on what is plugged in, never on what the rules take.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.place import Place, Spot, locate
+from genericdp.core.inventory.past import NO_PAST, Past
+from genericdp.core.inventory.place import Place, locate
+from genericdp.core.inventory.plugged import Plugged, plugged_of
 from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -189,28 +189,6 @@ class _Known:
     place: Place | None = None
 
 
-#: The device nodes that are plugged in: the spot that siblings share -> the siblings, in order.
-Plugged = Mapping[Spot, Sequence[UdevDevice]]
-
-
-def plugged_of(devices: Iterable[UdevDevice], place: Callable[[UdevDevice], Place] = locate) -> Plugged:
-    """The device nodes among udev devices. `place` finds out where one sits; a cache makes this fast."""
-    found: dict[Spot, list[UdevDevice]] = {}
-    for device in devices:
-        if device.device_node is not None:
-            found.setdefault(place(device).spot, []).append(device)
-    for siblings in found.values():
-        if len(siblings) > 1:
-            siblings.sort(key=lambda sibling: natural(sibling.sys_path))
-    return found
-
-
-def nodes_at(plugged: Plugged, spot: Spot) -> Sequence[UdevDevice]:
-    """The device nodes that may be the one that was at a spot."""
-    siblings = plugged.get(spot.of_all, ())
-    return siblings if len(siblings) != spot.of else siblings[spot.number : spot.number + 1]
-
-
 class Claims:
     """The claims of a fixed list of resources, kept for each snapshot.
 
@@ -218,28 +196,17 @@ class Claims:
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self.plugged: Plugged = {}
-        self._siblings: dict[str, Spot] = {}
+        self.plugged = Plugged()
         self._candidates = _Candidates.of(resources)
         self._candidates_of: dict[_Traits, _Candidates] = {}
         self._known: dict[str, _Known] = {}
 
-    def see(self, devices: Mapping[str, UdevDevice]) -> None:
+    def see(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> None:
         """Take into account what is plugged in now, before anything is asked about it."""
-        self.plugged = plugged_of(devices.values(), self._place)
-        self._siblings = {
-            sibling.sys_path: spot._replace(number=number, of=len(siblings))
-            for spot, siblings in self.plugged.items()
-            if len(siblings) > 1
-            for number, sibling in enumerate(siblings)
-        }
+        self.plugged = plugged_of(devices.values(), past, self._place)
         if len(self._known) > len(devices):
             # What is kept about devices that are gone is dropped, so that memory stays flat.
             self._known = {path: known for path, known in self._known.items() if path in devices}
-
-    def spot_of_sibling(self, device: UdevDevice) -> Spot | None:
-        """The spot of a udev device that has siblings."""
-        return self._siblings.get(device.sys_path) if self._siblings else None
 
     def on(self, device: UdevDevice) -> tuple[Claim, ...]:
         """The claims on a udev device in file order; the first one wins."""
@@ -251,8 +218,9 @@ class Claims:
 
     def place(self, device: UdevDevice) -> Place:
         """Where a udev device sits, and which of its siblings it is."""
-        spot = self.spot_of_sibling(device)
-        return self._place(device) if spot is None else replace(self._place(device), spot=spot)
+        place = self._place(device)
+        number = self.plugged.numbers.get(device.sys_path)
+        return replace(place, spot=place.spot._replace(number=number)) if number else place
 
     def _place(self, device: UdevDevice) -> Place:
         known = self._of(device)

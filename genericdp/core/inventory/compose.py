@@ -143,7 +143,7 @@ def _name(group: Group, identity: Identity, id_: str, member: Member) -> str:
         # Another unit may have the same place, so the link says which unit it is.
         serial = spot.serial if group.resource.identity == "serial" else ""
         name += f"@{hash_of(serial or spot.port)[:_MARK_LENGTH]}"
-    return f"{name}@{spot.number + 1}of{spot.of}" if spot.of > 1 else name
+    return f"{name}@{spot.number + 1}" if spot.number else name
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_value
@@ -113,6 +113,10 @@ def in_common(grouping: Grouping, device: UdevDevice) -> UdevDevice | str | None
 
 def identity_of(group: Group) -> Identity:
     """The identity of the device that a group makes. Raises UnidentifiedError."""
+    return replace(_identity_of(group), spots=tuple([member.place.spot for member in group.members]))
+
+
+def _identity_of(group: Group) -> Identity:
     wanted, grouping = group.resource.identity, group.resource.group_by
     nodes = tuple(member.device for member in group.members)
     if group.subject is not None:

@@ -21,19 +21,17 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from genericdp.core.hostile import for_id
-from genericdp.core.inventory.place import Place, Port
+from genericdp.core.inventory.past import Past, Ties
+from genericdp.core.inventory.place import Place, Port, Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
 ID_LIMIT = 63
 
 #: Room for the number of a replica: a dot and five digits.
 REPLICA_ROOM = 6
-
-#: Ties of twins: the plain id of a unit -> the exact port of the unit that has this id.
-Ties = Mapping[str, str]
 
 _HASH_LENGTH = 10
 _NAME_LENGTH = 20
@@ -63,6 +61,7 @@ class Identity:
     place     the place within the unit, "" for the unit as a whole
     port      where the unit is connected
     order     the sys path, used only for siblings that nothing else tells apart
+    spots     where its nodes are: by them, siblings keep their ids
     """
 
     basis: str
@@ -71,6 +70,7 @@ class Identity:
     place: str
     port: Port
     order: str
+    spots: tuple[Spot, ...] = field(default=(), compare=False)
 
 
 #: The identity of everything that a resource takes, wherever its parts are.
@@ -129,53 +129,82 @@ class Assignment:
     units   for each identity, the plain id of its unit: twins have the same one
     ties    unit -> exact port of the twin that has the plain ids
     unsure  the ids of siblings that only their order tells apart
+    seats   the ids that siblings may have had before, each with the spots that were remembered of it
     """
 
     ids: tuple[str, ...]
     units: tuple[str, ...]
     ties: Ties
     unsure: tuple[str, ...] = ()
+    seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
 
 
 def assign(
-    resource: str, identities: Sequence[Identity], domain: str, ties: Ties, known_ports: Ties
+    resource: str,
+    identities: Sequence[Identity],
+    domain: str,
+    past: Past,
+    count_at: Callable[[Spot], int] = lambda _: 1,
 ) -> Assignment:
     """Give each identity of one resource its id. The order of `identities` does not matter.
 
-    domain       the default domain of resource names: only names in it make ids of the first form
-    ties         from an earlier Assignment
-    known_ports  unit -> exact port where it was last seen, which tells the first of two twins
+    domain    the default domain of resource names: only names in it make ids of the first form
+    count_at  how many numbers siblings at a spot may have
     """
     spell = Speller(resource, domain)
     units = tuple(spell.unit(identity) for identity in identities)
-    new_ties = _tie(units, identities, ties, known_ports)
+    ties = _tie(units, identities, past)
     siblings: dict[tuple[str, str, str], list[int]] = {}
     for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
     ids = [""] * len(identities)
     unsure: list[str] = []
+    seats: dict[str, Sequence[Spot]] = {}
     for (unit, _, port), indexes in siblings.items():
-        is_twin = new_ties.get(unit, port) != port
-        if len(indexes) > 1:
+        is_twin = ties.get(unit, port) != port
+        mine = [identities[index] for index in indexes]
+        count = max((count_at(spot) for each in mine for spot in each.spots), default=1)
+        may_have = [
+            spell.device(mine[0], at_port=is_twin, rank=rank) for rank in range(max(count, len(mine)))
+        ]
+        if len(may_have) > 1:
+            known = {id_: past.spots_of(id_) for id_ in may_have}
             indexes.sort(key=lambda index: natural(identities[index].order))
-        for rank, index in enumerate(indexes):
-            ids[index] = spell.device(identities[index], at_port=is_twin, rank=rank)
+            may_have = _seated([identities[index] for index in indexes], known)
+            seats |= known
         if len(indexes) > 1:
-            unsure += [ids[index] for index in indexes]
-    return Assignment(tuple(ids), units, new_ties, tuple(sorted(unsure)))
+            unsure += may_have
+        for index, id_ in zip(indexes, may_have, strict=True):
+            ids[index] = id_
+    return Assignment(tuple(ids), units, ties, tuple(sorted(unsure)), seats)
 
 
-def _tie(units: Sequence[str], identities: Sequence[Identity], ties: Ties, known_ports: Ties) -> Ties:
+def _seated(siblings: Sequence[Identity], seats: Mapping[str, Sequence[Spot]]) -> list[str]:
+    """The ids of siblings. Each of them keeps the one under which it is remembered."""
+    at = {spot: index for index, each in enumerate(siblings) for spot in each.spots}
+    ids: dict[int, str] = {}
+    left: list[str] = []
+    for id_, spots in seats.items():
+        index = next((at[spot] for spot in spots if spot in at and at[spot] not in ids), None)
+        if index is None:
+            left.append(id_)
+        else:
+            ids[index] = id_
+    free = iter(left)
+    return [ids.get(index) or next(free) for index in range(len(siblings))]
+
+
+def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ties:
     """The ties, with new ones for twins that are seen side by side for the first time."""
     ports: dict[str, set[str]] = {}
     for unit, identity in zip(units, identities, strict=True):
         ports.setdefault(unit, set()).add(identity.port.exact)
     new = {}
     for unit, rivals in ports.items():
-        if len(rivals) > 1 and unit not in ties:
-            known = known_ports.get(unit)
+        if len(rivals) > 1 and unit not in past.ties:
+            known = past.known_ports.get(unit)
             new[unit] = known if known in rivals else min(rivals)
-    return {**ties, **new} if new else ties
+    return {**past.ties, **new} if new else past.ties
 
 
 class Speller:

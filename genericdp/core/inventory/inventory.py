@@ -9,8 +9,8 @@ The rules of this file:
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
+from genericdp.core.inventory.past import Ties
 
 
 @dataclass(frozen=True, slots=True, order=True)

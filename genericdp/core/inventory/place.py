@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import UdevDevice, ata_attributes
 from genericdp.core.usb_port import UsbPort
 
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
@@ -54,34 +54,36 @@ class Port:
     hub: str = ""
 
 
+#: The number of a sibling when nobody can say which one it is.
+UNKNOWN = -1
+
+
 class Spot(NamedTuple):
     """What tells a device node from every other one, whatever the kernel and the rules call it.
 
-    Siblings are those that nothing but their order tells apart. When one comes or goes, nobody can say any
-    more which of them had which number. A spot holds no snapshot, so it may be kept for as long as the device
+    Siblings are those that nothing but their order tells apart. Each has a number, which it keeps for as long
+    as it is plugged in, see `plugged`. A spot holds no snapshot, so it may be kept for as long as the device
     is remembered.
 
     port    the exact one
     serial  the serial number of the unit, "" when it has none
     within  the place within the unit, in full: `if00`, `if04-cdc-wdm`, `usb`
-    number  which of its siblings it is, from 0
-    of      how many siblings are plugged in, with itself
+    number  which of its siblings it is, from 0; UNKNOWN in the memory of an earlier release
     """
 
     port: str
     serial: str
     within: str
     number: int = 0
-    of: int = 1
 
     @property
     def of_all(self) -> "Spot":
         """The spot that all siblings share."""
-        return self if self.of == 1 else self._replace(number=0, of=1)
+        return self._replace(number=0) if self.number else self
 
     def may_be(self, other: "Spot") -> bool:
         """Whether both may be spots of one device node, seen at different times."""
-        return self == other or (self.of != other.of and self.of_all == other.of_all)
+        return self == other or (UNKNOWN in (self.number, other.number) and self.of_all == other.of_all)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,7 @@ def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
+    parts += _ata_port(own)
     for subsystem, told in _TOLD_BY.items():
         chain = [each for each in own if each.subsystem == subsystem]
         parts += told(chain) if chain else []
@@ -209,6 +212,15 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
         if value is not None:
             number = value.strip().lstrip("0")
             return [word + number] if number.isascii() and number.isdigit() else []
+    return []
+
+
+def _ata_port(own: list[UdevDevice]) -> list[str]:
+    """A controller has a port for each disk; the number of the SCSI host follows the order of arrival."""
+    for each in own:
+        for name in ata_attributes(each.sys_path):
+            number = each.attributes.get(name, "").strip()
+            return [f"port{number}"] if number.isascii() and number.isdigit() else []
     return []
 
 

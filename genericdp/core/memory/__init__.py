@@ -27,7 +27,8 @@ else is built anew from the rules and the udev devices at each event.
 A pod that was **answered** by CDI has only names, whose meaning is remembered while its ids are held.
 
 Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `waiting`,
-`memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text.
+`memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text, `fields` what
+each value of it may be.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

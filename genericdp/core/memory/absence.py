@@ -12,36 +12,51 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Plugged, nodes_at
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import UNKNOWN, Spot
+from genericdp.core.inventory.plugged import Plugged
 
 #: The reason of a device of which nothing is plugged in.
 UNPLUGGED = "it is unplugged"
+
+#: The reason of one that was not seen since the start while some devices cannot be read.
+UNREAD = "it may be one of the devices that cannot be read"
+
+#: The reason of one whose id alone is known.
+NOTHING_KNOWN = "nothing but its id is known"
+
+_IN_DOUBT = "what is plugged in now may not be what a pod got"
 
 
 class Absence:
     """Knows which device nodes of absent devices are plugged in all the same."""
 
-    def __init__(self, plugged: Plugged, inventory: Inventory) -> None:
+    def __init__(self, plugged: Plugged, inventory: Inventory, *, unread: bool = False) -> None:
+        """`unread`: whether some devices cannot be read, and may be there all the same."""
         self._plugged = plugged
         self._inventory = inventory
+        self._unread = unread
         self._refusals = {(each.resource, each.node): each.reason for each in inventory.refusals}
 
     def reason(self, resource: str, device: Device) -> str:
         """Why the resource does not offer the device."""
-        nodes = [
-            node
-            for spot in device.spots
-            if len(self._plugged.get(spot.of_all, ())) >= spot.of
-            for node in nodes_at(self._plugged, spot)
-        ]
+        if not device.spots:
+            return NOTHING_KNOWN
+        nodes = [node for spot in device.spots for node in self._plugged.nodes_at(spot)]
         if not nodes:
-            return UNPLUGGED
+            # One that was there, and that is not found now, has gone for certain.
+            return UNREAD if self._unread and not device.nodes else UNPLUGGED
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)
-        return next(filter(None, reasons), None) or self._by_ids(device, nodes)
+        refusal = next(filter(None, reasons), None)
+        if refusal is None and any(self._is_in_doubt(spot) for spot in device.spots):
+            return _IN_DOUBT
+        return refusal or self._by_ids(device, nodes)
+
+    def _is_in_doubt(self, spot: Spot) -> bool:
+        return spot.number == UNKNOWN or spot.of_all in self._plugged.in_doubt
 
     def _by_ids(self, device: Device, nodes: Iterable[UdevDevice]) -> str:
         """The reason of a device by the ids that its nodes have now."""
@@ -49,7 +64,7 @@ class Absence:
         if not ids:
             return "the rules no longer match it"
         if len(ids) > 1 or device.id in ids:
-            return "what is plugged in now may not be what a pod got"
+            return _IN_DOUBT
         return f"its id is now {ids.pop()}"
 
     @cached_property

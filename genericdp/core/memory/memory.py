@@ -1,10 +1,13 @@
 """The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, repeat
 
-from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.past import Known, Past, Siblings, Ties
+from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.memory.answered import Answered, CdiDevice, answer
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
@@ -22,6 +25,7 @@ class Memory:
     ties     which of several twins has the plain ids
     shares   how the devices of each resource are shared
     held     the ids that pods may hold
+    siblings the numbers of device nodes that nothing but their order tells apart
     answered the CDI devices that answers to pods have named
     renamed  links that an earlier release named otherwise -> what they are called now
     is_of_earlier_release  whether it still has to be taken over, see `renamed`
@@ -31,9 +35,19 @@ class Memory:
     ties: Ties = field(default_factory=dict)
     shares: Shares = field(default_factory=Shares)
     held: Held = field(default_factory=dict)
+    siblings: Siblings = field(default_factory=dict)
     answered: Answered = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_of_earlier_release: bool = False
+
+    @property
+    def past(self) -> Past:
+        """What ids depend on."""
+        ports = self.known_ports
+        if self.is_of_earlier_release:
+            # It did not number siblings.
+            return Past(self.ties, ports)
+        return Past(self.ties, ports, self.siblings, _Numbers(self), self._spots_of)
 
     @property
     def known_ports(self) -> Ties:
@@ -42,6 +56,33 @@ class Memory:
             self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
         )
         return {known.device.unit: known.device.port for known in present_last}
+
+    def _spots_of(self, id_: str) -> Sequence[Spot]:
+        known = self.devices.get(id_)
+        return () if known is None else known.device.spots
+
+
+class _Numbers:
+    """The numbers that remembered devices have, by the spot that siblings share. Rarely asked for."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def __call__(self, spot: Spot) -> Mapping[int, Known]:
+        return self._at.get(spot, {})
+
+    @cached_property
+    def _at(self) -> Mapping[Spot, Mapping[int, Known]]:
+        held = {holding.device for holding in self._memory.held.values()}
+        found: dict[Spot, dict[int, Known]] = {}
+        for id_, known in self._memory.devices.items():
+            paths = chain((node.sys_path for node in known.device.nodes), repeat(""))
+            for spot, path in zip((*known.device.spots, *known.earlier), paths, strict=False):
+                if spot.number != UNKNOWN:
+                    mine = found.setdefault(spot.of_all, {})
+                    other = mine.get(spot.number, Known("", False))
+                    mine[spot.number] = Known(path or other.sys_path, id_ in held or other.is_held)
+        return found
 
 
 def after_allocate(

@@ -15,12 +15,11 @@ The rules of this file:
 import operator
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
-from genericdp.core.inventory.claims import Plugged
-from genericdp.core.inventory.identity import Ties
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
+from genericdp.core.inventory.past import Siblings, Ties
+from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
 from genericdp.core.memory.absence import Absence
 from genericdp.core.memory.answered import still_held
 from genericdp.core.memory.held import Answer, Held, learn
@@ -42,16 +41,19 @@ def remember(
     memory: Memory,
     now: float,
     answer: Answer | None = None,
-    plugged: Plugged = MappingProxyType({}),
+    plugged: Plugged = NOTHING_PLUGGED,
+    *,
+    unread: bool = False,
 ) -> tuple[Inventory, Memory]:
     """The inventory with its absent devices as Unhealthy, and the memory afterwards.
 
     now      seconds, on a clock that does not jump
     answer   of PodResources, if there is a new one; nothing is forgotten without a complete one
     plugged  the device nodes that are plugged in: they may be plugged in and yet not offered
+    unread   whether some devices cannot be read, and may be there all the same
     """
     if memory.is_of_earlier_release:
-        memory = after_upgrade(memory, inventory.offers)
+        memory = after_upgrade(memory, inventory.offers, plugged)
     held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
@@ -63,14 +65,15 @@ def remember(
     for name, offer in inventory.offers.items():
         present[name] = {}
         for device in offer.devices:
-            if renewal.is_another(name, device):
+            refusal = renewal.why_not(name, device)
+            if refusal:
                 others.append(device.id)
-                refusals += [Refusal(name, node.path, _another(device.id)) for node in device.nodes]
+                refusals += [Refusal(name, node.path, refusal) for node in device.nodes]
             else:
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    leaving = _Leaving(now, held_devices, forget, Absence(plugged, inventory))
+    leaving = _Leaving(now, held_devices, forget, Absence(plugged, inventory, unread=unread))
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     crowded: dict[str, Remembered] = {}
@@ -118,7 +121,7 @@ def remember(
     )
     answered = still_held(memory.answered, held)
     ties = _ties_worth_keeping(inventory.ties, devices)
-    return complete, Memory(devices, ties, shares, held, answered, renamed)
+    return complete, Memory(devices, ties, shares, held, _siblings(plugged, devices), answered, renamed)
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
@@ -145,8 +148,12 @@ def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Reme
     }
 
 
-def _another(id_: str) -> str:
-    return f"its id, {id_}, is that of another unit, which a pod may still hold"
+def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:
+    if not plugged.siblings:
+        return plugged.siblings
+    return plugged.remembered(
+        frozenset(spot for known in devices.values() for spot in (*known.device.spots, *known.earlier))
+    )
 
 
 def _was_listed(known: Remembered | None) -> bool:

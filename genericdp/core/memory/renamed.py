@@ -12,48 +12,52 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from genericdp.core.hostile import for_path
 from genericdp.core.inventory.identity import hash_of
 from genericdp.core.inventory.offer import Device, Offer, ids_of
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import UNKNOWN, Spot
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 
 _MARK_LENGTH = 6
 
 
-def after_upgrade(memory: Memory, offers: Mapping[str, Offer]) -> Memory:
+def after_upgrade(memory: Memory, offers: Mapping[str, Offer], plugged: Plugged) -> Memory:
     """The memory of an earlier release, at the first look at what is offered now.
 
-    That release did not count siblings, and it saved the links of a device sorted by name.
+    That release did not number siblings, and it saved the links of a device sorted by name.
     """
     times = Counter(spot for known in memory.devices.values() for spot in known.device.spots)
     held = {holding.device for holding in memory.held.values()}
-    same = _Same(offers)
+    same = _Same(offers, memory.devices)
     devices: dict[str, Remembered] = {}
     renamed: dict[str, str] = {}
     for id_, known in memory.devices.items():
         links = _in_order_of_spots(known.device)
         more = (link for link in known.device.links if link not in links)
-        device = replace(known.device, links=(*links, *more))
+        was = known.device.spots
         now = same.as_remembered(known)
-        if now is not None and all(times[spot.of_all] == spot.of for spot in now.spots):
-            device = replace(device, spots=now.spots)
+        if now is not None and all(times[spot] == plugged.count_at(spot) for spot in was):
+            spots = _numbered(was, now.spots)
             if id_ in held:
-                renamed |= {
-                    link: node.link for link, node in zip(links, now.nodes, strict=False) if link != node.link
-                }
-        devices[id_] = replace(known, device=device)
+                names = dict(zip(now.spots, now.links, strict=False))
+                pairs = zip(links, (names[spot] for spot in spots), strict=False)
+                renamed |= {old: new for old, new in pairs if old != new}
+        else:
+            is_alone = {spot: times[spot] == 1 >= plugged.count_at(spot) for spot in was}
+            spots = tuple(spot if is_alone[spot] else spot._replace(number=UNKNOWN) for spot in was)
+        devices[id_] = replace(known, device=replace(known.device, links=(*links, *more), spots=spots))
     return replace(memory, devices=devices, renamed=renamed, is_of_earlier_release=False)
 
 
 class _Same:
     """Finds the device that is now offered for a remembered one."""
 
-    def __init__(self, offers: Mapping[str, Offer]) -> None:
+    def __init__(self, offers: Mapping[str, Offer], devices: Mapping[str, Remembered]) -> None:
         self._listed: dict[tuple[str, str], Device] = {}
         self._by_spots: dict[tuple[str, str, tuple[Spot, ...]], list[Device]] = {}
         for name, offer in offers.items():
@@ -61,19 +65,37 @@ class _Same:
                 self._listed[name, device.id] = device
                 key = (name, _without_hash(device.id), _of_all(device))
                 self._by_spots.setdefault(key, []).append(device)
+        found = (self._find(known) for known in devices.values())
+        self._times = Counter(device.id for device in found if device is not None)
 
     def as_remembered(self, known: Remembered) -> Device | None:
-        """The one with the same id, or else with the same one but for its hash, and with the same nodes."""
+        """The one with the same id, or else with the same one but for its hash, and with the same nodes.
+
+        None if it would be that of several ids.
+        """
+        device = self._find(known)
+        return None if device is None or self._times[device.id] > 1 else device
+
+    def _find(self, known: Remembered) -> Device | None:
         device = self._listed.get((known.resource, known.device.id))
         if device is not None:
-            return device if _of_all(device) == known.device.spots else None
+            return device if _of_all(device) == _of_all(known.device) else None
         prefix = _without_hash(known.device.id)
-        found = self._by_spots.get((known.resource, prefix, known.device.spots), []) if prefix else []
+        key = (known.resource, prefix, _of_all(known.device))
+        found = self._by_spots.get(key, []) if prefix else []
         return found[0] if len(found) == 1 else None
 
 
 def _of_all(device: Device) -> tuple[Spot, ...]:
-    return tuple(spot.of_all for spot in device.spots)
+    return tuple(sorted(spot.of_all for spot in device.spots))
+
+
+def _numbered(was: Iterable[Spot], now: Iterable[Spot]) -> tuple[Spot, ...]:
+    """These spots with the numbers that they have now: siblings were in the order of their paths."""
+    by_spot: dict[Spot, list[Spot]] = {}
+    for spot in sorted(now, reverse=True):
+        by_spot.setdefault(spot.of_all, []).append(spot)
+    return tuple(by_spot[spot].pop() for spot in was)
 
 
 def _without_hash(id_: str) -> str:

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from genericdp.core.inventory.claims import Plugged, nodes_at
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 
@@ -38,7 +38,15 @@ class Renewal:
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self._plugged = plugged
 
-    def is_another(self, resource: str, device: Device) -> bool:
+    def why_not(self, resource: str, device: Device) -> str:
+        """Why the device must not be offered under its id; "" if it may."""
+        if any(self._plugged.is_in_doubt(spot) for spot in device.spots):
+            return "it cannot be told from another one, which a pod may still hold"
+        if self._is_another(resource, device):
+            return f"its id, {device.id}, is that of another unit, which a pod may still hold"
+        return ""
+
+    def _is_another(self, resource: str, device: Device) -> bool:
         """Whether a pod holds the id of the device for something else, which it may still have."""
         known = self._devices.get(device.id)
         if device.id not in self._is_shared or (known is not None and known.device is device):
@@ -47,7 +55,7 @@ class Renewal:
             return True
         if known is None or device.spots == known.device.spots:
             return False
-        led = dict(zip(known.device.links, _now(known, device), strict=False))
+        led = dict(zip(known.device.links, known.device.spots, strict=False))
         if not led:
             return False
         leads = dict(zip(device.links, device.spots, strict=False))
@@ -66,7 +74,9 @@ class Renewal:
         more = [link for link in known.device.links if link not in device.links]
         if more:
             room = max(0, (HELD_LINK_LIMIT if is_held else LINK_LIMIT) - len(device.links))
-            device = replace(device, links=(*device.links, *more[:room]))
+            # The newest come first. Of those that came since a pod holds the device, it got the oldest.
+            kept = more[max(0, len(more) - room) :] if is_held else more[:room]
+            device = replace(device, links=(*device.links, *kept))
         earlier = self._earlier(device, known) if is_held else ()
         # What did not change stays the same object, which makes comparing cheap.
         is_same = known.device == device and known.absent_since is None and known.listed
@@ -75,20 +85,25 @@ class Renewal:
 
     def _is_elsewhere(self, was: Spot, now: Spot) -> bool:
         """Whether a link that led to one spot and leads to another one leads to another device node."""
-        is_moved = was.within == now.within and was.number == now.number and was.of == now.of
-        return was != now and not (is_moved and not nodes_at(self._plugged, was))
+        is_moved = (
+            was.of_all != now.of_all
+            and was[2:] == now[2:]
+            # Which of its siblings it is can only be told when all are there.
+            and len(self._plugged.siblings.get(was.of_all, (0,))) == self._plugged.count_at(now)
+        )
+        return was != now and not (is_moved and not self._plugged.nodes_at(was))
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
         if device.spots == known.device.spots:
             return known.earlier
-        lost = dict.fromkeys((*_now(known, device), *known.earlier))
+        lost = dict.fromkeys((*known.device.spots, *known.earlier))
         for spot in device.spots:
             lost.pop(spot, None)
         return self._plugged_of(lost)
 
     def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
-        return tuple(spot for spot in spots if nodes_at(self._plugged, spot))
+        return tuple(spot for spot in spots if self._plugged.nodes_at(spot))
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]
@@ -101,13 +116,3 @@ class Renewal:
     @cached_property
     def _holders(self) -> Whereabouts:
         return Whereabouts({id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices})
-
-
-def _now(known: Remembered, device: Device) -> Iterable[Spot]:
-    """The spots that a device had. A node that stayed may have more or fewer siblings now."""
-    if known.absent_since is not None or not known.device.nodes:
-        return known.device.spots
-    now = {node.sys_path: spot for node, spot in zip(device.nodes, device.spots, strict=False)}
-    was = zip(known.device.nodes, known.device.spots, strict=False)
-    here = [(spot, now.get(node.sys_path, spot)) for node, spot in was]
-    return [new if new.may_be(spot) else spot for spot, new in here]

@@ -9,33 +9,24 @@ The rules of this file:
 """
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from genericdp.core.inventory.identity import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.shared import is_shared_link
+from genericdp.core.memory import fields
 from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
-from genericdp.core.rules.name import why_not_a_resource_name
 
 _FORMAT = 1
 
-#: No NUMA node has a larger number, and no `replicas` may be larger.
-_LARGEST = 10_000
-
-_LONGEST_FILE_NAME = 255
-
 #: How much of a reason is shown: it quotes what was saved.
 _LONGEST_REASON = 500
-
-#: What follows the id of a device in the name of a link.
-_PLACE = re.compile(r"@[A-Za-z0-9._+:@=-]+")
 
 
 class UnreadableMemoryError(ValueError):
@@ -115,6 +106,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             }
             for id_, one in memory.held.items()
         },
+        "siblings": _render_siblings(memory.siblings),
         "renamed": dict(memory.renamed),
         # An earlier release did not save it, so this tells what has not been taken over yet.
         **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
@@ -126,153 +118,87 @@ def _render_answered(memory: Memory) -> list[dict[str, Any]]:
 
 
 def _parse(document: Any) -> Memory:
-    ties = {_text(unit): _text(port) for unit, port in document["ties"].items()}
-    devices = {id_: _parse_device(_device_id(id_), entry) for id_, entry in document["devices"].items()}
+    ties = {fields.text(unit): fields.text(port) for unit, port in document["ties"].items()}
+    devices = {id_: _parse_device(fields.device_id(id_), entry) for id_, entry in document["devices"].items()}
     shares = _parse_shares(document)
     for id_, one in shares.withdrawn.items():
         if id_ in devices and id_ != one.device:
             raise ValueError(f"{id_!r} is both a device and a withdrawn id")
     held = {id_: _parse_holding(id_, entry) for id_, entry in document.get("held", {}).items()}
-    answered = dict(_parse_answered(entry) for entry in _list(document.get("answered", [])))
-    renamed = {_link(old): _link(new) for old, new in document.get("renamed", {}).items()}
-    return Memory(devices, ties, shares, held, answered, renamed, "answered" not in document)
+    answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
+    renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
+    siblings = _parse_siblings(document.get("siblings", []), devices.values())
+    return Memory(devices, ties, shares, held, siblings, answered, renamed, "answered" not in document)
 
 
 def _parse_shares(document: Any) -> Shares:
-    replicas = {_resource(name): _count(number) for name, number in document.get("replicas", {}).items()}
+    replicas = {
+        fields.resource(name): fields.count(number) for name, number in document.get("replicas", {}).items()
+    }
     withdrawn = {}
     for id_, entry in document.get("withdrawn", {}).items():
-        one = Withdrawn(_resource(entry["resource"]), _device_id(entry["device"]))
-        withdrawn[_id_of(one.device, id_)] = one
+        one = Withdrawn(fields.resource(entry["resource"]), fields.device_id(entry["device"]))
+        withdrawn[fields.id_of(one.device, id_)] = one
     return Shares(replicas, withdrawn)
 
 
 def _parse_device(id_: str, entry: Any) -> Remembered:
-    spots = tuple(_spot(spot) for spot in _list(entry.get("spots", [])))
-    links = tuple(_link_of(id_, name) for name in _list(entry["links"]))
-    shared = tuple(_shared_link(name) for name in _list(entry.get("shared", [])))
+    spots = tuple(fields.spot(spot) for spot in fields.items(entry.get("spots", [])))
+    links = tuple(fields.link_of(id_, name) for name in fields.items(entry["links"]))
+    shared = tuple(fields.shared_link(name) for name in fields.items(entry.get("shared", [])))
     device = Device(
         id=id_,
         health=Health.UNHEALTHY,
         links=(*links[: len(spots)], *shared, *links[len(spots) :]),
-        numa=_count(entry["numa"]),
-        unit=_text(entry["unit"]),
-        port=_text(entry["port"]),
-        hub=_text(entry["hub"]),
+        numa=fields.count(entry["numa"]),
+        unit=fields.text(entry["unit"]),
+        port=fields.text(entry["port"]),
+        hub=fields.text(entry["hub"]),
         spots=spots,
     )
-    earlier = tuple(_spot(spot) for spot in _list(entry.get("earlier", [])))
-    listed = _truth(entry.get("listed", True))
-    return Remembered(_resource(entry["resource"]), device, earlier=earlier, listed=listed)
+    earlier = tuple(fields.spot(spot) for spot in fields.items(entry.get("earlier", [])))
+    listed = fields.truth(entry.get("listed", True))
+    return Remembered(fields.resource(entry["resource"]), device, earlier=earlier, listed=listed)
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:
-    holding = Holding(_resource(entry["resource"]), _device_id(entry["device"]), _truth(entry["shared"]))
-    _id_of(holding.device, id_)
+    holding = Holding(
+        fields.resource(entry["resource"]), fields.device_id(entry["device"]), fields.truth(entry["shared"])
+    )
+    fields.id_of(holding.device, id_)
     return holding
 
 
 def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
-    device = CdiDevice(_resource(entry["resource"]), tuple(_any_id(id_) for id_ in _list(entry["ids"])))
+    device = CdiDevice(
+        fields.resource(entry["resource"]), tuple(fields.any_id(id_) for id_ in fields.items(entry["ids"]))
+    )
     if not device.ids:
         raise ValueError("a CDI device of no ids")
     return device.name, device
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{value!r} is not true or false")
-    return value
-
-
-def _list(value: Any) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is not a list")
-    return value
-
-
-def _count(value: Any) -> int | None:
-    if value is not None and (type(value) is not int or not 0 <= value <= _LARGEST):
-        raise TypeError(f"{value!r} is not a number from 0 to {_LARGEST}")
-    return value
-
-
-def _name(value: Any) -> str:
-    """Any name: none of them has anything but printable ASCII, however a device calls itself."""
-    name = _text(value)
-    if not name.isascii() or not name.isprintable():
-        raise ValueError(f"{name!r} is not a name")
-    return name
-
-
-def _resource(value: Any) -> str:
-    name = _name(value)
-    if why_not_a_resource_name(name):
-        raise ValueError(f"{name!r} is not the name of a resource")
-    return name
-
-
-def _device_id(value: Any) -> str:
-    id_ = _name(value)
-    if not may_be_device(id_):
-        raise ValueError(f"{id_!r} is not the id of a device")
-    return id_
-
-
-def _any_id(value: Any) -> str:
-    """An id of any device or replica."""
-    id_ = _name(value)
-    if not may_be_id(id_):
-        raise ValueError(f"{id_!r} is not an id")
-    return id_
-
-
-def _id_of(device: str, value: Any) -> str:
-    """An id that the kubelet may have been told for the device: its own, or that of a replica."""
-    id_ = _name(value)
-    if not may_be_id_of(device, id_):
-        raise ValueError(f"{id_!r} is not an id of {device!r}")
-    return id_
-
-
-def _link(value: Any) -> str:
-    """The name of a link of any device."""
-    return _link_of(_device_id(_name(value).partition("@")[0]), value)
-
-
-def _shared_link(value: Any) -> str:
-    name = _name(value)
-    if not is_shared_link(name):
-        raise ValueError(f"{name!r} is not a link to a shared node")
-    return name
-
-
-def _link_of(device: str, value: Any) -> str:
-    """The name of a link of the device: its id, or its id with a place."""
-    name = _name(value)
-    if "/" in name or name.startswith(".") or not name or len(name) > _LONGEST_FILE_NAME:
-        raise ValueError(f"{name!r} is not a link name")
-    if not name.startswith(device) or (name != device and _PLACE.fullmatch(name, len(device)) is None):
-        raise ValueError(f"{name!r} is not a link of {device!r}")
-    return name
-
-
 def _render_spot(spot: Spot) -> list[str | int]:
-    return list(spot if spot.of > 1 else spot[:3])
+    return list(spot if spot.number else spot[:3])
 
 
-def _spot(value: Any) -> Spot:
-    parts = _list(value)
-    if len(parts) not in (3, 5):
-        raise ValueError(f"{value!r} is not a spot")
-    port, serial, within = (_text(each) for each in parts[:3])
-    number, of = parts[3:] or (0, 1)
-    if not (type(number) is type(of) is int and 0 <= number < of):
-        raise ValueError(f"{value!r} is not a spot")
-    return Spot(port, serial, within, number, of)
+def _render_siblings(siblings: Siblings) -> list[Any]:
+    return [
+        [*spot[:3], [[number, *seen] for number, seen in sorted(numbers.items())]]
+        for spot, numbers in sorted(siblings.items())
+    ]
+
+
+def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:
+    """The numbers of siblings, with those of these devices."""
+    siblings: dict[Spot, dict[int, Seen]] = {}
+    for *shared, numbers in map(fields.items, fields.items(value)):
+        siblings[fields.spot(shared)] = {
+            fields.spot([*shared, number]).number: Seen(fields.text(path), fields.integer(inode))
+            for number, path, inode in map(fields.items, fields.items(numbers))
+        }
+    for known in devices:
+        for spot in (*known.device.spots, *known.earlier):
+            if spot.number > 0 or (spot.number == 0 and spot in siblings):
+                siblings.setdefault(spot.of_all, {}).setdefault(spot.number, Seen())
+    return siblings

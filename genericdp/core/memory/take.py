@@ -22,11 +22,14 @@ def take_inventory(
     memory: Memory,
     now: float,
     answer: Answer | None = None,
+    *,
+    unread: bool = False,
 ) -> tuple[Inventory, Memory]:
     """The inventory of these udev devices (sys path -> snapshot) and absent ones, and the memory after it.
 
     now     seconds on a clock that does not jump, the same one for as long as this memory is in use
     answer  of PodResources, if there is a new one; nothing is forgotten without a complete one
+    unread  whether some devices cannot be read, and may be there all the same
     """
-    built = builder.build(devices, ties=memory.ties, known_ports=memory.known_ports)
-    return remember(built, memory, now, answer, builder.claims.plugged)
+    built = builder.build(devices, memory.past)
+    return remember(built, memory, now, answer, builder.claims.plugged, unread=unread)

@@ -13,6 +13,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of, is_id_of
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.resource import Resource, grace_s
 
@@ -53,7 +54,7 @@ def withdraw(
     *,
     before: Container[str],
     now: float,
-    held: Container[str],
+    held: Held,
     forget: bool,
 ) -> tuple[Mapping[str, Offer], Shares]:
     """The offers with the withdrawn ids that pods may still hold, and the shares afterwards.
@@ -66,10 +67,11 @@ def withdraw(
     """
     replicas = {name: shares.replicas.get(name) for name in devices}
     replicas |= {name: offer.resource.replicas for name, offer in offers.items()}
-    if replicas == shares.replicas and not shares.withdrawn:
+    unlisted = _unlisted(held, offers, devices)
+    if replicas == shares.replicas and not shares.withdrawn and not unlisted:
         return offers, shares
     edited = [name for name, number in replicas.items() if shares.replicas.get(name, number) != number]
-    withdrawn = dict(shares.withdrawn)
+    withdrawn = {**{id_: Withdrawn(*where, now) for id_, where in unlisted.items()}, **shares.withdrawn}
     for name in edited:
         for device in devices.get(name, ()):
             if device in before:
@@ -83,7 +85,9 @@ def withdraw(
         if one.device in devices.get(one.resource, ()) and not is_included:
             since = now if one.since is None else one.since
             if id_ in held or not forget or now - since < grace_s(resource):
-                kept.setdefault(one.resource, {})[id_] = replace(one, since=since)
+                kept.setdefault(one.resource, {})[id_] = (
+                    one if one.since == since else replace(one, since=since)
+                )
     kept = {name: _most_needed(mine, held) for name, mine in kept.items()}
     after = Shares(replicas, {id_: one for mine in kept.values() for id_, one in mine.items()})
     return {
@@ -99,6 +103,22 @@ def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
         for offer in (offers.get(one.resource),)
     ]
     return min(ends, default=None)
+
+
+def _unlisted(
+    held: Held, offers: Mapping[str, Offer], devices: Mapping[str, Mapping[str, Remembered]]
+) -> Mapping[str, tuple[str, str]]:
+    """The resource and the device of each id that a pod holds and that the rules do not include.
+
+    The rules may have been edited while the memory was lost.
+    """
+    return {
+        id_: (holding.resource, holding.device)
+        for id_, holding in held.items()
+        if (offer := offers.get(holding.resource)) is not None
+        and not is_id_of(id_, holding.device, offer.resource.replicas)
+        and holding.device in devices.get(holding.resource, ())
+    }
 
 
 def _includes(resource: Resource | None, id_: str, device: str) -> bool:
@@ -121,10 +141,14 @@ def _with(
         return offer
     # Only the device as it is listed has the NUMA node that is in the list.
     listed = {device.id: device for device in offer.devices}
-    withheld = {id_: listed.get(one.device) or devices[one.device].device for id_, one in mine.items()}
+    # A device may have thousands of them.
+    owners = {
+        id_: _unhealthy(listed.get(id_) or devices[id_].device)
+        for id_ in {one.device for one in mine.values()}
+    }
     return replace(
         offer,
-        withheld={id_: _unhealthy(device) for id_, device in withheld.items()},
+        withheld={id_: owners[one.device] for id_, one in mine.items()},
         refused={id_: REASON for id_ in mine if id_ not in held},
     )
 

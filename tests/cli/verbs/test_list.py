@@ -15,6 +15,7 @@ from genericdp.cli.verbs.list import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -70,7 +71,8 @@ def listed(machine: Survey, *, width: int = 80, everything: bool = False) -> str
 
 
 def test_every_device_stands_under_its_resource_with_its_nodes_and_links() -> None:
-    unplugged = Remembered("example.com/ftdi", Device("ftdi_B7", links=("ftdi_B7",)))
+    spot = Spot("a port", "B7", "if00")
+    unplugged = Remembered("example.com/ftdi", Device("ftdi_B7", links=("ftdi_B7",), spots=(spot,)))
     machine = a_machine(
         a_fuse(),
         a_usb_serial(0),

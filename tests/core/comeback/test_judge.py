@@ -1,18 +1,20 @@
 """Which containers to stop: holders only, and only those that a restart would mend."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from genericdp.core.comeback.container import Inside, Running
-from genericdp.core.comeback.judge import Judgement, Saved, holders_in, judge
-from genericdp.core.comeback.plugs import Case, Plug
+from genericdp.core.comeback.judge import Evidence, Judgement, Saved, holders_in, judge
+from genericdp.core.comeback.plugs import Case, Numbers, Plug, Plugs, cases, follow
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.status.holdings import Holder
-from tests.scenes.builders import a_kfd, a_modem, a_usb_serial
+from tests.scenes.builders import a_device, a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
 from tests.scenes.rules import FTDI_RULE, MODEM_RULE
+from tests.scenes.work import FACTOR, IN_PROPORTION, growth
 
 LINKS = "/dev/genericdp"
 MAIN = Running("1", Holder("default", "app", "main"), "uid-1", created=5)
@@ -34,7 +36,7 @@ LINK = f"{LINKS}/ftdi_A"
 def is_stopped(case: Case, inside: Inside | None, saved: Saved | None = None) -> bool:
     """Whether MAIN, which holds the device and finds `inside`, is stopped."""
     answers = {} if saved is None else {("uid-1", "main", case.key[0]): saved}
-    judgement = judge(case, [MAIN], {"1": inside}, answers, LINKS)
+    judgement = judge(case, [MAIN], Evidence({"1": inside}, answers, LINKS))
     assert judgement.sure is (inside is not None)
     return judgement.stops == (MAIN,)
 
@@ -88,7 +90,7 @@ def test_a_node_that_is_optional_is_not_missed_if_nobody_knows_what_was_saved() 
 
 def test_every_holder_of_an_unplugged_device_is_stopped_whatever_is_in_it() -> None:
     case = replace(STICK, plug=Plug(None, 0.0, 0.0))
-    assert judge(case, [MAIN], {}, {}, LINKS) == Judgement((MAIN,))
+    assert judge(case, [MAIN], Evidence({}, {}, LINKS)) == Judgement((MAIN,))
 
 
 def test_only_those_that_run_and_hold_the_device_are_holders() -> None:
@@ -102,6 +104,44 @@ def test_of_two_pods_of_one_name_the_newer_is_the_holder() -> None:
     older = replace(MAIN, id="0", pod="uid-0", created=4)
     assert holders_in(STICK, [older, MAIN], [MAIN.holder]) == (MAIN,)
     assert holders_in(STICK, [MAIN, older], [MAIN.holder]) == (MAIN,)
+
+
+@pytest.mark.parametrize("numbers", [STICK.plug.numbers, None], ids=["plugged", "unplugged"])
+def test_a_pod_that_was_deleted_by_force_is_left_alone_when_only_its_successor_got_the_device(
+    numbers: Numbers | None,
+) -> None:
+    case = replace(STICK, plug=Plug(numbers, 0.0, 0.0))
+    saved = {("uid-2", "main", case.key[0]): Saved({"/dev/ttyUSB3": LINK})}
+    assert judge(case, [MAIN], Evidence({"1": {"/dev/ttyUSB0": TTY0}}, saved, LINKS)).stops == ()
+    of_both = {**saved, ("uid-1", "main", case.key[0]): Saved({"/dev/ttyUSB0": LINK})}
+    assert judge(case, [MAIN], Evidence({"1": {"/dev/ttyUSB0": TTY0}}, of_both, LINKS)).stops == (MAIN,)
+
+
+@pytest.mark.parametrize("by_cdi", [False, True])
+def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool) -> None:
+    rule = '[[resource]]\nname = "x"\nmatch.SUBSYSTEM = "misc"\non_replug = "restart"\ndebounce = "0s"\n'
+
+    def work(count: int) -> Callable[[], object]:
+        misc = [
+            a_device(f"/sys/devices/virtual/misc/m{n}", node=f"/dev/m{n}", number=f"c 10:{n}")
+            for n in range(count)
+        ]
+        inventory = inventory_of(rule, *misc)
+        (offer,) = inventory.offers.values()
+        nodes = [device.nodes[0] for device in offer.devices]
+        known = Saved({} if by_cdi else {node.path: f"{LINKS}/{node.link}" for node in nodes}, ("x",))
+        inside = {"1": {node.path: node.number for node in nodes if node.number is not None}}
+        due = cases(follow(Plugs(), inventory, 0.0), 1.0)
+        assert len(due) == count
+
+        def judge_all() -> None:
+            evidence = Evidence(inside, {("uid-1", "main", "example.com/x"): known}, LINKS)
+            assert not any(judge(case, [MAIN], evidence).stops for case in due)
+
+        return judge_all
+
+    ready = {count: work(count) for count in (200, 200 * FACTOR)}
+    assert growth(lambda count: ready[count](), 200) < IN_PROPORTION
 
 
 def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_container() -> None:

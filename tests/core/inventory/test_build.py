@@ -7,6 +7,7 @@ from dataclasses import replace
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory, Overlap, Refusal
+from genericdp.core.inventory.past import NO_PAST, Past
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource
@@ -142,7 +143,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
         )
         dongles = [chance.choice(plugged[port]) for port in ports]
         present = {dongle.sys_path: dongle for dongle in dongles}
-        inventory = builder.build(present, ties=memory.ties, known_ports=memory.known_ports)
+        inventory = builder.build(present, memory.past)
         _, memory = remember(inventory, memory, 0.0, answered(frozenset(), memory, 0.0))
         devices = inventory.offers["example.com/ftdi"].devices
         assert len(devices) == len(dongles)
@@ -163,10 +164,10 @@ def test_a_builder_keeps_nothing_about_devices_that_have_left() -> None:
     assert builder.claims._known.keys() == {fuse.sys_path}
 
 
-def rebuilt(builder: Builder, devices: dict[str, UdevDevice], **remembered: dict[str, str]) -> Inventory:
-    inventory = builder.build(devices, **remembered)
+def rebuilt(builder: Builder, devices: dict[str, UdevDevice], past: Past = NO_PAST) -> Inventory:
+    inventory = builder.build(devices, past)
     # What is kept from one time to the next never shows.
-    assert inventory == Builder(builder.resources, DOMAIN).build(devices, **remembered)
+    assert inventory == Builder(builder.resources, DOMAIN).build(devices, past)
     return inventory
 
 
@@ -204,11 +205,11 @@ def test_a_tie_that_came_from_elsewhere_is_respected() -> None:
     (other_port,) = {device.port for device in first.offers["example.com/ftdi"].devices} - set(
         first.ties.values()
     )
-    second = rebuilt(builder, twins, ties={"ftdi_S": other_port})
+    second = rebuilt(builder, twins, Past({"ftdi_S": other_port}))
     assert second.ties == {"ftdi_S": other_port}
     assert second.offers != first.offers
     # Without a tie, the port where it was last seen decides.
-    third = rebuilt(builder, twins, known_ports={"ftdi_S": other_port})
+    third = rebuilt(builder, twins, Past({}, {"ftdi_S": other_port}))
     assert third.offers == second.offers
 
 

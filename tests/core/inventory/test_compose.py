@@ -142,7 +142,7 @@ def test_no_twin_in_a_device_gets_a_link_that_another_one_had() -> None:
     assert link_of(moved, "/dev/ttyUSB0") not in pair.links
 
 
-def test_no_sibling_in_a_device_gets_a_link_that_another_one_had() -> None:
+def test_siblings_in_a_device_have_links_with_their_numbers() -> None:
     gpu = a_device("/sys/devices/pci0000:00/0000:00:02.0", subsystem="pci")
     adapters = [
         a_device(f"{gpu.sys_path}/i2c-{n}", subsystem="i2c-dev", node=f"/dev/i2c-{n}", parent=gpu)
@@ -151,8 +151,7 @@ def test_no_sibling_in_a_device_gets_a_link_that_another_one_had() -> None:
     rule = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "i2c-dev" }\ngroup_by = "parent"\n'
     links = the_device(rule, *adapters).links
     stem = the_device(rule, adapters[0]).links[0]
-    assert links == (f"{stem}@1of3", f"{stem}@2of3", f"{stem}@3of3")
-    assert the_device(rule, *adapters[1:]).links == (f"{stem}@1of2", f"{stem}@2of2")
+    assert links == (stem, f"{stem}@2", f"{stem}@3")
     only_the_last = rule.replace('"i2c-dev"', '"i2c-dev", DEVNAME = "/dev/i2c-11"')
     assert the_device(only_the_last, *adapters).links == links[2:]
 

@@ -11,13 +11,13 @@ from genericdp.core.inventory.identity import (
     REPLICA_ROOM,
     Assignment,
     Identity,
-    Ties,
     UnidentifiedError,
     assign,
     hash_of,
     identify,
     natural,
 )
+from genericdp.core.inventory.past import Past, Ties
 from genericdp.core.inventory.place import Port, locate
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial
 
@@ -38,7 +38,7 @@ def ids(
 def assigned(
     *identities: Identity, resource: str = RESOURCE, ties: Ties | None = None, known: Ties | None = None
 ) -> Assignment:
-    return assign(resource, identities, DOMAIN, ties or {}, known or {})
+    return assign(resource, identities, DOMAIN, Past(ties or {}, known or {}))
 
 
 # Identities

@@ -274,6 +274,18 @@ def test_the_slots_of_a_card_reader_are_told_apart() -> None:
     assert slot("9:0:0:1") == "disk-lun0-0-1"
 
 
+def test_disks_are_told_apart_by_their_port_of_the_controller() -> None:
+    def disk(ata: int, port: str | None) -> str:
+        attributes = {} if port is None else {f"ata_port/ata{ata}/port_no": port}
+        at = a_chain(("pci0000:00/0000:00:1f.2", "pci"), (f"ata{ata}", ""), attributes=attributes)
+        unit = a_chain((f"host{ata}", "scsi"), (f"{ata}:0:0:0", "scsi"), parent=at, devtype="scsi_device")
+        return within(a_chain(("block/sda", "block"), parent=unit))[1]
+
+    assert disk(3, "2") == disk(7, "2\n") == "disk-port2"
+    assert disk(3, "0") == "disk-port0"
+    assert disk(3, None) == disk(3, "x") == "disk"
+
+
 def test_what_is_paired_with_a_receiver_has_its_own_place() -> None:
     receiver = ("0003:046D:C52B.0003", "hid")
     mouse = ("0003:046D:4026.0004", "hid")

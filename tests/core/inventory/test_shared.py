@@ -213,7 +213,7 @@ def test_a_link_of_anything_else_is_named_after_its_place_whatever_the_kernel_ca
         return a_usb_node(usb, "video4linux", f"video{number}", attributes={"index": "0"})
 
     link = link_of(camera(0, 1))
-    assert link == "shared+video@2ec2guvt5e"
+    assert link == "shared+video@4qfblkgjxr"
     assert link_of(camera(7, 2)) == link
     assert link_of(camera(0, 1, "3")) != link
 

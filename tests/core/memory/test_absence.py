@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from genericdp.core.inventory.claims import plugged_of
 from genericdp.core.inventory.inventory import Inventory, Refusal
+from genericdp.core.inventory.plugged import plugged_of
 from genericdp.core.memory.absence import Absence
 from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial
 from tests.scenes.inventories import inventory_of, the_device

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import plugged_of
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.plugged import plugged_of
 from genericdp.core.memory import remember as module
 from genericdp.core.memory.held import Answer, Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
@@ -145,7 +145,8 @@ def test_a_device_is_listed_once_as_unhealthy_even_without_any_grace() -> None:
 
 
 def test_after_a_restart_the_grace_begins_anew() -> None:
-    saved = Memory({"ftdi_A5": Remembered("example.com/ftdi", Device("ftdi_A5", links=("ftdi_A5",)))})
+    device = Device("ftdi_A5", links=("ftdi_A5",), spots=(Spot("1", "A5", "if00"),))
+    saved = Memory({"ftdi_A5": Remembered("example.com/ftdi", device)})
     inventory, memory = remember(UNPLUGGED, saved, 1000.0, answered(NOBODY, saved, 1000.0))
     assert states(inventory) == {"ftdi_A5": "it is unplugged"}
     assert memory.devices["ftdi_A5"].absent_since == 1000.0
@@ -154,7 +155,7 @@ def test_after_a_restart_the_grace_begins_anew() -> None:
 def test_what_a_pod_holds_is_listed_although_nothing_is_remembered_of_it() -> None:
     """It was unplugged before what Allocate gave could be saved."""
     inventory, memory = remember(UNPLUGGED, Memory(), 5.0, Answer(HELD, 5.0, complete=True))
-    assert states(inventory) == {"ftdi_A5": "it is unplugged"}
+    assert states(inventory) == {"ftdi_A5": "nothing but its id is known"}
     assert inventory.links() == {"ftdi_A5": None}
     inventory, memory = remember(PLUGGED, memory, 6.0)
     assert inventory == PLUGGED

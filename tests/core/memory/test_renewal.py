@@ -6,7 +6,8 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
-from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
+from genericdp.core.memory.renewal import HELD_LINK_LIMIT
+from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 ANOTHER = "its id, {}, is that of another unit, which a pod may still hold"
@@ -99,18 +100,10 @@ def test_of_siblings_none_gets_the_id_of_another_one(change: str, restart: bool)
         node.look(ANY, SECOND)
     else:
         node.look(ONLY_THE_SECOND, FIRST, SECOND)
-    assert refusals(node) == {"/dev/ttyACM1": ANOTHER.format(first)}
-    assert node.inventory.links() == {first: None, second: None}
+    assert refusals(node) == {}
+    assert node.inventory.links() == {first: None, second: "/dev/ttyACM1"}
     node.look(ANY, FIRST, SECOND)
     assert node.inventory.links() == {first: "/dev/ttyACM0", second: "/dev/ttyACM1"}
-
-
-def test_a_sibling_that_is_held_waits_under_the_id_of_one_that_has_left() -> None:
-    node = Node()
-    ids = node.look(ANY, FIRST, SECOND)
-    first, second = sorted(ids, key=lambda id_: node.inventory.links()[id_] or "")
-    node.allocate(second)
-    assert node.look(ANY, SECOND)[first] == f"a pod may still hold it as {second}"
 
 
 def test_a_device_that_stays_is_the_same_when_a_sibling_comes_or_goes() -> None:
@@ -123,6 +116,25 @@ def test_a_device_that_stays_is_the_same_when_a_sibling_comes_or_goes() -> None:
 
 
 # Groups
+
+
+def test_a_link_that_a_pod_got_stays_however_often_its_device_invents_other_names() -> None:
+    group = rule("x", 'group_by = "usb_device"', match='{ SUBSYSTEM = "input" }')
+    node, above = Node(), a_usb_interface(a_usb_device(serial="A"))
+
+    def event(n: int) -> UdevDevice:
+        name = f"{above.sys_path}/input/input{n}"
+        parent = a_device(name, subsystem="input", parent=above, attributes={"name": f"N{n}"})
+        path = f"/dev/input/event{n}"
+        return a_device(f"{name}/event{n}", subsystem="input", node=path, number=f"c 13:{n}", parent=parent)
+
+    node.look(group, event(0))
+    (link,) = node.inventory.links()
+    node.allocate("x_A")
+    for n in range(1, HELD_LINK_LIMIT + 2):
+        node.look(group, event(n))
+    assert link in node.inventory.links()
+    assert len(node.inventory.links()) == HELD_LINK_LIMIT
 
 
 PAIR = rule("pair", 'group_by = "ID_VENDOR_ID"')

@@ -1,0 +1,64 @@
+"""What is remembered of devices that ids depend on.
+
+An id is a function of the identity alone, but for what nothing tells apart: twins, and siblings. Who came
+first is remembered then.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from genericdp.core.inventory.place import Spot
+
+#: Ties of twins: the plain id of a unit -> the exact port of the unit that has this id.
+Ties = Mapping[str, str]
+
+#: The incarnation of what is no longer there. No inode has this number.
+_GONE = -1
+
+
+class Seen(NamedTuple):
+    """The directory in sysfs where a sibling is, or where it was when it was last seen."""
+
+    sys_path: str = ""
+    incarnation: int = _GONE
+
+    @property
+    def is_there(self) -> bool:
+        return self.incarnation != _GONE
+
+
+#: The spot that siblings share -> the number of each, with where it was seen.
+Siblings = Mapping[Spot, Mapping[int, Seen]]
+
+
+class Known(NamedTuple):
+    """What is remembered of the device node with a number.
+
+    sys_path  where it is, "" if it has left or was last seen before a restart
+    is_held   whether a pod may hold it
+    """
+
+    sys_path: str
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is remembered.
+
+    ties         which of several twins has the plain ids
+    known_ports  unit -> exact port where it was last seen, which tells the first of two twins
+    siblings     the numbers of siblings of remembered devices
+    known_at     the numbers of remembered devices at a spot that siblings share
+    spots_of     where the nodes of a device are or were, by its id
+    """
+
+    ties: Ties = field(default_factory=dict)
+    known_ports: Ties = field(default_factory=dict)
+    siblings: Siblings = field(default_factory=dict)
+    known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
+    spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
+
+
+NO_PAST = Past()

@@ -1,0 +1,136 @@
+"""The device nodes that are plugged in, each at its spot, and which number each sibling has.
+
+Siblings are nodes that nothing but their order tells apart. The order changes when one of them comes or
+goes, so each gets a number once and keeps it.
+
+The rules of this file:
+
+* A sibling is the same as before as long as its directory in sysfs has the same path and inode. The kernel
+  never uses both again before a reboot, so this also holds over a restart of the daemon.
+* What has come while as many are missing is what was missing, in the order of the paths. So a unit that is
+  plugged in again, or that comes after a reboot, is as it was.
+* If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold
+  one of those that are missing.
+* Which siblings a device node has depends on what is plugged in, never on what the rules take.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.past import NO_PAST, Known, Past, Seen, Siblings
+from genericdp.core.inventory.place import UNKNOWN, Place, Spot, locate
+
+
+@dataclass(frozen=True, slots=True)
+class Plugged:
+    """The device nodes that are plugged in.
+
+    groups    the spot that siblings share -> the siblings, in the order of their paths
+    numbers   sys path -> number, of all siblings
+    siblings  the numbers of all siblings, with those that are missing
+    in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
+    """
+
+    groups: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    siblings: Siblings = field(default_factory=dict)
+    in_doubt: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
+
+    def nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
+        """The device nodes that may be the one that was at a spot."""
+        group = self.groups.get(spot.of_all, ())
+        if spot.number == UNKNOWN:
+            return group
+        found = [node for node in group if self.numbers.get(node.sys_path, 0) == spot.number]
+        return found or self.in_doubt.get(spot.of_all, ())
+
+    def is_in_doubt(self, spot: Spot) -> bool:
+        """Whether nobody can say which sibling the node at a spot is."""
+        return any(self.numbers[node.sys_path] == spot.number for node in self.in_doubt.get(spot.of_all, ()))
+
+    def remembered(self, spots: Collection[Spot]) -> Siblings:
+        """The numbers to remember when these are the spots of remembered devices.
+
+        One that is missing and that no such device has is free again, unless all of them are missing.
+        """
+        shared = {spot.of_all for spot in spots}
+        kept: dict[Spot, Mapping[int, Seen]] = {}
+        for spot, numbers in self.siblings.items():
+            if spot in shared:
+                here = {number for number, seen in numbers.items() if seen.is_there}
+                mine = {
+                    number: seen
+                    for number, seen in numbers.items()
+                    if not here or number in here or spot._replace(number=number) in spots
+                }
+                if mine.keys() - {0}:
+                    kept[spot] = mine
+        return kept
+
+    def count_at(self, spot: Spot) -> int:
+        """How many siblings are plugged in at a spot that they share."""
+        return len(self.groups.get(spot.of_all, ()))
+
+
+NOTHING_PLUGGED = Plugged()
+
+
+def plugged_of(
+    devices: Iterable[UdevDevice],
+    past: Past = NO_PAST,
+    place: Callable[[UdevDevice], Place] = locate,
+) -> Plugged:
+    """The device nodes among udev devices. `place` finds out where one sits; a cache makes this fast."""
+    groups: dict[Spot, list[UdevDevice]] = {}
+    for device in devices:
+        if device.device_node is not None:
+            groups.setdefault(place(device).spot, []).append(device)
+    numbers: dict[str, int] = {}
+    siblings: dict[Spot, Mapping[int, Seen]] = {}
+    in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
+    shared = [spot for spot, group in groups.items() if len(group) > 1]
+    for spot in dict.fromkeys((*shared, *past.siblings)):
+        group = groups.get(spot, [])
+        group.sort(key=lambda sibling: natural(sibling.sys_path))
+        numbered = _number(group, spot, past)
+        numbers |= numbered.numbers
+        siblings[spot] = numbered.siblings
+        if numbered.in_doubt:
+            in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
+    return Plugged(groups, numbers, siblings, in_doubt)
+
+
+class _Numbered(NamedTuple):
+    """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths."""
+
+    numbers: Mapping[str, int]
+    siblings: Mapping[int, Seen]
+    in_doubt: Collection[str]
+
+
+def _number(group: Sequence[UdevDevice], spot: Spot, past: Past) -> _Numbered:
+    here = {Seen(node.sys_path, node.incarnation): node.sys_path for node in group}
+    before = past.siblings.get(spot)
+    if before is None:
+        # A device without siblings is remembered with its path alone.
+        seen_at = {seen.sys_path: seen for seen in here}
+        before = {
+            n: seen_at.get(each.sys_path, Seen(each.sys_path)) for n, each in past.known_at(spot).items()
+        }
+    stayed = {here[seen]: number for number, seen in before.items() if seen in here}
+    new = [node.sys_path for node in group if node.sys_path not in stayed]
+    missing = sorted(before.keys() - stayed.values(), key=lambda n: (natural(before[n].sys_path), n))
+    unused = [number for number in range(len(before) + len(new)) if number not in before]
+    is_in_doubt = new and missing and len(new) != len(missing) and _is_any_held(missing, past.known_at(spot))
+    came = dict(zip(new, unused if is_in_doubt else [*missing, *unused], strict=False))
+    sure = stayed if is_in_doubt else {**stayed, **came}
+    siblings = {number: Seen(seen.sys_path) for number, seen in before.items()}
+    siblings |= {sure[path]: seen for seen, path in here.items() if path in sure}
+    return _Numbered({**stayed, **came}, siblings, new if is_in_doubt else ())
+
+
+def _is_any_held(numbers: Iterable[int], known: Mapping[int, Known]) -> bool:
+    return any(number in known and known[number].is_held for number in numbers)

@@ -1,0 +1,123 @@
+"""Laws of device nodes that nothing but their order tells apart, while each of them comes and goes by itself.
+
+The kernel gives names in any order, several nodes may change between two looks, and the daemon may be down
+meanwhile.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from tests.properties.test_laws_of_the_holdings import Node, Physical, table
+from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path
+
+RULES = {
+    "each": table("x"),
+    "by a property": table("x", 'identity = ["FOO"]'),
+    "by the serial number in a property": table("x", 'identity = ["ID_SERIAL_SHORT"]'),
+    "odd names": table("x", match='SUBSYSTEM = "tty", DEVNAME = "*[13579]"'),
+    "all of the card": table("x", 'group_by = "usb_device"'),
+    "odd names apart": table("y", match='SUBSYSTEM = "tty", DEVNAME = "*[13579]"')
+    + table("x", 'group_by = "usb_device"'),
+    "renamed": table("y"),
+    "shared": table("x", "replicas = 2"),
+}
+
+#: Those that offer each node under an id of its own, whatever the kernel calls it.
+STEADY = ("each", "by a property", "by the serial number in a property")
+
+
+@dataclass
+class Card(Node):
+    """A node with a card whose ports come and go."""
+
+    rules: str = "each"
+    ports: dict[int, int] = field(default_factory=dict)
+    """kernel number -> inode in sysfs"""
+    inodes: int = 1
+    was_alone: bool = False
+    """whether the daemon was down when one was alone: it is not saved where that was"""
+
+    def tables(self) -> str:
+        return RULES[self.rules]
+
+    def devices(self) -> dict[str, UdevDevice]:
+        card = a_usb_device("1", serial="CARD")
+        self.at, found = {}, [card]
+        for number, inode in self.ports.items():
+            properties = {"FOO": f"v{number % 2}", "ID_SERIAL_SHORT": "CARD"}
+            tty = a_usb_node(card, "tty", f"ttyACM{number}", number=f"c 166:{number}", properties=properties)
+            found.append(replace(tty, incarnation=inode))
+            self.at[tty.device_node or ""] = (("card", number, inode), "1")
+        return by_sys_path(*found)
+
+    def change(self, numbers: frozenset[int]) -> None:
+        """These come if they are not there, and leave if they are, within one look."""
+        for number in sorted(numbers):
+            if self.ports.pop(number, None) is None:
+                self.inodes += 1
+                self.ports[number] = self.inodes
+        self.step()
+
+    def come_and_go_while_the_daemon_is_down(self, numbers: frozenset[int]) -> None:
+        self.was_alone = self.was_alone or len(self.ports) == 1
+        self.memory = saved.load(saved.dump(self.memory))
+        self.change(numbers)
+
+    def boot(self, numbers: frozenset[int]) -> None:
+        """The machine boots, and the kernel numbers them otherwise."""
+        self.ports = {number: self.inodes + number + 1 for number in sorted(numbers)}
+        self.inodes += 100
+        self.memory = saved.load(saved.dump(self.memory))
+        self.step()
+
+    def may_stand_in(self, was: Physical, _its_port: str, now: Physical, _port: str) -> bool:
+        """What is still there is never exchanged for another one."""
+        return was == now or was not in {physical for physical, _ in self.at.values()}
+
+
+numbers = st.frozensets(st.integers(0, 4), max_size=4)
+plugging = st.one_of(
+    st.tuples(st.just("change"), numbers),
+    st.tuples(st.just("come_and_go_while_the_daemon_is_down"), numbers),
+    st.tuples(st.just("boot"), numbers),
+)
+pods = st.one_of(
+    st.tuples(st.just("admit"), st.integers(0, 7)),
+    st.tuples(st.just("start_again"), st.integers(0, 7)),
+    st.tuples(st.just("delete"), st.integers(0, 7)),
+    st.tuples(st.just("answer")),
+)
+edits = st.tuples(st.just("edit"), st.sampled_from(sorted(RULES)))
+
+
+@given(st.lists(st.one_of(plugging, pods, edits), max_size=25))
+def test_no_two_pods_have_one_sibling_and_none_gets_another_one_while_its_own_is_there(
+    history: list[tuple[str, ...]],
+) -> None:
+    card = Card()
+    card.step()
+    for name, *arguments in history:
+        getattr(card, name)(*arguments)
+        card.check()
+
+
+@pytest.mark.parametrize("rules", STEADY)
+@given(history=st.lists(st.one_of(plugging, pods), max_size=25))
+def test_a_pod_keeps_the_sibling_that_it_got_for_as_long_as_that_is_there(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    card = Card(rules)
+    card.step()
+    for name, *arguments in history:
+        getattr(card, name)(*arguments)
+        there = {physical for physical, _ in card.at.values()}
+        for pod in card.pods:
+            for link, (physical, _) in (pod.first or {}).items():
+                if physical in there:
+                    path = card.inventory.links()[link]
+                    assert card.was_alone if path is None else card.at[path][0] == physical

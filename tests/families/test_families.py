@@ -14,6 +14,7 @@ from genericdp.core.allocate import allocate
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.reading.parse import parse_rules
+from genericdp.core.rules.match import PropertyCondition
 from genericdp.machine.devices import MachineDevices
 from tests.families import answer
 from tests.families.answer import LINKS, Answer, Case, Original, answer_of, differences, original
@@ -78,6 +79,35 @@ def test_a_tpu_that_has_got_too_hot_is_unhealthy_when_health_is_read_again(bed: 
         (device,) = builder.build(devices.devices).offers["coral.ai/tpu"].devices
         reasons.append(device.reason)
     assert reasons == ["", "health: ATTR{temp} is '85000', wanted at most 84999"]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_each_shared_node_that_is_required_has_a_table_of_its_own(family: Family) -> None:
+    # One node satisfies a table, so the others of a list could be missing unnoticed.
+    resources, _ = parse_rules(family.path.name, family.path.read_text(encoding="utf-8"), "genericdp.io")
+    required = [table for each in resources for table in each.shared_nodes if not table.optional]
+    lists = [
+        sorted(condition.pattern.literals or ())
+        for table in required
+        for alternative in table.match.alternatives
+        for condition in alternative
+        if isinstance(condition, PropertyCondition) and len(condition.pattern.literals or ()) > 1
+    ]
+    assert lists == []
+
+
+@pytest.mark.testbed
+def test_a_gpu_without_one_of_the_nodes_of_its_driver_is_unhealthy(bed: Testbed, tmp_path: Path) -> None:
+    (nvidia,) = [family for family in FAMILIES if family.name == "nvidia"]
+    rules = tmp_path / "nvidia.toml"
+    shutil.copyfile(nvidia.path, rules)
+    for node, number in (("nvidia0", "195:0"), ("nvidiactl", "195:255")):
+        bed.add_bare_node(node, number)
+
+    survey = look(rules=[str(rules)], config="/dev/null", domain=None)
+
+    (device,) = survey.inventory.offers["nvidia.com/gpu"].devices
+    assert device.reason == "the shared node for DEVNAME '/dev/nvidia-uvm' is missing"
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

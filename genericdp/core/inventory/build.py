@@ -56,7 +56,7 @@ class Builder:
             siblings = [*self._siblings_of(mine.taken), *self._siblings_of(mine.shared)]
             if draft is None or not draft.still_holds(mine, siblings, past):
                 made = self._draft(resource, mine, siblings, past)
-                if draft is not None and made.offer == draft.offer:
+                if draft is not None and draft.nodes == mine and draft.offer == made.offer:
                     # Only what is remembered has changed. The same object is quickly compared, in every step.
                     made = replace(made, offer=draft.offer)
                 self._drafts[resource.name] = made

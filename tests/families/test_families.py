@@ -87,7 +87,7 @@ def test_each_shared_node_that_is_required_has_a_table_of_its_own(family: Family
     resources, _ = parse_rules(family.path.name, family.path.read_text(encoding="utf-8"), "genericdp.io")
     required = [table for each in resources for table in each.shared_nodes if not table.optional]
     lists = [
-        sorted(condition.pattern.literals)
+        sorted(condition.pattern.literals or ())
         for table in required
         for alternative in table.match.alternatives
         for condition in alternative

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from genericdp.core.reading.kind import Kind, definition, list_schema, read_non_empty_list
-from genericdp.core.reading.pattern import wanted
+from genericdp.core.reading.pattern import PCI_ADDRESS, PCI_CLASS, PCI_ID, Form, hex_form, wanted
 from genericdp.core.reading.scalars import PROPERTY, in_capitals, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key
@@ -53,6 +53,14 @@ HEX_ATTRIBUTES: Mapping[str, int] = {
 }
 HEX_USB: Mapping[str, int] = {"vendor": 4, "product": 4, "interface": 2, "class": 2}
 
+#: What the kernel says of PCI functions, which is not how lspci(8) prints it.
+PCI_PROPERTIES: Mapping[str, Form] = {
+    "PCI_ID": PCI_ID,
+    "PCI_SUBSYS_ID": PCI_ID,
+    "PCI_SLOT_NAME": PCI_ADDRESS,
+    "PCI_CLASS": PCI_CLASS,
+}
+
 USB_KEYS = (*USB_ATTRIBUTES, "port")
 
 #: What the keys of `usb = { … }` mean.
@@ -82,6 +90,9 @@ PROPERTY_DOCS: Mapping[str, str] = {
     "ID_PATH": "where it is plugged in",
     "ID_USB_DRIVER": "the driver of the USB interface",
     "ID_USB_INTERFACE_NUM": "the number of the USB interface, hex",
+    "PCI_ID": "vendor and device of a PCI function, hex: 8086:1572; of a parent",
+    "PCI_SLOT_NAME": "the address of a PCI function: 0000:03:00.0; of a parent",
+    "PCI_CLASS": "class, subclass and interface of a PCI function, hex: 030000; of a parent",
 }
 
 #: Words of udev's own rules, and what to write here instead.
@@ -130,13 +141,15 @@ def _condition(at: At) -> tuple[Condition, ...]:
         name = attribute.group(1)
         if name.startswith("/") or ".." in name.split("/"):
             raise Mistake(at, f"'{key}' is not an attribute of the device itself", on_key=True)
-        return (AttributeCondition(name, wanted(at, HEX_ATTRIBUTES.get(name, 0))),)
+        return (AttributeCondition(name, wanted(at, hex_form(HEX_ATTRIBUTES.get(name, 0)))),)
     hint = _hint_for(key)
     if hint or PROPERTY_NAME.fullmatch(key) is None:
         raise Mistake(at, f"unknown condition '{key}'", hint or _CONDITIONS, on_key=True)
     if key == "DEVNAME":
         _check_device_names(at)
-    return (PropertyCondition(key, wanted(at, HEX_PROPERTIES.get(key, 0))),)
+    return (
+        PropertyCondition(key, wanted(at, PCI_PROPERTIES.get(key) or hex_form(HEX_PROPERTIES.get(key, 0)))),
+    )
 
 
 def _check_device_names(at: At) -> None:
@@ -185,7 +198,7 @@ def _usb_condition(at: At) -> UsbCondition:
     if at.key not in USB_KEYS:
         hint = nearest(at.key, USB_KEYS) or f"the keys are {listing(USB_KEYS)}"
         raise Mistake(at, f"unknown key '{at.key}' in 'usb'", hint, on_key=True)
-    return UsbCondition(at.key, wanted(at, HEX_USB.get(at.key, 0)))
+    return UsbCondition(at.key, wanted(at, hex_form(HEX_USB.get(at.key, 0))))
 
 
 def _tag(at: At) -> tuple[TagCondition, ...]:

@@ -214,15 +214,19 @@ class ParentCondition:
         return any(map(self.match.matches, device.companions)) if device.companions else False
 
     def judge(self, device: UdevDevice) -> tuple[Verdict, ...]:
-        """The verdicts for the one that satisfies the match, or for the one that comes closest."""
+        """The verdicts for the one that satisfies the match, or for the one that comes closest.
+
+        Of two that fail as many conditions, the one with other values is closer than the one without any.
+        """
         nearest: tuple[Verdict, ...] = ()
-        missing: int | None = None
+        least: tuple[int, int] | None = None
         for ancestor in (*device.ancestors(), *device.companions):
             for verdicts in self.match.judge(ancestor):
-                failed = sum(not verdict.holds for verdict in verdicts)
-                if missing is None or failed < missing:
-                    nearest, missing = verdicts, failed
-        if missing is None:
+                failed = [verdict for verdict in verdicts if not verdict.holds]
+                distance = (len(failed), sum(verdict.actual is None for verdict in failed))
+                if least is None or distance < least:
+                    nearest, least = verdicts, distance
+        if least is None:
             return (Verdict("parent", "one", False, None),)
         return tuple(
             Verdict(f"parent.{verdict.key}", verdict.wanted, verdict.holds, verdict.actual)

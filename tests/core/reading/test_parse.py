@@ -19,7 +19,7 @@ from genericdp.core.rules.resource import (
 )
 from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.core.rules.template import parse as template
-from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import a_device, a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
 
 FULL = """
 [[resource]]
@@ -206,6 +206,44 @@ def test_a_match_means_what_it_says(match: str, number: int) -> None:
     assert any(all(verdict.holds for verdict in verdicts) for verdicts in judged) == bool(number)
 
 
+@pytest.mark.parametrize(
+    ("match", "number"),
+    [
+        ('{ PCI_ID = "1af4:1042" }', 1),  # as lspci -nn prints it
+        ('{ PCI_ID = "1AF4:1042" }', 1),
+        ('{ PCI_ID = "0x1af4:0x1042" }', 1),
+        ('{ PCI_ID = "10de:*|1af4:104[0-2]" }', 1),
+        ('{ PCI_ID = "1af4*" }', 1),
+        ('{ PCI_ID = { not = "1af4:1042" } }', 0),
+        ('{ PCI_ID = "1af4:1043" }', 0),
+        ('{ PCI_SUBSYS_ID = "1af4:a" }', 1),
+        ('{ PCI_SLOT_NAME = "0000:AF:02.0" }', 1),
+        ('{ PCI_SLOT_NAME = "*:af:*" }', 1),
+        ('{ PCI_SLOT_NAME = "0000:AF:02.1" }', 0),
+        ('{ PCI_CLASS = "0x030000" }', 1),
+        ('{ PCI_CLASS = "0x30000" }', 1),
+        ('{ PCI_CLASS = "30000" }', 1),
+        ('{ PCI_CLASS = "0300*" }', 1),
+        ('{ PCI_CLASS = "300*" }', 1),
+        ("{ PCI_CLASS = { at_least = 0x30000, at_most = 0x3ffff } }", 1),
+        ('{ PCI_CLASS = "020000" }', 0),
+    ],
+)
+def test_a_pci_function_is_matched_as_the_kernel_or_as_lspci_writes_it(match: str, number: int) -> None:
+    (resource,) = resources_of(f'[[resource]]\nname = "x"\nmatch = {match}\n')
+    function = a_device(
+        "/sys/devices/pci0000:ae/0000:af:02.0",
+        subsystem="pci",
+        properties={
+            "PCI_ID": "1AF4:1042",
+            "PCI_SUBSYS_ID": "1AF4:000A",
+            "PCI_CLASS": "30000",
+            "PCI_SLOT_NAME": "0000:af:02.0",
+        },
+    )
+    assert resource.match.matches(function) == bool(number)
+
+
 def test_a_usb_condition_needs_a_usb_device() -> None:
     (resource,) = resources_of(
         '[[resource]]\nname = "x"\nmatch = { usb = { vendor = "0403", port = "*" } }\n'
@@ -223,6 +261,18 @@ def test_the_judgement_of_parents_shows_the_one_that_comes_nearest() -> None:
     assert (second.key, second.holds) == ("parent.DRIVER", False)
     ((alone,),) = resource.match.judge(a_fuse())
     assert (alone.key, alone.holds, alone.actual) == ("parent", False, None)
+
+
+def test_the_judgement_of_parents_shows_another_value_rather_than_none() -> None:
+    text = '[[resource]]\nname = "x"\nmatch = { parent = { PCI_ID = "10de:1eb8" } }\n'
+    (resource,) = resources_of(text)
+    pci = a_device(
+        "/sys/devices/pci0000:00/0000:00:02.0", subsystem="pci", properties={"PCI_ID": "1AF4:1042"}
+    )
+    between = a_device(f"{pci.sys_path}/virtio0", subsystem="virtio", parent=pci)
+    node = a_device(f"{between.sys_path}/x", subsystem="x", node="/dev/x", parent=between)
+    ((verdict,),) = resource.match.judge(node)
+    assert (verdict.key, verdict.wanted, verdict.actual) == ("parent.PCI_ID", "'10DE:1EB8'", "1AF4:1042")
 
 
 def test_a_modem_is_what_the_readme_says() -> None:

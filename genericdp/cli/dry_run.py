@@ -48,15 +48,18 @@ def run(
     *,
     json: bool,
     seconds: float | None,
+    options: str,
 ) -> bool:
     """Run these rules, with a pod for each (resource, count). Returns whether all pods run.
+
+    options  those that a verb in a hint needs (`as_typed`)
 
     Raises GenericdpError if sockets in the temporary directory would have too long a path.
     """
     _check_length(tempfile.gettempdir())
     root = tempfile.mkdtemp(prefix=_PREFIX)
     try:
-        dry_run = DryRun(output, _below(settings, root), json=json)
+        dry_run = DryRun(output, _below(settings, root), json=json, options=options)
         pods = [Request(*request) for request in requests]
         return asyncio.run(dry_run.run(rule_files, pods, runtime, seconds))
     finally:
@@ -91,7 +94,8 @@ def _below(settings: Settings, root: str) -> Settings:
 class DryRun:
     """One dry run. It shows changes as they happen or, with `json`, prints one document and ends."""
 
-    def __init__(self, output: Output, settings: Settings, *, json: bool = False) -> None:
+    def __init__(self, output: Output, settings: Settings, *, json: bool = False, options: str = "") -> None:
+        self._options = options
         self._output = output
         self._settings = settings
         self._json = json
@@ -131,7 +135,7 @@ class DryRun:
 
     async def _show_pod(self, kubelet: Kubelet, number: int, request: Request) -> Outcome:
         outcome = await admit(kubelet, number, request)
-        text.show_outcome(outcome, self._output)
+        text.show_outcome(outcome, self._output, self._options)
         return outcome
 
     async def _follow(self, kubelet: Kubelet, serving: "asyncio.Future[None]", seconds: float | None) -> None:

@@ -87,8 +87,11 @@ def _not_found(word: str, path: str, link_dir: str, devices: Iterable[UdevDevice
         return GenericdpError(
             f"'{name}' is not a device of this machine", hint="'genericdp list --all' shows the device nodes"
         )
+    is_path = "/" in word
     return GenericdpError(
-        f"'{name}' does not exist",
+        f"'{name}' does not exist"
+        if is_path
+        else f"no device node, device id or resource is called '{name}'",
         hint=_nearest_node(path, devices) or "'genericdp list --all' shows the device nodes of this machine",
     )
 

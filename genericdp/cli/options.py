@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import math
 import os
+import shlex
 from dataclasses import replace
 
 from genericdp.cli.usage import UsageError
@@ -55,6 +56,14 @@ def open_rules(rules: list[str], config: str | None, domain: str | None) -> tupl
     for place in rules:
         _check_place(place)
     return settings, RuleFiles(rules or RULE_DIRECTORIES, settings.domain)
+
+
+def as_typed(rules: list[str], config: str | None, domain: str | None) -> str:
+    """These options for a command in a hint, each with a space before it: ` --rules my.toml`."""
+    options = [*(("--rules", place) for place in rules), ("--config", config), ("--domain", domain)]
+    return "".join(
+        f" {name} {for_terminal(shlex.quote(value))}" for name, value in options if value is not None
+    )
 
 
 def _domain(word: str) -> str:

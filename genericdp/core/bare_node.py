@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 
+#: How many nodes with the same number a reason names.
+_MOST_RIVALS = 2
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
@@ -67,6 +70,8 @@ def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Ite
     if not others:
         return ""
     has = "has" if len(others) == 1 else "have"
+    if len(others) > _MOST_RIVALS:
+        others = [", ".join(others[:_MOST_RIVALS]), f"{len(others) - _MOST_RIVALS} more"]
     return f"udev does not know it, and {' and '.join(others)} {has} the same number, {number}"
 
 

@@ -59,6 +59,10 @@ def test_of_two_nodes_with_one_number_none_is_offered() -> None:
     assert judge(three, {}, everything)["/dev/b"] == (
         "udev does not know it, and '/dev/a' and '/dev/c' have the same number, c 195:0"
     )
+    many = [Sighting(f"/dev/{name}", GPU0) for name in "abcdefghijklmn"]
+    assert judge(many, {}, everything)["/dev/b"] == (
+        "udev does not know it, and '/dev/a', '/dev/c' and 11 more have the same number, c 195:0"
+    )
 
 
 def test_a_node_that_no_rule_names_is_in_nobody_s_way() -> None:

@@ -78,7 +78,7 @@ def test_a_tpu_that_has_got_too_hot_is_unhealthy_when_health_is_read_again(bed: 
         devices.resync()
         (device,) = builder.build(devices.devices).offers["coral.ai/tpu"].devices
         reasons.append(device.reason)
-    assert reasons == ["", "health: ATTR{temp} is '85000', wanted at most 84999"]
+    assert reasons == ["", "ATTR{temp} is '85000', wanted at most 84999"]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

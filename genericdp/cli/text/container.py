@@ -42,7 +42,8 @@ class Contents(Protocol):
 
 def show(container: Container, output: Output) -> None:
     """For people."""
-    output.paragraph(Styled(f"A container that is allocated {container.id} gets", Style.STRONG))
+    gets = "gets" if container.healthy else "would get"
+    output.paragraph(Styled(f"A container that is allocated {container.id} {gets}", Style.STRONG))
     output.table((), list(_rows(container)), indent=2)
 
 

@@ -64,11 +64,11 @@ def show_node(offered: Counts, missing: Sequence[str], nothing: str, output: Out
     output.line()
 
 
-def show_outcome(outcome: Outcome, output: Output) -> None:
-    """What became of a pod, and what its container finds."""
+def show_outcome(outcome: Outcome, output: Output, options: str = "") -> None:
+    """What became of a pod, and what its container finds. `options`: those that `explain` needs, too."""
     text = f"{outcome.phase}, {outcome.message}" if outcome.message else str(outcome.phase)
     if outcome.phase is Phase.FAILED:
-        text += f"; see 'genericdp explain {outcome.request.resource}'"
+        text += f"; see 'genericdp explain{options} {outcome.request.resource}'"
     request = f"{outcome.pod} requests {outcome.request.resource}={outcome.request.count}: "
     output.paragraph(request, Styled(text, Style.GOOD if outcome.is_running else Style.BAD))
     if outcome.created is not None:

@@ -1,6 +1,7 @@
 """`genericdp explain DEVICE`: where a device goes, and why; or why it is not there."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from genericdp.cli.usage import UsageError
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.absent import Absent
 from genericdp.core.explain.explanation import explain
-from genericdp.core.explain.lookup import known_as, look_up, nodes_of_usb
+from genericdp.core.explain.lookup import expected_by, known_as, look_up, nodes_of_usb
 from genericdp.core.explain.query import Query, usb_id
 from genericdp.core.explain.survey import Survey
 from genericdp.core.hostile import for_terminal
@@ -121,9 +122,12 @@ def named(word: str, survey: Survey) -> UdevDevice | Sequence[UdevDevice] | Abse
         found = find(word, survey.devices, survey.settings.link_dir)
     except GenericdpError:
         known = known_as(word, survey)
-        if known is None:
-            raise
-        return known
+        if known is not None:
+            return known
+        path = word if word.startswith("/") else f"/dev/{word}"
+        if not os.path.lexists(path) and (rule := expected_by(path, survey)):
+            raise GenericdpError(f"'{for_terminal(path)}' is missing", hint=rule) from None
+        raise
     if found.usb_device is found and "bus/usb/" not in word:
         return nodes_of_usb(found, survey)
     return found

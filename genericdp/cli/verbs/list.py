@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from genericdp.cli.options import add_json_option, add_rule_options
+from genericdp.cli.options import add_json_option, add_rule_options, as_typed
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.core.device import UdevDevice
@@ -42,17 +42,27 @@ def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: 
     if json:
         output.json(as_json(survey, everything=all))
     else:
-        show(survey, output, everything=all, installed={*rules} <= {*RULE_DIRECTORIES})
+        installed = {*rules} <= {*RULE_DIRECTORIES}
+        show(survey, output, everything=all, installed=installed, options=as_typed(rules, config, domain))
     return show_reservations(survey, Output(sys.stderr))
 
 
-def show(survey: Survey, output: Output, *, everything: bool = False, installed: bool = True) -> None:
-    """The list for people. `installed`: these are the rules that the daemon reads."""
+def show(
+    survey: Survey, output: Output, *, everything: bool = False, installed: bool = True, options: str = ""
+) -> None:
+    """The list for people.
+
+    installed  these are the rules that the daemon reads
+    options    those that a verb needs to see the same (`as_typed`)
+    """
     inventory = survey.inventory
-    rows = [row for offer in inventory.offers.values() for row in (*_offer(offer), *_advice(offer, survey))]
-    if rows:
+    offers = inventory.offers.values()
+    rows = [row for offer in offers for row in (*_offer(offer), *_advice(offer, survey, options))]
+    if any(not isinstance(row, Styled) for row in rows):
         output.table(("DEVICE", "HEALTH", "NODE", "LINK"), rows, indent=2)
-    if any(offer.devices for offer in inventory.offers.values()):
+    else:
+        output.table((), rows)
+    if any(offer.devices for offer in offers):
         output.line()
         output.paragraph(_about_links(survey, installed=installed))
     if not rows:
@@ -110,14 +120,14 @@ def _about_links(survey: Survey, *, installed: bool) -> str:
     return f"Stable links{':' if installed else ' would be'} {survey.settings.link_dir}/DEVICE{suffix}."
 
 
-def _advice(offer: Offer, survey: Survey) -> Iterator[Row]:
+def _advice(offer: Offer, survey: Survey, options: str) -> Iterator[Row]:
     """Where to look next when no device node matches the rule of a resource."""
     name = offer.resource.name
     has_lost = any(name in overlap.losers for overlap in survey.inventory.overlaps)
     has_refused = any(refusal.resource == name for refusal in survey.inventory.refusals)
     if not offer.devices and not has_lost and not has_refused:
         word = _word_for(offer, survey)
-        yield Styled(f"    no device matches; 'genericdp explain {word}' says what comes near")
+        yield Styled(f"    no device matches; 'genericdp explain{options} {word}' says what comes near")
 
 
 def _word_for(offer: Offer, survey: Survey) -> str:

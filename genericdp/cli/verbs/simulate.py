@@ -5,7 +5,7 @@ import io
 import sys
 
 from genericdp import log
-from genericdp.cli.options import add_rule_options, open_rules, seconds
+from genericdp.cli.options import add_rule_options, as_typed, open_rules, seconds
 from genericdp.cli.output import Output
 from genericdp.cli.usage import UsageError
 from genericdp.core.rules.settings import LogFormat
@@ -76,7 +76,10 @@ def run(
     from genericdp.cli import dry_run  # noqa: PLC0415  (see the rules of that file)
 
     output = Output(sys.stdout)
-    all_run = dry_run.run(settings, rule_files, requests, runtime, output, json=json, seconds=seconds)
+    options = as_typed(rules, config, domain)
+    all_run = dry_run.run(
+        settings, rule_files, requests, runtime, output, json=json, seconds=seconds, options=options
+    )
     return 0 if all_run and not rule_files.problems else 1
 
 

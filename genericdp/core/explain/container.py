@@ -28,6 +28,7 @@ class Container:
     named       the answer by CDI to the same request
     groups      the groups that CDI adds to its process
     stale       the container paths and envs that are wrong after a re-plug, in an answer by devices
+    healthy     whether the kubelet allocates it now
     targets     host path of a link -> the device node that it leads to
     devlinks    what else the device nodes are called on the host
     needs       what its processes need unless they are root
@@ -39,6 +40,7 @@ class Container:
     named: Allocation
     groups: tuple[int, ...]
     stale: tuple[str, ...]
+    healthy: bool
     targets: Mapping[str, str]
     devlinks: frozenset[str]
     needs: Needs
@@ -72,6 +74,7 @@ def container_of(
         named=by_names(allocation, cdi_device(offer, [id_]), offer.resource),
         groups=groups_of(device.nodes_inside),
         stale=_stale(offer.resource, allocation),
+        healthy=device.healthy,
         targets={f"{settings.link_dir}/{node.link}": node.path for node in device.nodes_inside},
         devlinks=frozenset(devlink for node in device.nodes_inside for devlink in node.devlinks),
         needs=needs_of(device, access),

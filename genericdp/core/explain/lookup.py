@@ -8,6 +8,7 @@ from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.offer import Device
+from genericdp.core.rules.match import Condition, PropertyCondition
 
 
 def look_up(query: Query, survey: Survey) -> Sequence[UdevDevice] | Absent:
@@ -43,6 +44,23 @@ def with_id(word: str, survey: Survey) -> Device | None:
         if name in (known.device.id, *known.device.links):
             return known.device
     return None
+
+
+def expected_by(path: str, survey: Survey) -> str:
+    """Which rule names this device node: `nvidia.com/gpu shares it (nvidia.toml:2)`; "" if none does."""
+    for resource in survey.resources:
+        matches = ((False, resource.match), *((table.shared, table.match) for table in resource.nodes))
+        for shared, match in matches:
+            if any(_names(condition, path) for each in match.alternatives for condition in each):
+                where = f"{resource.location.file}:{resource.location.line}"
+                return f"{resource.name} {'shares' if shared else 'takes'} it ({where})"
+    return ""
+
+
+def _names(condition: Condition, path: str) -> bool:
+    if not isinstance(condition, PropertyCondition) or condition.name != "DEVNAME":
+        return False
+    return path in (condition.pattern.literals or ())
 
 
 def nodes_of_usb(usb: UdevDevice, survey: Survey) -> Sequence[UdevDevice]:

@@ -169,7 +169,7 @@ def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
             return member.fault
         if resource.health is not None and not resource.health.matches(member.device):
             failed = (verdict for verdict in resource.health.judge(member.device)[0] if not verdict.holds)
-            return f"health: {for_value('; '.join(_in_words(verdict) for verdict in failed))}"
+            return for_value("; ".join(_in_words(verdict) for verdict in failed))
     return ""
 
 

@@ -7,8 +7,17 @@ import re
 from collections.abc import Callable, Mapping
 
 from genericdp.core.reading.kind import Kind, definition, list_schema, read_non_empty_list
-from genericdp.core.reading.pattern import PCI_ADDRESS, PCI_CLASS, PCI_ID, Form, hex_form, wanted
-from genericdp.core.reading.scalars import PROPERTY, in_capitals, text
+from genericdp.core.reading.pattern import (
+    BOUNDS,
+    FORM_DOCS,
+    PCI_ADDRESS,
+    PCI_CLASS,
+    PCI_ID,
+    Form,
+    hex_form,
+    wanted,
+)
+from genericdp.core.reading.scalars import PROPERTY, in_capitals, is_number, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key
 from genericdp.core.rules.grouping import WORDS as GROUP_BY
@@ -142,7 +151,7 @@ def _condition(at: At) -> tuple[Condition, ...]:
         if name.startswith("/") or ".." in name.split("/"):
             raise Mistake(at, f"'{key}' is not an attribute of the device itself", on_key=True)
         return (AttributeCondition(name, wanted(at, hex_form(HEX_ATTRIBUTES.get(name, 0)))),)
-    hint = _hint_for(key)
+    hint = _hint_for(key, at.value)
     if hint or PROPERTY_NAME.fullmatch(key) is None:
         raise Mistake(at, f"unknown condition '{key}'", hint or _CONDITIONS, on_key=True)
     if key == "DEVNAME":
@@ -168,8 +177,18 @@ def _check_device_names(at: At) -> None:
                 raise Mistake(at, f"'{name}' can never match: DEVNAME is the path of the device node", hint)
 
 
-def _hint_for(key: str) -> str:
+def _hint_for(key: str, value: object) -> str:
     """What to write for a key that is misspelt or a word of udev's own rules; "" for a good key."""
+    if key in BOUNDS:
+        number = value if is_number(value) else 85000
+        return f'a number belongs to an attribute: {{ "ATTR{{temp}}" = {{ {key} = {number} }} }}'
+    if key in FORM_DOCS:
+        return f"it belongs to a property: {{ DEVNAME = {{ {key} = … }} }}"
+    attribute = key.removeprefix("ATTR.")
+    if key == "ATTR":
+        attribute = next(iter(value)) if isinstance(value, dict) and value else "name"
+    if attribute != key:
+        return f'write "ATTR{{{attribute}}}"'
     if key in UDEV_WORDS:
         return UDEV_WORDS[key]
     if found := _UDEV_PARENT_ATTRIBUTE.fullmatch(key):

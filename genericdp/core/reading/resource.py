@@ -114,7 +114,7 @@ NODE_KEYS = (
 
 def _node(at: At) -> Mapping[str, Any] | None:
     """What the table sets; the resource sets the rest."""
-    written = read_table(at, NODE_KEYS, "[[resource.node]]")
+    written = read_table(at, NODE_KEYS, "[[resource.node]]", _OF_A_RESOURCE)
     if written is not None and written.get("shared"):
         _check_shared(at, written)
     return written
@@ -213,10 +213,12 @@ RESOURCE_KEYS = (
     ),
 )
 
+_OF_A_RESOURCE = {key.name: "[[resource]]" for key in RESOURCE_KEYS}
+
 
 def resource(at: At, domain: str) -> Resource | None:
     """A `[[resource]]` table; None after noting what is wrong with it. Raises Mistake."""
-    written = read_table(at, RESOURCE_KEYS, "[[resource]]")
+    written = read_table(at, RESOURCE_KEYS, "[[resource]]", {"shared": "[[resource.node]]"})
     name = None
     if isinstance(at.value.get("name"), str) and at.value["name"]:
         name = at.child("name").attempt(lambda each: full_name(each, domain))

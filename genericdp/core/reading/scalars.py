@@ -97,10 +97,18 @@ def duration(shortest_s: float, longest_s: float) -> Kind[float]:
             raise Mistake(at, f"'{at.value}' is not a duration", 'write "500ms", "10s", "5m", "1h" or "7d"')
         seconds = float(found.group(1)) * _SECONDS[found.group(2)]
         if not shortest_s <= seconds <= longest_s:
-            raise Mistake(at, f"'{at.key}' must be from {shortest_s:g}s to {longest_s:g}s, not {at.value}")
+            bounds = f'from "{_as_written(shortest_s)}" to "{_as_written(longest_s)}"'
+            raise Mistake(at, f"'{at.key}' must be {bounds}, not \"{at.value}\"")
         return seconds
 
     return Kind(read, definition("duration"))
+
+
+def _as_written(seconds: float) -> str:
+    """A duration as a file would have it, in the largest unit of which it is a whole number."""
+    whole = [(size, unit) for unit, size in _SECONDS.items() if seconds >= size and not seconds % size]
+    size, unit = max(whole) if seconds >= 1 else (0.001, "ms") if seconds else (1.0, "s")
+    return f"{seconds / size:g}{unit}"
 
 
 def one_of(*words: str) -> Kind[str]:

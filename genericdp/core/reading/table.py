@@ -7,8 +7,9 @@ The rules of this file:
 """
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from genericdp.core.reading.kind import Kind, Schema
@@ -66,8 +67,12 @@ def _bound(key: Key, of: str, fields: dict[str, dataclasses.Field[Any]]) -> Key:
     return dataclasses.replace(key, field=name, default=default)
 
 
-def read_table(at: At, keys: Iterable[Key], what: str) -> dict[str, Any] | None:
+def read_table(
+    at: At, keys: Iterable[Key], what: str, elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any] | None:
     """What is written in a table, by field; None after noting mistakes in it.
+
+    elsewhere  keys of another table -> what that table is called
 
     Raises Mistake for anything but a table.
     """
@@ -80,7 +85,12 @@ def read_table(at: At, keys: Iterable[Key], what: str) -> dict[str, Any] | None:
         child = at.child(name)
         key = known.get(name)
         if key is None:
-            hint = nearest(name, known, shown=child.header) or f"the keys are {listing(known)}"
+            place = elsewhere.get(name)
+            hint = (
+                f"it belongs in a {place} table"
+                if place
+                else nearest(name, known, shown=child.header) or f"the keys are {listing(known)}"
+            )
             at.source.note(Mistake(child, f"unknown key '{name}' in {what}", hint, on_key=True))
         else:
             values[key.field or key.name] = child.attempt(key.kind.read)

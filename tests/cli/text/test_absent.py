@@ -238,7 +238,7 @@ Nothing else comes close
 def test_a_word_that_means_nothing_is_an_error() -> None:
     with pytest.raises(GenericdpError) as raised:
         named("ttyUSB7", a_machine(a_fuse()))
-    assert str(raised.value) == "'ttyUSB7' does not exist"
+    assert str(raised.value) == "no device node, device id or resource is called 'ttyUSB7'"
 
 
 def test_the_form_for_programs() -> None:

@@ -19,6 +19,7 @@ from genericdp.core.explain.access import Access
 from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
+from genericdp.errors import GenericdpError
 from tests.scenes.builders import (
     CONTROLLER,
     GPU_RULE,
@@ -107,8 +108,8 @@ example.com/any-tty matches, but example.com/serial comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
-  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'  wanted: 'usbmisc'
+  no  parent.DRIVER  is 'usb'  wanted: 'qmi_wwan'
 
 example.com/modem does not match
   50-test.toml:3
@@ -176,8 +177,8 @@ example.com/any-tty matches, but example.com/modem comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
-  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'  wanted: 'usbmisc'
+  no  parent.DRIVER  is 'usb'  wanted: 'qmi_wwan'
 
 example.com/serial does not match
   50-test.toml:14
@@ -215,8 +216,8 @@ example.com/any-tty does not match
   either
   no  SUBSYSTEM  is 'usb'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'usb'    wanted: 'usbmisc'
-  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'usb'       wanted: 'usbmisc'
+  no  parent.DRIVER  is 'xhci_hcd'  wanted: 'qmi_wwan'
 
 example.com/serial does not match
   50-test.toml:14
@@ -319,7 +320,7 @@ def test_a_resource_of_a_file_with_a_mistake_is_not_found_and_the_mistake_is_sho
     assert main(["explain", "--rules", rules, "nothing"]) == 1
     assert capsys.readouterr() == (
         "",
-        mistake + "genericdp: error: 'nothing' does not exist\n"
+        mistake + "genericdp: error: no device node, device id or resource is called 'nothing'\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n",
     )
 
@@ -678,3 +679,33 @@ it matches all but SUBSYSTEM: wanted 'usbmisc', is 'usb'
 /dev/ttyUSB1 goes to example.com/any-tty as device any-tty_EC25-17
 Healthy
 """)
+
+
+@pytest.mark.parametrize(("word", "rule"), [("/dev/acme-ctl", "shares"), ("acme0", "takes")])
+def test_a_missing_node_that_a_rule_names_is_explained_by_the_rule(word: str, rule: str) -> None:
+    rules = """
+[[resource]]
+name = "acme"
+match = { DEVNAME = "/dev/acme0" }
+
+[[resource.node]]
+match = { DEVNAME = "/dev/acme-ctl" }
+shared = true
+"""
+    machine = a_machine(a_usb_serial(0), rules=rules)
+    with pytest.raises(GenericdpError) as raised:
+        named(word, machine)
+    (location,) = [each.location for each in machine.resources]
+    path = f"/dev/{word.removeprefix('/dev/')}"
+    assert (str(raised.value), raised.value.hint) == (
+        f"'{path}' is missing",
+        f"example.com/acme {rule} it ({location.file}:{location.line})",
+    )
+
+
+def test_the_kubelet_does_not_allocate_an_unhealthy_device() -> None:
+    rules = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nhealth = { "ATTR{ready}" = "1" }\n'
+    tty = a_usb_serial(0)
+    assert "\nA container that is allocated ftdi_A50285BI would get\n" in explained(
+        tty, a_machine(tty, rules=rules)
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from genericdp.cli.main import main
+from genericdp.cli.options import as_typed
 from genericdp.cli.output import Output
 from genericdp.cli.survey import survey_of
 from genericdp.cli.verbs.list import as_json, show
@@ -142,7 +143,6 @@ def test_a_resource_named_like_a_device_is_explained_by_its_full_name() -> None:
     assert (
         listed(machine)
         == """\
-  DEVICE  HEALTH  NODE  LINK
 example.com/fuse: no device
     no device matches; 'genericdp explain example.com/fuse' says what comes near
 """
@@ -158,7 +158,6 @@ def test_nodes_that_are_matched_but_not_offered_are_shown_once_with_the_reason()
     assert (
         listed(machine, width=60)
         == """\
-  DEVICE  HEALTH  NODE  LINK
 example.com/disk: no device
 
 Matched by a rule but not offered:
@@ -377,3 +376,16 @@ def test_a_device_that_is_there_and_not_offered_is_not_called_unplugged(
     for machine in (daemon, read):
         (device,) = machine.inventory.offers["example.com/ftdi"].devices
         assert (device.id, device.reason) == ("ftdi_A50285BI", reason)
+
+
+def test_the_hint_repeats_the_options_so_that_it_can_be_typed() -> None:
+    assert (
+        as_typed(["my rules.toml", "b"], None, "x.org") == " --rules 'my rules.toml' --rules b --domain x.org"
+    )
+    machine = a_machine(rules='[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/x" }\n')
+    stream = io.StringIO()
+    show(machine, Output(stream, width=132), options=as_typed(["x.toml"], None, None))
+    assert (
+        "    no device matches; 'genericdp explain --rules x.toml x' says what comes near\n"
+        in stream.getvalue()
+    )

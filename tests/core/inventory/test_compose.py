@@ -260,8 +260,8 @@ def test_a_device_is_unhealthy_while_a_node_does_not_match_health() -> None:
     def tty(**properties: str) -> UdevDevice:
         return a_usb_node(usb, "tty", "ttyUSB0", attributes={"ready": "0\n"}, properties=properties)
 
-    assert reason(rules, tty(CARRIER="on")) == "health: ATTR{ready} is '0_', wanted '1'"
-    assert reason(rules, tty()) == "health: ATTR{ready} is '0_', wanted '1'; CARRIER is missing, wanted 'on'"
+    assert reason(rules, tty(CARRIER="on")) == "ATTR{ready} is '0_', wanted '1'"
+    assert reason(rules, tty()) == "ATTR{ready} is '0_', wanted '1'; CARRIER is missing, wanted 'on'"
     good = a_usb_node(usb, "tty", "ttyUSB0", attributes={"ready": "1"}, properties={"CARRIER": "on"})
     assert reason(rules, good) == ""
 

@@ -45,6 +45,7 @@ ONLY_CHECK_SEES = {
     "glob-too-long",
     "health-poll-of-properties",
     "health-poll-without-health",
+    "health-poll-too-long",
     "hex-id-too-long",
     "identity-of-all",
     "mount-of-a-device",

@@ -107,8 +107,8 @@ example.com/any-tty matches, but example.com/serial comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
-  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'  wanted: 'usbmisc'
+  no  parent.DRIVER  is 'usb'  wanted: 'qmi_wwan'
 
 example.com/modem does not match
   50-test.toml:3
@@ -176,8 +176,8 @@ example.com/any-tty matches, but example.com/modem comes first
   either
   yes  SUBSYSTEM  is 'tty'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'tty'    wanted: 'usbmisc'
-  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'tty'  wanted: 'usbmisc'
+  no  parent.DRIVER  is 'usb'  wanted: 'qmi_wwan'
 
 example.com/serial does not match
   50-test.toml:14
@@ -215,8 +215,8 @@ example.com/any-tty does not match
   either
   no  SUBSYSTEM  is 'usb'  wanted: 'tty'
   or
-  no  SUBSYSTEM      is 'usb'    wanted: 'usbmisc'
-  no  parent.DRIVER  is missing  wanted: 'qmi_wwan'
+  no  SUBSYSTEM      is 'usb'       wanted: 'usbmisc'
+  no  parent.DRIVER  is 'xhci_hcd'  wanted: 'qmi_wwan'
 
 example.com/serial does not match
   50-test.toml:14

@@ -12,7 +12,7 @@ DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
 
 ##@ Use
 .PHONY: demo
-demo: .venv/ready  ## this machine's devices with a simulated kubelet
+demo: .venv/ready  ## this machine's devices and the rules in examples/*.toml, with a simulated kubelet
 	@$(BIN)/python examples/demo.py $(DEMO)
 
 ##@ Test

@@ -2,12 +2,13 @@
 
 The device is a virtual console: opening /dev/tty62 makes the kernel add vcs62, and deallocating it
 removes vcs62. That part needs root and uses sudo if necessary. On a terminal the simulation then
-continues until Ctrl-C; otherwise it ends by itself. It exits with 1 if the device was not seen to come
-and go. The environment variable CONSOLE names another console.
+continues until Ctrl-C; otherwise it ends by itself, and does not mention Ctrl-C. It exits with 1 if the
+device was not seen to come and go. The environment variable CONSOLE names another console.
 """
 
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -38,6 +39,8 @@ remove()
 def main() -> int:
     """Run the demo. Returns the exit status of the simulation, or 1 if the device did not come and go."""
     command = [sys.executable, "-m", "genericdp", "simulate", *sys.argv[1:]]
+    print(f"# genericdp simulate {shlex.join(sys.argv[1:])}")
+    print("# A resource with capacity 0 is no fault: this machine has no such device.\n", flush=True)
     as_root = [] if os.geteuid() == 0 else ["sudo"]
     plug = subprocess.Popen(
         [*as_root, sys.executable, "-c", PLUG.format(CONSOLE)], stdin=subprocess.PIPE, text=True
@@ -65,11 +68,14 @@ def follow(simulation: "subprocess.Popen[str]", plug: "subprocess.Popen[str]") -
     assert simulation.stdout is not None
     changes = 0
     for line in simulation.stdout:
-        print(line, end="", flush=True)
         if line.startswith("Plug or unplug a device"):
-            print(f"\n# opening /dev/tty{CONSOLE}: the kernel adds vcs{CONSOLE}", flush=True)
+            if sys.stdout.isatty():
+                print(line)
+            print(f"# opening /dev/tty{CONSOLE}: the kernel adds vcs{CONSOLE}", flush=True)
             send_line(plug)
-        elif "screen: capacity" in line:
+            continue
+        print(line, end="", flush=True)
+        if "screen: capacity" in line:
             changes += 1
             if changes == 1 and plug.poll() is None:
                 print(f"\n# deallocating console {CONSOLE}: the kernel removes vcs{CONSOLE}", flush=True)

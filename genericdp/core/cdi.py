@@ -1,7 +1,7 @@
 """CDI answers: the names that Allocate returns, and the spec files that say what they mean now.
 
 The kubelet saves an answer for as long as its pod exists. A DeviceSpec in it keeps leading to the device, by
-its link, but its container path and the envs stay those of the first day. Of a CDI device only the name is
+its link, but its container path and the envs stay those of its first start. Of a CDI device only the name is
 saved: the runtime looks up what it means each time it creates the container.
 
 The rules of this file:

@@ -9,6 +9,7 @@ The rules of this file:
 * No clock and no timer: times are seconds on the caller's clock, and never go back.
 * udev processes several devices at once, so its events may be out of order: each one answers all lower
   numbers. The last one may be slow; the patience has to cover that.
+* The two sockets are read one after the other, so an answer may be read before the event that it answers.
 * A long queue is not deafness: every event of udev restarts the patience.
 """
 
@@ -27,11 +28,12 @@ class Hearing:
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._last_heard = float("-inf")
+        self._answered = 0  # the highest number that udev has sent
         self._unanswered: deque[tuple[float, int]] = deque()  # (heard at, number), oldest first
 
     def kernel(self, seqnum: int, now: float) -> None:
         """The kernel sent event `seqnum` (0 without a number: nothing to wait for)."""
-        if not seqnum:
+        if seqnum <= self._answered:
             return
         if self._unanswered and now - self._unanswered[-1][0] < self._patience_s * _RESOLUTION:
             heard_at, number = self._unanswered.pop()
@@ -42,12 +44,14 @@ class Hearing:
     def udev(self, seqnum: int, now: float) -> None:
         """Udev sent event `seqnum`: it is alive and has answered everything up to that number."""
         self._last_heard = now
+        self._answered = max(self._answered, seqnum)
         while self._unanswered and self._unanswered[0][1] <= seqnum:
             self._unanswered.popleft()
 
     def forget(self) -> None:
         """Start again: events were lost, or the sockets are new."""
         self._unanswered.clear()
+        self._answered = 0
 
     @property
     def deadline(self) -> float | None:

@@ -21,7 +21,16 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.rules.name import env_names, kubevirt_env
-from tests.scenes.builders import a_fuse, a_gpu, a_kfd, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import (
+    GPU_RULE,
+    a_fuse,
+    a_gpu,
+    a_kfd,
+    a_modem,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+)
 from tests.scenes.inventories import inventory_of
 from tests.scenes.steps import growth
 
@@ -391,21 +400,12 @@ def test_twice_as_many_devices_under_one_path_are_twice_as_much_work(keys: str) 
 # Shared nodes
 
 
-GPU = """
-[[resource]]
-name = "gpu"
-match = { SUBSYSTEM = "drm" }
-group_by = "parent"
-[[resource.node]]
-match = { DEVNAME = "/dev/kfd" }
-shared = true
-"""
 GPUS = [*a_gpu(0), *a_gpu(1)]
 
 
 def test_a_shared_node_is_given_once_however_many_devices_a_container_gets() -> None:
     first, second = "gpu_port-0000-03-00-0_64xszgat5n", "gpu_port-0000-04-00-0_zigo6ig4zx"
-    allocation = answer(GPU, [*GPUS, a_kfd()])
+    allocation = answer(GPU_RULE, [*GPUS, a_kfd()])
     assert allocation == Allocation(
         devices=(
             DeviceSpec("/dev/kfd", f"{LINKS}/shared+kfd", "rw"),
@@ -426,7 +426,7 @@ def test_a_shared_node_is_given_once_however_many_devices_a_container_gets() -> 
 
 def test_a_shared_node_gets_all_that_its_table_says() -> None:
     rules = f"""
-    {GPU}
+    {GPU_RULE}
     container_path = ["/dev/compute", "/dev/{{devname}}", "{{link}}", "/dev/{{SUBSYSTEM}}-node"]
     permissions = "rwm"
     devlinks = "/dev/by-*"
@@ -456,17 +456,17 @@ def test_the_path_of_a_shared_node_does_not_depend_on_the_devices() -> None:
 
 def test_an_answer_without_a_shared_node_is_refused_because_the_kubelet_would_save_it() -> None:
     with pytest.raises(RefusedError) as raised:
-        answer(GPU, GPUS)
+        answer(GPU_RULE, GPUS)
     reason = "the shared node for DEVNAME '/dev/kfd' is missing"
     id_ = "gpu_port-0000-03-00-0_64xszgat5n"
     assert str(raised.value) == f"device '{id_}' of example.com/gpu is not available: {reason}"
     assert raised.value.reason is RefusalReason.UNPLUGGED
-    assert len(answer(f"{GPU}optional = true\n", GPUS).devices) == 4
+    assert len(answer(f"{GPU_RULE}optional = true\n", GPUS).devices) == 4
 
 
 @pytest.mark.parametrize("left", [[], [a_kfd()], [*GPUS[:2], a_kfd()]])
 def test_the_answer_for_a_device_that_left_has_the_shared_nodes(left: list[UdevDevice]) -> None:
-    _, memory = remember(inventory_of(GPU, *GPUS, a_kfd()), Memory(), 0.0, None)
-    inventory, _ = remember(inventory_of(GPU, *left), memory, 1.0, None)
+    _, memory = remember(inventory_of(GPU_RULE, *GPUS, a_kfd()), Memory(), 0.0, None)
+    inventory, _ = remember(inventory_of(GPU_RULE, *left), memory, 1.0, None)
     offer = the_offer(inventory)
-    assert allocate(offer, [*offer.ids], LINKS) == answer(GPU, [*GPUS, a_kfd()])
+    assert allocate(offer, [*offer.ids], LINKS) == answer(GPU_RULE, [*GPUS, a_kfd()])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.files.presence import BOOT_FILE, SAVE_WITHIN_S, Presence, this_boot
+from genericdp.files.state import LONGEST
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
 
@@ -100,6 +101,13 @@ async def test_a_file_that_makes_no_sense_is_said_and_replaced(
     two.see(BOTH)
     two.save()
     assert Presence(str(tmp_path), "three").load() == BOTH
+
+
+def test_a_file_of_an_absurd_size_is_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with (tmp_path / "presence.json").open("wb") as file:
+        file.truncate(LONGEST + 1)
+    assert Presence(str(tmp_path), "two").load() == frozenset()
+    assert caplog.messages == [UNREAD]
 
 
 async def test_a_file_that_others_can_write_does_not_count(

@@ -16,7 +16,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
-from genericdp.files.state import BrokenStateError, StateFile
+from genericdp.files.state import LONGEST, BrokenStateError, StateFile
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
@@ -358,6 +358,15 @@ def test_a_fifo_does_not_block(tmp_path: Path) -> None:
     with pytest.raises(GenericdpError) as unreadable:
         state.load()
     assert str(unreadable.value) == f"cannot read '{state.path}': it is not a regular file"
+
+
+def test_a_file_of_an_absurd_size_is_not_read(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    with open(state.path, "wb") as file:
+        file.truncate(LONGEST + 1)
+    with pytest.raises(GenericdpError) as unreadable:
+        state.load()
+    assert str(unreadable.value) == f"cannot read '{state.path}': File too large"
 
 
 def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ group_by = [{ ID_MODEL = "*_*" }, { SUBSYSTEM = "usb" }]
 prefer = "same-hub"
 [[resource]]
 name = "rest"
-match = { DEVNAME = "*" }
+match = { DEVPATH = "*" }
 replicas = 3
 health = { ID_MODEL = { not = "broken" } }
 """

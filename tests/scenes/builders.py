@@ -241,6 +241,18 @@ def a_vfio_group(number: int, *functions: UdevDevice) -> UdevDevice:
     return replace(node, companions=functions[1:])
 
 
+#: Graphics cards that share /dev/kfd.
+GPU_RULE = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+group_by = "parent"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+
 def a_gpu(number: int = 0, *, slot: str = "") -> tuple[UdevDevice, ...]:
     """An AMD GPU: the two device nodes of its PCI function."""
     address = f"0000:{slot or f'{3 + number:02x}'}:00.0"

@@ -44,6 +44,36 @@ def test_an_answer_to_a_later_event_answers_the_earlier_ones() -> None:
     assert hearing.deadline is None
 
 
+def test_an_answer_that_is_read_before_the_event_answers_it() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.udev(100, 50.0)
+    hearing.kernel(99, 50.0)
+    hearing.kernel(100, 50.1)
+
+    assert hearing.deadline is None
+
+
+def test_events_behind_an_answer_that_was_read_before_them_are_waited_for() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.udev(100, 50.0)
+    hearing.kernel(101, 51.0)
+
+    assert hearing.deadline == 51.0 + PATIENCE_S
+
+
+@given(st.permutations([(source, number) for source in ("kernel", "udev") for number in range(1, 6)]))
+def test_in_which_order_the_two_sockets_are_read_does_not_matter(events: list[tuple[str, int]]) -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    for time, (source, number) in enumerate(events):
+        hear = hearing.kernel if source == "kernel" else hearing.udev
+        hear(number, time * 0.01)
+
+    assert hearing.deadline is None
+
+
 def test_the_answer_to_an_earlier_event_leaves_the_later_one_waiting() -> None:
     hearing = Hearing(PATIENCE_S)
 

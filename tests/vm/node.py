@@ -80,7 +80,9 @@ class Node:
         """
         self.usb.unplug_all()
         self.gadgets.unplug_all()
-        self.sh(_FORGET + "udevadm settle" + (_add(drop_in) if drop_in else ""))
+        self.sh(_FORGET + "udevadm settle")
+        if drop_in:
+            self.add_drop_in(drop_in)
         self._since = self.sh("date +@%s.%N").strip()
         self.write_rules(rules)
         self.start()
@@ -93,9 +95,15 @@ class Node:
         except CaseError as error:
             raise CaseError(f"{error}\n{self.circumstances()}") from None
 
-    def install_drop_in(self, name: str) -> None:
+    def add_drop_in(self, name: str) -> None:
+        """Install one of the package's examples and no other one, as its first lines say."""
+        there = f"rm -rf {DROPINS}; mkdir {DROPINS}; cp {EXAMPLES}/{name} {DROPINS}/"
+        self.sh(f"{there}; systemctl daemon-reload")
+
+    def run_with_drop_in(self, name: str) -> None:
         """Run the service with one of the package's examples, for the rest of the case."""
-        self.sh(f"rm -rf {DROPINS}{_add(name)}; systemctl restart genericdp")
+        self.add_drop_in(name)
+        self.sh("systemctl restart genericdp")
 
     def set(self, line: str) -> None:
         """Run the service with this line in its settings, and no earlier one, for the rest of the case."""
@@ -269,8 +277,3 @@ class Node:
         if "state" in document:
             self.view = parse(document["state"])
         return document.get("answer")
-
-
-def _add(drop_in: str) -> str:
-    """Installs it as its first lines say."""
-    return f"; mkdir -p {DROPINS}; cp {EXAMPLES}/{drop_in} {DROPINS}/; systemctl daemon-reload"

@@ -9,7 +9,7 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
@@ -55,7 +55,11 @@ class Builder:
             mine = nodes[resource.name]
             siblings = [*self._siblings_of(mine.taken), *self._siblings_of(mine.shared)]
             if draft is None or not draft.still_holds(mine, siblings, past):
-                self._drafts[resource.name] = self._draft(resource, mine, siblings, past)
+                made = self._draft(resource, mine, siblings, past)
+                if draft is not None and draft.nodes == mine and draft.offer == made.offer:
+                    # Only what is remembered has changed. The same object is quickly compared, in every step.
+                    made = replace(made, offer=draft.offer)
+                self._drafts[resource.name] = made
         drafts = [self._drafts[resource.name] for resource in self.resources]
         new_ties = {unit: port for draft in drafts for unit, port in draft.ties.items()}
         return Inventory(

@@ -51,23 +51,24 @@ class Plugged:
         """Whether nobody can say which sibling the node at a spot is."""
         return any(self.numbers[node.sys_path] == spot.number for node in self.in_doubt.get(spot.of_all, ()))
 
-    def remembered(self, spots: Collection[Spot]) -> Siblings:
+    def remembered(self, spots: Iterable[Spot]) -> Siblings:
         """The numbers to remember when these are the spots of remembered devices.
 
         One that is missing and that no such device has is free again, unless all of them are missing.
         """
-        shared = {spot.of_all for spot in spots}
+        mine = {spot for spot in spots if spot.of_all in self.siblings}
+        shared = {spot.of_all for spot in mine}
         kept: dict[Spot, Mapping[int, Seen]] = {}
         for spot, numbers in self.siblings.items():
             if spot in shared:
                 here = {number for number, seen in numbers.items() if seen.is_there}
-                mine = {
+                left = {
                     number: seen
                     for number, seen in numbers.items()
-                    if not here or number in here or spot._replace(number=number) in spots
+                    if not here or number in here or spot._replace(number=number) in mine
                 }
-                if mine.keys() - {0}:
-                    kept[spot] = mine
+                if left.keys() - {0}:
+                    kept[spot] = left
         return kept
 
     def count_at(self, spot: Spot) -> int:

@@ -152,7 +152,7 @@ def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:
     if not plugged.siblings:
         return plugged.siblings
     return plugged.remembered(
-        frozenset(spot for known in devices.values() for spot in (*known.device.spots, *known.earlier))
+        spot for known in devices.values() for spot in (*known.device.spots, *known.earlier)
     )
 
 

@@ -40,7 +40,7 @@ class Renewal:
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
-        if any(self._plugged.is_in_doubt(spot) for spot in device.spots):
+        if self._plugged.in_doubt and any(map(self._plugged.is_in_doubt, device.spots)):
             return "it cannot be told from another one, which a pod may still hold"
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"

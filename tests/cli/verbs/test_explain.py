@@ -22,6 +22,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import (
     CONTROLLER,
+    GPU_RULE,
     a_device,
     a_function,
     a_fuse,
@@ -555,20 +556,9 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
     }
 
 
-GPU = """
-[[resource]]
-name = "gpu"
-match = { SUBSYSTEM = "drm" }
-group_by = "parent"
-[[resource.node]]
-match = { DEVNAME = "/dev/kfd" }
-shared = true
-"""
-
-
 def test_a_node_that_goes_along_with_devices_is_explained_by_the_table_that_shares_it() -> None:
     kfd = a_kfd()
-    machine = a_machine(*a_gpu(), kfd, rules=GPU)
+    machine = a_machine(*a_gpu(), kfd, rules=GPU_RULE)
     assert (
         explained(kfd, machine)
         == """\
@@ -593,7 +583,7 @@ example.com/gpu shares it
 
 def test_a_shared_node_that_a_resource_owns_is_explained_as_both() -> None:
     owner = '[[resource]]\nname = "kfd"\nmatch = { DEVNAME = "/dev/kfd" }\n'
-    answer = beginning(explained(a_kfd(), a_machine(*a_gpu(), a_kfd(), rules=GPU + owner)))
+    answer = beginning(explained(a_kfd(), a_machine(*a_gpu(), a_kfd(), rules=GPU_RULE + owner)))
     assert answer == (
         "/dev/kfd goes to example.com/kfd as device kfd_kfd, and goes along with every\n"
         "device of example.com/gpu\nHealthy"
@@ -602,7 +592,7 @@ def test_a_shared_node_that_a_resource_owns_is_explained_as_both() -> None:
 
 def test_what_a_container_gets_includes_the_shared_nodes() -> None:
     card, render = a_gpu()
-    rules = GPU.replace("drm", 'drm", DEVNAME = "/dev/dri/card*')
+    rules = GPU_RULE.replace("drm", 'drm", DEVNAME = "/dev/dri/card*')
     assert (
         gets(card, a_machine(card, render, a_kfd(), rules=rules), replace(DIALOUT, gid=44))
         == """\
@@ -619,7 +609,7 @@ gpu_port-0000-03-00-0_64xszgat5n gets
 
 def test_without_a_shared_node_a_container_would_get_nothing() -> None:
     gpu = a_gpu()
-    machine = a_machine(*gpu, rules=GPU)
+    machine = a_machine(*gpu, rules=GPU_RULE)
     text = explained(gpu[0], machine)
     assert "Unhealthy: the shared node for DEVNAME '/dev/kfd' is missing" in text
     assert "A container" not in text
@@ -633,7 +623,7 @@ def test_without_a_shared_node_a_container_would_get_nothing() -> None:
 
 def test_a_shared_node_that_is_refused_is_explained_like_any_other() -> None:
     mem = a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem", number="c 1:1")
-    text = explained(mem, a_machine(*a_gpu(), mem, rules=GPU.replace("kfd", "mem")))
+    text = explained(mem, a_machine(*a_gpu(), mem, rules=GPU_RULE.replace("kfd", "mem")))
     assert beginning(text) == (
         "/dev/mem is not offered\nexample.com/gpu matches, but it gives control of the host; the rule lacks\n"
         "'allow_dangerous = true'"

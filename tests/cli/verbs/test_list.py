@@ -24,6 +24,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import Location, Problem
 from genericdp.files.state import StateFile
 from tests.scenes.builders import (
+    GPU_RULE,
     a_device,
     a_fuse,
     a_gpu,
@@ -208,18 +209,14 @@ def test_rules_with_mistakes_are_not_said_to_be_missing() -> None:
     )
 
 
-SHARING = """
-[[resource]]
-name = "gpu"
-match = { SUBSYSTEM = "drm" }
-group_by = "parent"
-[[resource.node]]
-match = { DEVNAME = "/dev/kfd" }
-shared = true
+SHARING = (
+    GPU_RULE
+    + """
 [[resource]]
 name = "kfd"
 match = { DEVNAME = "/dev/kfd" }
 """
+)
 
 
 def test_shared_nodes_stand_once_below_the_devices_of_a_resource() -> None:

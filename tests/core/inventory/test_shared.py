@@ -9,6 +9,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Conflict, Refusal
 from genericdp.core.inventory.offer import Device, Health
 from tests.scenes.builders import (
+    GPU_RULE,
     a_bare_node,
     a_device,
     a_fuse,
@@ -22,16 +23,6 @@ from tests.scenes.builders import (
     resources_of,
 )
 from tests.scenes.inventories import DOMAIN, inventory_of, offered, the_device
-
-GPU = """
-[[resource]]
-name = "gpu"
-match = { SUBSYSTEM = "drm" }
-group_by = "parent"
-[[resource.node]]
-match = { DEVNAME = "/dev/kfd" }
-shared = true
-"""
 
 
 def shares(match: str, *more: str) -> str:
@@ -63,7 +54,7 @@ def link_of(device: UdevDevice) -> str:
 
 
 def test_a_shared_node_goes_along_with_every_device_and_belongs_to_none() -> None:
-    one, other = offered(GPU, *a_gpu(0), *a_gpu(1), a_kfd())
+    one, other = offered(GPU_RULE, *a_gpu(0), *a_gpu(1), a_kfd())
     assert paths(one) == (["/dev/dri/card0", "/dev/dri/renderD128"], ["/dev/kfd"])
     assert paths(other) == (["/dev/dri/card1", "/dev/dri/renderD129"], ["/dev/kfd"])
     assert one.shared is other.shared
@@ -71,8 +62,8 @@ def test_a_shared_node_goes_along_with_every_device_and_belongs_to_none() -> Non
 
 
 def test_it_changes_nothing_else_of_a_device() -> None:
-    (gpu,) = offered(GPU, *a_gpu(0), a_kfd())
-    (alone,) = offered(GPU.partition("[[resource.node]]")[0], *a_gpu(0))
+    (gpu,) = offered(GPU_RULE, *a_gpu(0), a_kfd())
+    (alone,) = offered(GPU_RULE.partition("[[resource.node]]")[0], *a_gpu(0))
     assert gpu.links == (*alone.links, "shared+kfd")
     assert replace(gpu, links=alone.links, shared=()) == alone
 
@@ -97,12 +88,12 @@ def test_a_node_that_a_resource_shares_is_none_of_its_own() -> None:
 
 
 def test_what_udev_has_not_finished_with_is_not_shared() -> None:
-    device = the_device(GPU, *a_gpu(0), replace(a_kfd(), initialized=False))
+    device = the_device(GPU_RULE, *a_gpu(0), replace(a_kfd(), initialized=False))
     assert device.reason == "the shared node for DEVNAME '/dev/kfd' is missing"
 
 
 def test_a_shared_node_needs_no_device_and_makes_none() -> None:
-    assert offered(GPU, a_kfd()) == []
+    assert offered(GPU_RULE, a_kfd()) == []
 
 
 # Without it
@@ -117,7 +108,7 @@ def test_a_shared_node_needs_no_device_and_makes_none() -> None:
     ],
 )
 def test_without_a_shared_node_no_device_is_healthy_unless_it_is_optional(more: str, reason: str) -> None:
-    devices = offered(GPU + more, *a_gpu(0), *a_gpu(1))
+    devices = offered(GPU_RULE + more, *a_gpu(0), *a_gpu(1))
     assert [device.reason for device in devices] == [reason, reason]
     assert [device.health for device in devices] == [Health.UNHEALTHY if reason else Health.HEALTHY] * 2
 
@@ -137,7 +128,7 @@ def test_the_devices_own_reason_comes_first() -> None:
 
 
 def test_a_shared_node_that_is_not_there_makes_the_devices_unhealthy_and_its_link_lead_nowhere() -> None:
-    inventory = inventory_of(GPU, *a_gpu(0), replace(a_kfd(), node_is_there=False))
+    inventory = inventory_of(GPU_RULE, *a_gpu(0), replace(a_kfd(), node_is_there=False))
     (device,) = inventory.offers[f"{DOMAIN}/gpu"].devices
     assert device.reason == "'/dev/kfd' is not the device node c 510:0"
     assert inventory.links()["shared+kfd"] is None
@@ -178,17 +169,17 @@ OWNER = '[[resource]]\nname = "kfd"\nmatch = { DEVNAME = "/dev/kfd" }\n'
 
 
 def test_a_node_that_another_resource_has_for_one_container_at_a_time_is_a_conflict() -> None:
-    inventory = inventory_of(GPU + OWNER, *a_gpu(0), a_kfd())
+    inventory = inventory_of(GPU_RULE + OWNER, *a_gpu(0), a_kfd())
     assert inventory.conflicts == (Conflict("/dev/kfd", f"{DOMAIN}/kfd", (f"{DOMAIN}/gpu",)),)
     assert [len(offer.devices) for offer in inventory.offers.values()] == [1, 1]
 
 
 def test_it_is_none_if_that_resource_has_replicas() -> None:
-    assert inventory_of(f"{GPU}{OWNER}replicas = 8\n", *a_gpu(0), a_kfd()).conflicts == ()
+    assert inventory_of(f"{GPU_RULE}{OWNER}replicas = 8\n", *a_gpu(0), a_kfd()).conflicts == ()
 
 
 def test_two_resources_that_share_a_node_are_neither_a_conflict_nor_an_overlap() -> None:
-    rules = GPU + shares('{ SUBSYSTEM = "kfd" }')
+    rules = GPU_RULE + shares('{ SUBSYSTEM = "kfd" }')
     inventory = inventory_of(rules, *a_gpu(0), a_usb_serial(), a_kfd())
     assert inventory.conflicts == ()
     assert inventory.overlaps == ()
@@ -243,7 +234,7 @@ def test_a_link_leads_to_the_node_while_devices_are_unhealthy() -> None:
 
 
 def test_links_that_were_pointed_at_themselves_lead_to_the_shared_node_that_has_to_be_read_again() -> None:
-    inventory = inventory_of(GPU, *a_gpu(0), *a_gpu(1), a_kfd())
+    inventory = inventory_of(GPU_RULE, *a_gpu(0), *a_gpu(1), a_kfd())
     assert inventory.behind({"shared+kfd"}) == (a_kfd().sys_path,)
 
 
@@ -251,7 +242,7 @@ def test_links_that_were_pointed_at_themselves_lead_to_the_shared_node_that_has_
 
 
 def test_an_offer_changes_with_its_shared_nodes_and_only_with_them() -> None:
-    builder = Builder(resources_of(GPU + OWNER.replace("kfd", "fuse"), domain=DOMAIN), DOMAIN)
+    builder = Builder(resources_of(GPU_RULE + OWNER.replace("kfd", "fuse"), domain=DOMAIN), DOMAIN)
     present = by_sys_path(*a_gpu(0), a_kfd())
     before = builder.build(present).offers
     assert (

@@ -64,7 +64,7 @@ def by_cdi_a_user_without_groups_opens_a_node_of_root_and_dialout(node: Node) ->
     expect(node.sh("stat -c '%a %U %G' /dev/ttyUSB0"), "660 root dialout\n")
     pod = node.admit("pod", {SERIAL: 1})
     _expect_written(node, pod, groups={"1000"})
-    node.install_drop_in("groups.conf")
+    node.run_with_drop_in("groups.conf")
     node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
     _expect_written(node, pod, groups={"1000", "20"})
 

@@ -16,9 +16,9 @@ def the_service_is_exposed_no_more_than_promised(node: Node) -> None:
     dropins = node.sh(f"ls {EXAMPLES}").split()
     expect({"metrics.conf", "usb-reset.conf"} - set(dropins), set())
     for dropin in dropins:
-        node.install_drop_in(dropin)
+        # Other cases run the service with it.
+        node.add_drop_in(dropin)
         expect_at_most(dropin, _exposure(node), EXPOSURE_WITH_A_DROPIN)
-        expect(node.sh("systemctl is-active genericdp").strip(), "active")
 
 
 @case
@@ -49,7 +49,7 @@ def a_usb_device_is_reset_only_where_the_drop_in_allows_it(node: Node) -> None:
     advice = "under systemd the service needs DeviceAllow=char-usb_device rw"
     expect(pod.message.split("desc = ")[1], f"genericdp.io/serial: {refusal}; {advice}")
     node.delete("forbidden")
-    node.install_drop_in("usb-reset.conf")
+    node.run_with_drop_in("usb-reset.conf")
     node.wait_until("it is registered again", lambda view: view.allocatable.get(SERIAL) == 1)
     pod = node.admit("allowed", {SERIAL: 1})
     expect((pod.message, pod.phase, pod.state), ("", "Running", "running"))
@@ -79,7 +79,7 @@ def metrics_are_served_on_a_socket_and_with_the_drop_in_on_a_port(node: Node) ->
     lines = [line for line in node.journal("--priority=warning") if "9101" in line]
     refused = "cannot listen on '127.0.0.1:9101': Address family not supported by protocol"
     expect([line.partition("  ")[0] for line in lines], [refused])
-    node.install_drop_in("metrics.conf")
+    node.run_with_drop_in("metrics.conf")
     expect("genericdp_udev_up 1" in node.python(_ASK_PORT).splitlines(), True)
 
 

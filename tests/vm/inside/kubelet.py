@@ -108,7 +108,7 @@ def _pod(pod: PodStatus) -> dict[str, Any]:
         if created
         else {},
         "env": dict(created.envs) if created else {},
-        "request": _request(created.config) if created else {},
+        "request": {"uid": pod.uid, **_request(created.config)} if created else {},
     }
 
 

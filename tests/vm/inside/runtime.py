@@ -101,6 +101,7 @@ _Answer = TypeVar("_Answer", bound=Message)
 class Request:
     """One container.
 
+    uid         of a pod that the kubelet knows, and by which the service recognizes its containers
     handler     "runc" or "crun"
     script      run in the container at its start
     cdi         what the runtime does with CDI devices, see `CdiSupport`
@@ -108,6 +109,7 @@ class Request:
     """
 
     pod: str
+    uid: str = ""
     handler: str = "runc"
     script: str = ""
     keep: bool = False
@@ -380,7 +382,7 @@ def _container_config(request: Request, attempt: int) -> cri.ContainerConfig:
             cri.Device(host_path=host, container_path=inside, permissions=access)
             for host, inside, access in request.devices
         ],
-        labels=_labels(request, request.pod) | {"io.kubernetes.container.name": "main"},
+        labels=_labels(request, request.uid or request.pod) | {"io.kubernetes.container.name": "main"},
         annotations={"io.kubernetes.pod.terminationGracePeriod": "30", **request.annotations},
         log_path=f"main/{attempt}.log",
         linux=cri.LinuxContainerConfig(security_context=security),

@@ -639,6 +639,8 @@ class NodeMachine(RuleBasedStateMachine):
                     self.outdated.append(created)  # nobody has kept the links right
             if any(self._is_outdated(pod, number, unit) for number, unit in pod.inside.items()):
                 self.outdated.append(created)
+            if any(self._is_another_device(pod, unit) for unit in pod.inside.values()):
+                self.outdated.append(created)
             if pod.control != self._control_of(pod, created):
                 self.outdated.append(created)
 
@@ -663,6 +665,13 @@ class NodeMachine(RuleBasedStateMachine):
         if not numbers:
             return pod.is_stopped_by(self.truth.tables)
         return numbers != {number}
+
+    def _is_another_device(self, pod: Workload, was: tuple[str, str] | None) -> bool:
+        """Whether a unit that is known by its port is in another one: its device is unplugged."""
+        if was is None or (self._identity_of(pod.table) != "port" and UNITS[was[0]] is not None):
+            return False
+        now = self.truth.plugged.get(was[0])
+        return now is not None and now.port != was[1]
 
     def _containers_follow(self) -> bool:
         """Whether the containers that run of a resource that follows have what its links point to now."""

@@ -690,7 +690,7 @@ class NodeMachine(RuleBasedStateMachine):
                 # Edited rules call its unit otherwise. It has not been unplugged, and it has no new plug.
                 continue
             numbers = [links.get(device) for device in devices]
-            if None in numbers and not pod.is_stopped_by(self.truth.tables):
+            if None in numbers and (self._lacks_control(pod) or not pod.is_stopped_by(self.truth.tables)):
                 continue
             if sorted(numbers_in(status.created)) != sorted(each for each in numbers if each is not None):
                 return False
@@ -698,6 +698,11 @@ class NodeMachine(RuleBasedStateMachine):
             if created is None or {*self._control_of(pod, created)} - {*controls_in(created)}:
                 return False
         return True
+
+    def _lacks_control(self, pod: Workload) -> bool:
+        """Whether all devices of its resource are Unhealthy for want of the control node."""
+        tables = [table for table in self.truth.tables if table.name == pod.table.name]
+        return self.truth.control is None and any(table.control for table in tables)
 
     async def _until_containers_follow(self) -> None:
         """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from generate.chart import chart_files
 from generate.completions import completions
 from generate.families import families_page
 from generate.monitoring import monitoring_files
@@ -28,6 +29,7 @@ def files() -> Mapping[str, str]:
         **{f"generated/man/{name}": text for name, text in manual_pages()},
         **{f"docs/{name}": text for name, text in docs_pages()},
         "docs/families.md": families_page(),
+        **dict(chart_files()),
         **dict(monitoring_files()),
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 _PACKAGING = Path(__file__).resolve().parents[1] / "packaging"
 _ALERTS = "packaging/prometheus/genericdp.rules.yml"
 _COMPONENT = "packaging/kubernetes/components/monitoring"
+_CHART = "packaging/kubernetes/chart/files"
 
 _HEAD = f"""\
 # Written by "make generate" from {_ALERTS}: change that.
@@ -29,6 +30,8 @@ def monitoring_files() -> Iterator[tuple[str, str]]:
     dashboard = (_PACKAGING / "grafana" / "genericdp.json").read_text(encoding="utf-8")
     yield f"{_COMPONENT}/prometheusrule.yaml", _HEAD + "".join(_indented(_groups()))
     yield f"{_COMPONENT}/genericdp.json", dashboard
+    yield f"{_CHART}/alerts.yaml", f'# Written by "make generate" from {_ALERTS}: change that.\n{_groups()}'
+    yield f"{_CHART}/dashboard.json", dashboard
 
 
 def _groups() -> str:

@@ -5,16 +5,43 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+from helm_python.chart import Chart, lint
+from helm_python.errors import HelmError
 
-from tests.kubernetes.renderings import ROOT, in_order, kustomizations, objects_of
+from tests.kubernetes.renderings import DATA, KUBERNETES, ROOT, in_order, kustomizations, objects_of
 
 KUSTOMIZE = ROOT / ".cache" / "kustomize"
+CHART = KUBERNETES / "chart"
+NOTES = "genericdp/templates/NOTES.txt"
 
 
 def renderings() -> Iterator[tuple[str, str]]:
     """The name of each rendering, and its text."""
     for name, folder in kustomizations():
         yield f"kustomize-{name}.yaml", normal(kustomize(folder))
+    with Chart.load(CHART) as chart:
+        for path in sorted((DATA / "values").iterdir()):
+            made = helm(chart, path)
+            yield f"chart-{path.stem}.txt", made.pop(NOTES).lstrip()
+            yield f"chart-{path.stem}.yaml", normal("".join(f"---\n{text}\n" for text in made.values()))
+        for path in sorted((DATA / "refused").iterdir()):
+            yield f"refused-{path.stem}.txt", why_refused(chart, path)
+    yield "lint.txt", "".join(f"{each['path']}: {each['error']}\n" for each in lint(CHART)["messages"])
+
+
+def helm(chart: Chart, values: Path) -> dict[str, str]:
+    """What `helm install genericdp` would apply, file by file."""
+    given = yaml.safe_load(values.read_text(encoding="utf-8"))
+    return dict(chart.render(given, name="genericdp", namespace="genericdp"))
+
+
+def why_refused(chart: Chart, values: Path) -> str:
+    """What Helm says about values that are a mistake."""
+    try:
+        helm(chart, values)
+    except HelmError as error:
+        return f"{error}\n"
+    raise SystemExit(f"{values}: Helm accepts it")
 
 
 def kustomize(folder: Path) -> str:

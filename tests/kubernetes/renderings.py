@@ -23,8 +23,8 @@ DATA = ROOT / "tests" / "data" / "kubernetes"
 RENDERINGS = DATA / "renderings"
 DIGEST = RENDERINGS / "SOURCES.sha256"
 
-#: What is rendered from: the manifests and the chart, a kustomization of one's own, and values for the chart.
-SOURCES = (KUBERNETES, DATA / "own", DATA / "values")
+#: What is rendered: manifests and chart, a kustomization of one's own, and values, right and wrong.
+SOURCES = (KUBERNETES, DATA / "own", DATA / "values", DATA / "refused")
 
 #: The oldest Kubernetes that is supported: the first one in which a DaemonSet may always surge.
 OLDEST = "1.25"

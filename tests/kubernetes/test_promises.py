@@ -20,6 +20,10 @@ READ_ONLY = {
 }
 #: Only for the rules that stop containers, where they are turned on.
 RUNTIME = {"/run/containerd", "/run/k3s/containerd"}
+#: Other places for links and memory, in chart-everything.
+OTHER_PLACES = {"/var/lib/devices/links", "/var/lib/devices/state"}
+#: With the value usbReset. Only a privileged container may open USB devices.
+PRIVILEGED = RENDERINGS / "chart-usb-reset.yaml"
 
 
 def daemon_sets(path: Path) -> list[Object]:
@@ -43,11 +47,19 @@ def test_a_container_may_do_nothing_but_belong_to_root(path: Path) -> None:
     assert found
     for container, _ in found:
         context = container["securityContext"]
-        assert context["privileged"] is False
-        assert context["allowPrivilegeEscalation"] is False
+        if path != PRIVILEGED:
+            assert context["privileged"] is False
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
         assert context["readOnlyRootFilesystem"] is True
-        assert context["capabilities"] == {"drop": ["ALL"]}
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_a_privileged_container_has_only_what_the_api_server_permits_it() -> None:
+    for container, _ in containers(PRIVILEGED):
+        context = container["securityContext"]
+        assert context["privileged"] is True
+        assert {"allowPrivilegeEscalation", "capabilities"}.isdisjoint(context)
 
 
 @each_rendering
@@ -67,14 +79,16 @@ def test_a_pod_cannot_use_the_api_server(path: Path) -> None:
 
 @each_rendering
 def test_only_listed_directories_of_the_host_are_mounted_and_only_some_can_be_written(path: Path) -> None:
-    runtime = RUNTIME if "restart" in path.stem or "own" in path.stem else set()
+    stops_containers = path.stem in ("kustomize-restart", "kustomize-own", "chart-everything")
+    runtime = RUNTIME if stops_containers else set()
+    writable = WRITABLE | (OTHER_PLACES if path.stem == "chart-everything" else set())
     for container, spec in containers(path):
         volumes = {volume["name"]: volume for volume in spec.get("volumes", ())}
         for mount in container.get("volumeMounts", ()):
             host = volumes[mount["name"]].get("hostPath", {}).get("path")
             if host is not None:
-                assert host in WRITABLE | READ_ONLY | runtime
-                assert mount.get("readOnly", False) is (host not in WRITABLE), host
+                assert host in writable | READ_ONLY | runtime
+                assert mount.get("readOnly", False) is (host not in writable), host
         assert {mount["name"] for mount in container.get("volumeMounts", ())} <= set(volumes)
 
 

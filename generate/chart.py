@@ -20,7 +20,7 @@ from genericdp.core.reading.schema import settings_schema
 
 _CHART = "packaging/kubernetes/chart"
 _ROOT = Path(__file__).resolve().parents[1]
-_README = Path(__file__).parent / "pages" / "chart.md"
+_README = Path(__file__).with_name("chart.md")
 
 #: Values that Kubernetes defines: their keys are not listed here.
 _OF_KUBERNETES = {
@@ -219,7 +219,7 @@ def _readme(values: tuple[Value, ...]) -> str:
             "",
         ]
     text = _README.read_text(encoding="utf-8")
-    head = '<!-- Written by "make generate" from values.yaml and generate/pages/chart.md: change those. -->\n'
+    head = '<!-- Written by "make generate" from values.yaml and generate/chart.md: change those. -->\n'
     return head + text.replace("VALUES\n", "\n".join(tables).rstrip() + "\n")
 
 

@@ -23,8 +23,8 @@ DATA = ROOT / "tests" / "data" / "kubernetes"
 RENDERINGS = DATA / "renderings"
 DIGEST = RENDERINGS / "SOURCES.sha256"
 
-#: What is rendered: manifests and chart, a kustomization of one's own, and values, right and wrong.
-SOURCES = (KUBERNETES, DATA / "own", DATA / "values", DATA / "refused")
+#: What is rendered: manifests and chart, kustomizations of one's own, and values, right and wrong.
+SOURCES = (KUBERNETES, *(DATA / name for name in ("all", "own", "values", "refused")))
 
 #: The oldest Kubernetes that is supported: the first one in which a DaemonSet may always surge.
 OLDEST = "1.25"
@@ -37,6 +37,7 @@ def kustomizations() -> Iterator[tuple[str, Path]]:
     yield "base", KUBERNETES / "base"
     for folder in sorted((KUBERNETES / "overlays").iterdir()):
         yield folder.name, folder
+    yield "all", DATA / "all"
     yield "own", DATA / "own"
 
 

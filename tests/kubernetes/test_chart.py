@@ -68,11 +68,22 @@ def test_the_chart_is_of_this_version_and_of_the_oldest_kubernetes() -> None:
     assert about["kubeVersion"] == f">={OLDEST}.0-0"
 
 
-def test_every_value_is_used_by_a_template() -> None:
+def test_every_value_is_used_by_a_template_and_given_in_a_rendering() -> None:
     templates = "".join(path.read_text(encoding="utf-8") for path in (CHART / "templates").rglob("*.*"))
+    texts = [path.read_text(encoding="utf-8") for path in (DATA / "values").iterdir()]
+    given = {path for text in texts for path in paths_of(yaml.safe_load(text))}
     for value in values_of(VALUES):
         if not value.is_group:
             assert re.search(rf"\.{value.path.rpartition('.')[2]}\b", templates), value.path
+            assert value.path in given, f"{value.path} is in no file of tests/data/kubernetes/values"
+
+
+def paths_of(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """Every value that is given, and every group."""
+    for name, value in values.items():
+        yield above + name
+        if isinstance(value, dict):
+            yield from paths_of(value, f"{above}{name}.")
 
 
 def test_a_value_without_a_comment_is_a_mistake() -> None:

@@ -20,8 +20,12 @@ READ_ONLY = {
 }
 #: Only for the rules that stop containers, where they are turned on.
 RUNTIME = {"/run/containerd", "/run/k3s/containerd"}
-#: Other places for links and memory, in chart-everything.
-OTHER_PLACES = {"/var/lib/devices/links", "/var/lib/devices/state"}
+#: Rendering -> other directories for the same things, which its values name.
+OTHER_WRITABLE = {
+    "chart-everything": {"/var/lib/devices/links", "/var/lib/devices/state"},
+    "chart-others": {"/var/cdi/dynamic"},
+}
+OTHER_READ_ONLY = {"chart-others": {"/opt/rules.d"}}
 #: With the value usbReset. Only a privileged container may open USB devices.
 PRIVILEGED = RENDERINGS / "chart-usb-reset.yaml"
 
@@ -79,17 +83,25 @@ def test_a_pod_cannot_use_the_api_server(path: Path) -> None:
 
 @each_rendering
 def test_only_listed_directories_of_the_host_are_mounted_and_only_some_can_be_written(path: Path) -> None:
-    stops_containers = path.stem in ("kustomize-restart", "kustomize-own", "chart-everything")
-    runtime = RUNTIME if stops_containers else set()
-    writable = WRITABLE | (OTHER_PLACES if path.stem == "chart-everything" else set())
+    stops_containers = path.stem in (
+        "kustomize-restart",
+        "kustomize-all",
+        "kustomize-own",
+        "chart-everything",
+    )
+    read_only = READ_ONLY | OTHER_READ_ONLY.get(path.stem, set()) | (RUNTIME if stops_containers else set())
+    writable = WRITABLE | OTHER_WRITABLE.get(path.stem, set())
     for container, spec in containers(path):
         volumes = {volume["name"]: volume for volume in spec.get("volumes", ())}
         for mount in container.get("volumeMounts", ()):
             host = volumes[mount["name"]].get("hostPath", {}).get("path")
             if host is not None:
-                assert host in writable | READ_ONLY | runtime
+                assert host in writable | read_only
                 assert mount.get("readOnly", False) is (host not in writable), host
         assert {mount["name"] for mount in container.get("volumeMounts", ())} <= set(volumes)
+        assert len(volumes) == len(spec.get("volumes", ()))
+        places = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
+        assert len({*places}) == len(places)
 
 
 @each_rendering

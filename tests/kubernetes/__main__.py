@@ -5,6 +5,7 @@ python -m tests.kubernetes --write, which is `make renderings`, writes those.
 
 import sys
 import time
+from itertools import chain
 
 from tests.kubernetes.making import renderings
 from tests.kubernetes.renderings import DIGEST, RENDERINGS, digest_of_sources
@@ -15,9 +16,10 @@ def main(arguments: list[str]) -> int:
     write = arguments == ["--write"]
     failed = 0
     made = set()
-    began = time.monotonic()
-    for name, text in [*renderings(), (DIGEST.name, digest_of_sources())]:
+    began = before = time.monotonic()
+    for name, text in chain(renderings(), [(DIGEST.name, digest_of_sources())]):
         path = RENDERINGS / name
+        took_s, before = time.monotonic() - before, time.monotonic()
         made.add(name)
         same = path.exists() and path.read_text(encoding="utf-8") == text
         if write and not same:
@@ -25,11 +27,11 @@ def main(arguments: list[str]) -> int:
             print(f"written: {path.relative_to(RENDERINGS.parents[3])}")
         if not write:
             failed += not same
-            print(f"{'ok' if same else 'DIFFERS':8} {name}")
+            print(f"{'ok' if same else 'DIFFERS':8} {took_s:5.1f} s  {name}")
     for path in RENDERINGS.iterdir():
         if path.name not in made:
             failed += not write
-            print(f"{'removed' if write else 'of nothing':8} {path.name}")
+            print(f"{'removed:' if write else 'of nothing:'} {path.name}")
             if write:
                 path.unlink()
     print(f"{len(made)} files in {time.monotonic() - began:.1f} s")

@@ -108,12 +108,14 @@ class Groups:
             group_at(spot)[node.sys_path] = node
         at, shared = {**self.at}, {**self.shared}
         for spot, group in changed.items():
-            at[spot] = tuple(sorted(group.values(), key=lambda node: natural(node.sys_path)))
-            shared[spot] = None
-            if len(group) < 2:
-                del shared[spot]
-            if not group:
-                del at[spot]
+            nodes = tuple(group.values())
+            at.pop(spot, None)
+            shared.pop(spot, None)
+            if nodes:
+                at[spot] = nodes
+            if len(nodes) > 1:
+                at[spot] = tuple(sorted(nodes, key=lambda node: natural(node.sys_path)))
+                shared[spot] = None
         return Groups(at, shared)
 
     def numbered(self, past: Past = NO_PAST) -> Plugged:

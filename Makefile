@@ -9,6 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 # The options of `make demo`; override them like this: make demo DEMO="--rules my.toml"
 DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
+# Each core takes whole files of tests, in the order of their names: the largest ones would otherwise come first.
+EVERY_CORE := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 ##@ Use
 .PHONY: demo
@@ -18,7 +20,7 @@ demo: .venv/ready  ## this machine's devices and the rules in examples/*.toml, w
 ##@ Test
 .PHONY: test
 test: packages .venv/ready .venv-floor/ready lint types  ## lint, types and all tests (uses sudo if not root)
-	@.ci/python-as-root -m pytest
+	@.ci/python-as-root -m pytest $(EVERY_CORE)
 
 .PHONY: check
 check: lint types .venv/ready  ## the quick checks: lint, types, architecture, generated files

@@ -65,7 +65,7 @@ class Absence:
         also = dict.fromkeys(device.also)
         for spot in (*device.spots, *device.also):
             other = self._also.get(spot)
-            if other is not None and not any(node.is_bare for node in other.nodes):
+            if other is not None:
                 also.update(dict.fromkeys((*other.spots, *other.also)))
         return tuple(also)
 
@@ -79,12 +79,12 @@ class Absence:
 
     @cached_property
     def _also(self) -> Mapping[Spot, Device]:
-        """Where the nodes of offered devices are, and may be found as well."""
+        """Where offered VFIO groups are, and may be found as well. A bare node is what its path is."""
         return {
             spot: device
             for offer in self._inventory.offers.values()
             for device in offer.devices
-            if device.also
+            if device.also and not any(node.is_bare for node in device.nodes)
             for spot in (*device.spots, *device.also)
         }
 

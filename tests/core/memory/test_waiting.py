@@ -244,7 +244,7 @@ SAME_NODES = {
     "a bare node is renamed": (
         (ACME, a_bare_node("/dev/acme0")),
         (ACME, a_bare_node("/dev/acme1")),
-        {"acme_acme0": "its id is now acme_acme1", "acme_acme1": "a pod may still hold it as acme_acme0"},
+        {"acme_acme0": "it is unplugged", "acme_acme1": "a pod may still hold it as acme_acme0"},
     ),
     "edited rules name an alias of it": (
         (ACME, a_bare_node("/dev/acme0")),

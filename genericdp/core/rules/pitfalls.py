@@ -7,7 +7,7 @@ The rules of this file:
 * Nothing here keeps a rule from being used.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.rules.grouping import ALL
@@ -18,10 +18,15 @@ from genericdp.core.words import listing
 
 def pitfalls(resources: Sequence[Resource]) -> tuple[str, ...]:
     """A sentence about each, in file order."""
+    owners: dict[str, Resource] = {}
+    for resource in resources:
+        for name in _names_in(resource.match):
+            if _owns(resource, name):
+                owners.setdefault(name, resource)
     return tuple(
         f"{resource.name}: {each}"
         for resource in resources
-        for each in (*_in_tables(resource), *_in_sharing(resource, resources))
+        for each in (*_in_tables(resource), *_in_sharing(resource, owners))
     )
 
 
@@ -30,7 +35,8 @@ def _in_tables(resource: Resource) -> Iterator[str]:
     for table in resource.nodes:
         names = _names_in(table.match if table.match.alternatives else resource.match)
         outside = () if table.shared else _outside(resource, names)
-        left = [name for name in names if name not in outside and _table_of(name, resource) is table]
+        inside = dict.fromkeys(names).keys() - {*outside}
+        left = [name for name in names if name in inside and _table_of(name, resource) is table]
         if outside and not left:
             yield (
                 f"'match' does not hold for {listing(outside, 'or')}, so no device has it; "
@@ -47,15 +53,18 @@ def _in_tables(resource: Resource) -> Iterator[str]:
 
 def _outside(resource: Resource, names: Iterable[str]) -> tuple[str, ...]:
     """Those of these nodes that the resource does not take."""
-    taken = _names_in(resource.match)
+    taken = frozenset(_names_in(resource.match))
     return tuple(name for name in names if taken and name not in taken)
 
 
-def _in_sharing(resource: Resource, resources: Iterable[Resource]) -> Iterator[str]:
-    """Nodes that it shares although another resource gives them to one container at a time."""
+def _in_sharing(resource: Resource, owners: Mapping[str, Resource]) -> Iterator[str]:
+    """Nodes that it shares although another resource gives them to one container at a time.
+
+    owners  device node -> the first resource that has it
+    """
     for table in resource.shared_nodes:
         for name in _names_in(table.match):
-            owner = next((each for each in resources if _owns(each, name)), None)
+            owner = owners.get(name)
             if owner is not None and owner.is_exclusive:
                 yield (
                     f"it shares '{name}', which {owner.name} gives to one container at a time; "
@@ -64,8 +73,9 @@ def _in_sharing(resource: Resource, resources: Iterable[Resource]) -> Iterator[s
 
 
 def _owns(resource: Resource, name: str) -> bool:
+    """Whether a node that its match names is one of its own."""
     table = _table_of(name, resource)
-    return table is not None and not table.shared and resource.match.matches(_device_at(name))
+    return table is not None and not table.shared
 
 
 def _table_of(name: str, resource: Resource) -> NodeTable | None:

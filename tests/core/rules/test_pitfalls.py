@@ -1,9 +1,12 @@
 """What rules may say but hardly mean."""
 
+from collections.abc import Callable
+
 import pytest
 
 from genericdp.core.rules.pitfalls import pitfalls
 from tests.scenes.builders import resources_of
+from tests.scenes.steps import growth
 
 GPU = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "drm" }\ngroup_by = "parent"\n'
 
@@ -83,3 +86,25 @@ FINE = {
 @pytest.mark.parametrize("rules", FINE.values(), ids=FINE)
 def test_what_may_well_be_meant_is_not_named(rules: str) -> None:
     assert pitfalls(resources_of(rules)) == ()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_twice_as_many_resources_are_twice_as_much_work(*, shared: bool) -> None:
+    def looking(size: int) -> Callable[[], object]:
+        each = table('["/dev/a", "/dev/b"]', SHARED) if shared else ""
+        text = "".join(bundle(f'"/dev/n{n}"').replace('"bundle"', f'"b{n}"') + each for n in range(size))
+        resources = resources_of(text)
+        return lambda: pitfalls(resources)
+
+    assert growth(looking, 30) < 2.2
+
+
+def test_twice_as_many_names_are_twice_as_much_work() -> None:
+    def looking(size: int) -> Callable[[], object]:
+        names = ", ".join(f'"/dev/n{n}"' for n in range(size))
+        resources = resources_of(
+            bundle(f"[{names}]", ALL) + table(f"[{names}]") + table(f"[{names}]", SHARED)
+        )
+        return lambda: pitfalls(resources)
+
+    assert growth(looking, 30) < 2.2

@@ -15,6 +15,9 @@ from genericdp.core.rules.match import Match, PropertyCondition
 from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.words import listing
 
+#: Of more nodes than this, the rest is counted.
+_MOST_NAMES = 5
+
 
 def pitfalls(resources: Sequence[Resource]) -> tuple[str, ...]:
     """A sentence about each, in file order."""
@@ -39,16 +42,23 @@ def _in_tables(resource: Resource) -> Iterator[str]:
         left = [name for name in names if name in inside and _table_of(name, resource) is table]
         if outside and not left:
             yield (
-                f"'match' does not hold for {listing(outside, 'or')}, so no device has it; "
+                f"'match' does not hold for {_listed(outside, 'or')}, so no device has it; "
                 "write 'shared = true' in the [[resource.node]] for what goes along with every device"
             )
         elif names and not left:
-            yield f"the [[resource.node]] for {listing(names, 'or')} never gets a node: another one takes it"
+            yield f"the [[resource.node]] for {_listed(names, 'or')} never gets a node: another one takes it"
         elif len(left) > 1 and not table.optional and (table.shared or resource.group_by == ALL):
             yield (
-                f"one of {listing(left)} is enough; "
+                f"one of {_listed(left)} is enough; "
                 "write a [[resource.node]] for each node that must be there"
             )
+
+
+def _listed(names: Sequence[str], conjunction: str = "and") -> str:
+    if len(names) <= _MOST_NAMES:
+        return listing(names, conjunction)
+    first = ", ".join(f"'{name}'" for name in names[:_MOST_NAMES])
+    return f"{first} {conjunction} {len(names) - _MOST_NAMES} more"
 
 
 def _outside(resource: Resource, names: Iterable[str]) -> tuple[str, ...]:

@@ -35,6 +35,10 @@ DOUBTFUL = {
         f"bundle: one of '/dev/a' and '/dev/b' is enough; {EACH}",
     ),
     "a bundle has no tables": (A_AND_B, f"bundle: one of '/dev/a' and '/dev/b' is enough; {EACH}"),
+    "a bundle of many nodes": (
+        bundle('"/dev/a|/dev/b|/dev/c|/dev/d|/dev/e|/dev/f"', ALL),
+        f"bundle: one of '/dev/a', '/dev/b', '/dev/c', '/dev/d', '/dev/e' and 1 more is enough; {EACH}",
+    ),
     "an earlier shared table takes the node": (
         GPU + table('"/dev/k*"', SHARED) + table('"/dev/kfd"', SHARED, 'container_path = "/dev/other"'),
         "gpu: the [[resource.node]] for '/dev/kfd' never gets a node: another one takes it",

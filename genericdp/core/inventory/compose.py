@@ -164,7 +164,7 @@ def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
     present = {member.claim.table for member in members}
     for index, table in enumerate(resource.nodes):
         if index not in present and not table.optional and not table.shared:
-            return f"the device node for '{table.container_paths[0].text}' is missing"
+            return f"the device node for {table.in_words} is missing"
     for member in members:
         if member.fault:
             return member.fault

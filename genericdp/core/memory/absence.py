@@ -62,6 +62,8 @@ class Absence:
 
         While a VFIO group exists, its functions may be replaced one after the other.
         """
+        if not self._also:
+            return device.also
         also = dict.fromkeys(device.also)
         for spot in (*device.spots, *device.also):
             other = self._also.get(spot)

@@ -54,6 +54,8 @@ class Port:
     hub: str = ""
 
 
+_NUMBER = "number"
+
 #: The number of a sibling when nobody can say which one it is.
 UNKNOWN = -1
 
@@ -88,7 +90,12 @@ class Spot(NamedTuple):
 
 def spot_of(number: DeviceNumber | None) -> Spot:
     """A spot for a device number: whatever path has it, it is the same device."""
-    return Spot(str(number), "", "number")
+    return Spot(str(number), "", _NUMBER)
+
+
+def is_of_number(spot: Spot) -> bool:
+    """Whether it is one of `spot_of`. No port is a device number."""
+    return spot.within == _NUMBER and not spot.port.startswith("/")
 
 
 @dataclass(frozen=True, slots=True)

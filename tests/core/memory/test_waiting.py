@@ -302,3 +302,20 @@ def test_a_group_with_the_number_of_one_that_has_gone_waits_for_nobody() -> None
     told = node.look(VFIO, a_vfio_group(51, a_function("0000:82:00.0")))
     del told[id_]
     assert [*told.values()] == ["Healthy"]
+
+
+def test_a_part_of_a_bundle_that_a_pod_has_waits_in_another_resource() -> None:
+    node = Node()
+    rules = rule("bundle", 'group_by = "all"', match='{ DEVNAME = "/dev/acme*" }')
+    rules += rule("beta", match='{ DEVNAME = "/dev/beta*" }')
+    stays, goes = a_bare_node("/dev/acme0", "c 195:0"), a_bare_node("/dev/acme1", "c 195:1")
+    node.look(rules, stays, goes)
+    node.allocate("bundle")
+
+    renamed = a_bare_node("/dev/beta0", "c 195:1")
+    for _ in range(2):
+        assert node.look(rules, stays, renamed) == {
+            "bundle": "Healthy",
+            "beta_beta0": "a pod may still hold it as bundle of example.com/bundle",
+        }
+    assert node.look(rules, stays, renamed, answer=node.nobody_holds_anything())["beta_beta0"] == "Healthy"

@@ -122,6 +122,7 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
         ],
         "waiting": [],
         "bareNodes": [],
+        "pitfalls": [],
     }
 
 
@@ -223,3 +224,20 @@ def test_rules_that_need_the_container_runtime_are_noted_where_there_is_none(
     (rules / "none.sock").touch()
     assert main(["check", "--config", config, str(rules / "50-a.toml")]) == 0
     assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n"
+
+
+def test_what_a_rule_hardly_means_is_noted(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shares = '[[resource.node]]\nmatch = { DEVNAME = ["/dev/acmectl", "/dev/acme-uvm"] }\nshared = true\n'
+    write(rules / "50-a.toml", GOOD + shares)
+    assert main(["check", "--config", "/dev/null", str(rules)]) == 0
+    assert capsys.readouterr().out == (
+        "note: genericdp.io/fuse: one of '/dev/acme-uvm' and '/dev/acmectl' is enough;\n"
+        "write a [[resource.node]] for each node that must be there\n"
+        "1 rule file, 1 resource: no mistakes\n"
+    )
+    assert main(["check", "--json", "--config", "/dev/null", str(rules)]) == 0
+    (pitfall,) = json.loads(capsys.readouterr().out)["pitfalls"]
+    assert pitfall == (
+        "genericdp.io/fuse: one of '/dev/acme-uvm' and '/dev/acmectl' is enough; "
+        "write a [[resource.node]] for each node that must be there"
+    )

@@ -79,6 +79,10 @@ generate: .venv/ready  ## generated/ and the reference in docs/, from the progra
 deb:  ## dist/genericdp_*.deb, checked with lintian
 	@.ci/deb
 
+.PHONY: image
+image: image-packages deb  ## the container image in build/image, for Kubernetes (MIRROR=, NAME=)
+	@.ci/image $(if $(MIRROR),--mirror $(MIRROR)) $(if $(NAME),--name $(NAME))
+
 .PHONY: rpm
 rpm:  ## dist/genericdp-*.rpm, for Fedora and EL 10
 	@.ci/rpm
@@ -95,6 +99,10 @@ packages:  # checked every time: it takes 10 ms, and a stamp would miss a remove
 .PHONY: vm-packages
 vm-packages:
 	@.ci/system-packages qemu-system-x86 mmdebstrap e2fsprogs kmod util-linux
+
+.PHONY: image-packages
+image-packages:
+	@.ci/system-packages python3-minimal dpkg mmdebstrap debian-archive-keyring
 
 .PHONY: package-packages
 package-packages:

@@ -62,6 +62,7 @@ _MOUNT_POINTS = (
     "dev",
     "etc/genericdp/rules.d",
     "proc",
+    "run/cdi",
     "run/genericdp",
     "run/udev",
     "sys",

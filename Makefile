@@ -61,6 +61,10 @@ test-vm: vm-packages deb .venv/ready  ## the package on emulated Debians with US
 test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debian systems (RELEASES=)
 	@.ci/python-as-root -m tests.package $(RELEASES)
 
+.PHONY: test-image
+test-image: test-image-packages image .venv/ready  ## the container image, run as the DaemonSet runs it (CASES=)
+	@.ci/python-as-root -m tests.image $(CASES)
+
 .PHONY: bench
 bench: .venv/ready  ## measure the daemon's costs against their targets
 	@.ci/python-as-root -m tests.bench
@@ -103,6 +107,11 @@ vm-packages:
 .PHONY: image-packages
 image-packages:
 	@.ci/system-packages python3-minimal dpkg mmdebstrap debian-archive-keyring
+
+# containers-common: the seccomp profile that runtimes use by default.
+.PHONY: test-image-packages
+test-image-packages: packages
+	@.ci/system-packages runc umoci skopeo golang-github-containers-common binutils util-linux
 
 .PHONY: package-packages
 package-packages:

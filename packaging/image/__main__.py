@@ -59,7 +59,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mirror", help="of Debian, instead of those in apt's configuration")
     parser.add_argument("--packages", type=Path, help="do not download: use ARCHITECTURE/*.deb in there")
     parser.add_argument("--deb", type=Path, help="genericdp's package, instead of the one in dist")
-    parser.add_argument("--name", default="genericdp", help="of the image, with its registry")
+    parser.add_argument(
+        "--name", default="ghcr.io/genericdp/genericdp", help="of the image, with its registry"
+    )
     parser.add_argument("--to", type=Path, default=CHECKOUT / "build/image")
     return parser.parse_args()
 

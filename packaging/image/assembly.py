@@ -15,9 +15,6 @@ from bytecode import Compiler
 from debian import Package
 from tree import File, Tree
 
-#: Where its byte code lies, too.
-_PRODUCT = ("etc/genericdp/", "usr/bin/genericdp", "usr/share/genericdp/", "var/lib/dpkg/status.d/genericdp")
-
 _CONFIG = {
     "Entrypoint": ["/usr/bin/genericdp"],
     "Cmd": ["run"],
@@ -76,4 +73,4 @@ def unpacked_size(tree: Tree) -> int:
 
 
 def _is_of_product(path: str) -> bool:
-    return path.startswith(_PRODUCT)
+    return "genericdp" in path.split("/")

@@ -8,6 +8,7 @@ The rules of this file:
 * A library that a new version of Debian adds is in the image: it becomes larger, not broken.
 """
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 
@@ -88,7 +89,7 @@ def files(packages: Iterable[Package]) -> dict[str, File]:
     """The files of these packages that are in the image, and for each of them what dpkg knows about it."""
     found: dict[str, File] = {}
     for package in packages:
-        found |= {path: file for path, file in package.files.items() if kept(path)}
+        found |= {path: _with_mode(path, file) for path, file in package.files.items() if kept(path)}
         found[f"var/lib/dpkg/status.d/{package.name}"] = text(_status(package))
     return without_dangling_links(found)
 
@@ -102,6 +103,11 @@ def frame(tree: Mapping[str, File]) -> Tree:
         "etc/passwd": text("root:x:0:0:root:/:/usr/sbin/nologin\n"),
         **dict.fromkeys(_MOUNT_POINTS, EmptyDirectory()),
     }
+
+
+def _with_mode(path: str, file: File) -> File:
+    """The file, executable only if it is a program or the dynamic linker: modules are not scripts."""
+    return dataclasses.replace(file, executable=bool(re.search(r"^usr/bin/|/ld-linux[^/]*$", path)))
 
 
 def _status(package: Package) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tree import File, file_of, merged
+from tree import File, merged
 
 SUITE = "trixie"
 PYTHON = "python3.13"
@@ -118,7 +118,7 @@ def read(deb: Path) -> Package:
             elif member.islnk():
                 files[path] = files[merged(os.path.normpath(member.linkname))]
             elif member.isfile():
-                files[path] = file_of(_content(archive, member), member.mode)
+                files[path] = File(_content(archive, member))
     fields = dict(re.findall(r"^([A-Za-z-]+): *(.*)$", control, re.MULTILINE))
     return Package(control, fields, hashlib.sha256(deb.read_bytes()).hexdigest(), files, latest)
 

@@ -6,8 +6,6 @@ The rules of this file:
 * A directory is there because something is in it, or because it is listed as empty.
 """
 
-import dataclasses
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -74,8 +72,3 @@ def _resolved(path: str, link: File) -> str:
         elif part not in ("", "."):
             parts.append(part)
     return merged("/".join(parts))
-
-
-def file_of(content: bytes, mode: int) -> File:
-    """A regular file of a package; of its mode only the executable bit matters."""
-    return dataclasses.replace(File(content), executable=bool(mode & stat.S_IXUSR))

@@ -65,6 +65,10 @@ test-package: package-packages deb rpm .venv/ready  ## the packages on booted De
 test-image: test-image-packages image .venv/ready  ## the container image, run as the DaemonSet runs it (CASES=)
 	@.ci/python-as-root -m tests.image $(CASES)
 
+.PHONY: test-chart
+test-chart: .venv-chart/ready .cache/kustomize  ## manifests and chart, rendered by kustomize and Helm
+	@.venv-chart/bin/python -m tests.kubernetes
+
 .PHONY: bench
 bench: .venv/ready  ## measure the daemon's costs against their targets
 	@.ci/python-as-root -m tests.bench
@@ -77,6 +81,10 @@ tour: packages .venv/ready  ## the transcripts in the documentation, typed again
 .PHONY: generate
 generate: .venv/ready  ## generated/ and the reference in docs/, from the program
 	@$(BIN)/python -m generate
+
+.PHONY: renderings
+renderings: .venv-chart/ready .cache/kustomize  ## what `make test` knows of manifests and chart, rendered again
+	@.venv-chart/bin/python -m tests.kubernetes --write
 
 ##@ Packages
 .PHONY: deb
@@ -123,9 +131,15 @@ package-packages:
 .venv-floor/ready: .ci/floor.txt .ci/venv
 	@.ci/venv .venv-floor --requirement .ci/floor.txt
 
+.venv-chart/ready: .ci/chart.txt .ci/venv
+	@.ci/venv .venv-chart --requirement .ci/chart.txt
+
+.cache/kustomize: .ci/kustomize
+	@.ci/kustomize
+
 .PHONY: clean
 clean:  ## remove all generated files and both environments
-	@rm -rf .venv .venv-floor .cache build dist *.egg-info
+	@rm -rf .venv .venv-floor .venv-chart .cache build dist *.egg-info
 	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 .PHONY: help

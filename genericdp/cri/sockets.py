@@ -50,6 +50,7 @@ def candidates(setting: str) -> tuple[str, ...]:
             f"the container runtime's socket '{setting}' does not exist"
             if setting
             else "no socket of a container runtime was found",
-            hint="set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint",
+            hint="set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint;"
+            " in a pod, also mount the socket's directory",
         )
     return tuple(found)

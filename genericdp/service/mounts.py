@@ -1,14 +1,13 @@
 """What a pod lacks: directories of the host that its manifest does not mount.
 
 A directory that is not mounted is empty or private, and nothing fails: the daemon would wait for a kubelet
-for ever. So it says at its start what is missing, what it is for and what does not work without it.
+for ever. So it logs at its start what is missing, what it is for and what does not work without it.
 
 The rules of this file:
 
 * It looks only in a pod. On a host, what owns a missing directory has not started yet.
-* Nothing depends on it. The daemon starts and does what it can.
-* A container has its root, and perhaps its own `/run` and `/dev`. What is mounted on none of these comes from
-  the host.
+* Nothing depends on it. The daemon starts in any case, and does what it can.
+* A container has its own root, and perhaps its own `/run` and `/dev`. Every other mount comes from the host.
 """
 
 import os
@@ -76,15 +75,15 @@ def _needed(settings: Settings, resources: Iterable[Resource]) -> Iterator[Missi
     yield Missing("/dev", "device nodes", "no device is found")
     if not settings.link_dir.startswith("/dev/"):
         yield Missing(settings.link_dir, "stable links", "no container with a device starts")
-    yield Missing("/run/udev", "udev's properties", "rules that match such properties take nothing")
+    yield Missing("/run/udev", "udev's properties", "rules that match on these properties match nothing")
     yield Missing(
         os.path.dirname(settings.pod_resources_socket),
-        "asking the kubelet which pod holds what",
+        "asking the kubelet which pods hold which devices",
         "absent devices stay listed",
     )
     yield Missing(
         settings.state_dir,
-        "remembering devices and who holds them",
+        "remembering devices and which pods hold them",
         "they are forgotten whenever this container is replaced",
     )
     if settings.answer is not AnswerBy.DEVICES or any(

@@ -23,7 +23,10 @@ def test_without_a_socket_it_says_which_setting_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "SOCKETS", ())
-    hint = "set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint"
+    hint = (
+        "set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint;"
+        " in a pod, also mount the socket's directory"
+    )
     for setting, text in (
         ("", "no socket of a container runtime was found"),
         (f"{tmp_path}/x", f"the container runtime's socket '{tmp_path}/x' does not exist"),

@@ -97,7 +97,7 @@ def test_the_warning_says_what_the_directory_is_for_and_what_works_without_it(
     assert record.getMessage() == "a directory of the host is not mounted"
     assert vars(record)["fields"] == {
         "path": "/var/lib/genericdp",
-        "purpose": "remembering devices and who holds them",
+        "purpose": "remembering devices and which pods hold them",
         "without": "they are forgotten whenever this container is replaced",
         "hint": "add a hostPath volume and its volumeMount to the pod of genericdp",
     }

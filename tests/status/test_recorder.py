@@ -84,7 +84,7 @@ def test_without_udev_the_log_says_how_to_start_it(caplog: pytest.LogCaptureFixt
     (record,) = caplog.records
     assert getattr(record, "fields", {}) == {
         "why": "udev is not running ('/run/udev/control' does not exist)",
-        "hint": "systemctl start systemd-udevd",
+        "hint": "in a pod, mount the host's '/run/udev'; on a host, systemctl start systemd-udevd",
     }
 
 

@@ -35,7 +35,7 @@ def why_silent(silence: Silence) -> str:
 
 
 _WHAT_TO_DO = {
-    SilenceCause.NO_UDEV: "systemctl start systemd-udevd",
+    SilenceCause.NO_UDEV: "in a pod, mount the host's '/run/udev'; on a host, systemctl start systemd-udevd",
     SilenceCause.UNANSWERED: "in a pod, set 'hostNetwork: true'; on a host, systemctl restart systemd-udevd",
     SilenceCause.USER_NAMESPACE: "in a pod, set 'hostNetwork: true' and remove 'hostUsers: false'",
 }

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from genericdp.core.reading.schema import settings_schema
+from genericdp.core.rules.name import DNS_LABEL
 
 _CHART = "packaging/kubernetes/chart"
 _ROOT = Path(__file__).resolve().parents[1]
@@ -46,13 +47,14 @@ _SET_BY_THE_CHART = {
     "state_dir",
 }
 
+_LABEL = DNS_LABEL.pattern
 _NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?$"}
 _PATH = {"pattern": "^/"}
 
 #: What more is known about values.
 _MORE: Mapping[str, Mapping[str, Any]] = {
     "dnsPolicy": {"enum": ["", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"]},
-    "domain": {"minLength": 1},
+    "domain": {"pattern": rf"^{_LABEL}(\.{_LABEL})*$"},
     "image.digest": {"pattern": "^(sha256:[0-9a-f]{64})?$"},
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "image.repository": {"minLength": 1},

@@ -17,12 +17,12 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
 {{- if $pool.name -}}
 {{- $name = printf "%s-%s" $name $pool.name -}}
 {{- end -}}
-{{- $rules := merge (dict) ($pool.rules | default dict) $root.Values.rules -}}
+{{- $rules := merge (dict) ($pool.rules | default dict) ($root.Values.rules | default dict) -}}
 {{- $existing := $pool.existingConfigMap | default $root.Values.existingConfigMap -}}
 {{- if and $rules $existing -}}
 {{- fail (printf "%s has both rules and existingConfigMap (%s): move the rules into that ConfigMap, or remove existingConfigMap" $name $existing) -}}
 {{- end -}}
-{{- $settings := merge (dict) ($pool.settings | default dict) $root.Values.settings -}}
+{{- $settings := merge (dict) ($pool.settings | default dict) ($root.Values.settings | default dict) -}}
 {{- $_ := set $settings "domain" ($pool.domain | default $root.Values.domain) -}}
 {{- if $root.Values.metrics.enabled -}}
 {{- $_ := set $settings "metrics" (printf "%s:%v" (include "genericdp.address" $root) $root.Values.metrics.port) -}}
@@ -37,7 +37,7 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
   "rulesName" ($existing | default (printf "%s-rules" $name))
   "existing" $existing
   "settings" $settings
-  "nodeSelector" (merge (dict) ($pool.nodeSelector | default dict) $root.Values.nodeSelector)
+  "nodeSelector" (merge (dict) ($pool.nodeSelector | default dict) ($root.Values.nodeSelector | default dict))
   "affinity" ($pool.affinity | default $root.Values.affinity)
   "tolerations" ($pool.tolerations | default $root.Values.tolerations)
 ) -}}

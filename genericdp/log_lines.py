@@ -3,7 +3,7 @@
 The rules of this file:
 
 * Every message and value passes through `hostile.for_log`: no device can write a line of its own, and no
-  client a line without end.
+  client an endless one.
 * The value of a field looks the same in each format, but JSON keeps numbers, booleans and lists.
 """
 
@@ -63,7 +63,7 @@ class JsonLines(logging.Formatter):
 
 
 def rfc3339(unix: float) -> str:
-    """A moment in RFC 3339, in UTC, to the millisecond."""
+    """A time in the format of RFC 3339, in UTC, to the millisecond."""
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(unix))
     return f"{seconds}.{int(unix * 1000) % 1000:03d}Z"
 

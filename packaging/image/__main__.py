@@ -55,12 +55,16 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="packaging/image", description="Build the container image.")
-    parser.add_argument("--architectures", default="amd64 arm64 armhf", help="in Debian's words")
-    parser.add_argument("--mirror", help="of Debian, instead of those in apt's configuration")
-    parser.add_argument("--packages", type=Path, help="do not download: use ARCHITECTURE/*.deb in there")
+    parser.add_argument(
+        "--architectures", default="amd64 arm64 armhf", help="Debian's names of the architectures"
+    )
+    parser.add_argument("--mirror", help="a mirror of Debian, instead of those in apt's configuration")
+    parser.add_argument(
+        "--packages", type=Path, help="use ARCHITECTURE/*.deb in this directory instead of downloading"
+    )
     parser.add_argument("--deb", type=Path, help="genericdp's package, instead of the one in dist")
     parser.add_argument(
-        "--name", default="ghcr.io/genericdp/genericdp", help="of the image, with its registry"
+        "--name", default="ghcr.io/genericdp/genericdp", help="the name of the image, with its registry"
     )
     parser.add_argument("--to", type=Path, default=CHECKOUT / "build/image")
     return parser.parse_args()
@@ -152,7 +156,7 @@ def _revision() -> str:
 
 
 def _write(images: Sequence[Assembled], product: Package, *, name: str, to: Path) -> None:
-    """Write everything and say what it is."""
+    """Write everything and print what it is."""
     version = _version(product)
     to.mkdir(parents=True, exist_ok=True)
     for stale in (*to.glob("genericdp_*.oci.tar"), *to.glob("genericdp_*.cdx.json")):

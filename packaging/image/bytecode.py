@@ -39,7 +39,7 @@ class Compiler:
         """Run this Python, in its own root without chroot(2), which only root may use."""
         program = self._root / "usr/bin" / PYTHON
         command = [str(self._loader), "--library-path", str(self._loader.parent), str(program)]
-        # -W: warnings about the code of others help nobody.
+        # -W: warnings about other people's code help nobody.
         environment = {"PYTHONHOME": str(self._root / "usr"), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"}
         subprocess.run([*command, "-BsS", "-W", "ignore", *arguments], env=environment, check=True)
 

@@ -24,7 +24,7 @@ PYTHON = "python3.13"
 
 
 class MirrorError(Exception):
-    """The packages cannot be had."""
+    """The packages cannot be downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Package:
 
 
 def native() -> str:
-    """The architecture of this machine, in Debian's words."""
+    """The architecture of this machine, as Debian names it."""
     return _output("dpkg", "--print-architecture").strip()
 
 

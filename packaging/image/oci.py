@@ -140,7 +140,7 @@ def write(images: Sequence[Image], top: Blob, *, name: str, tag: str, to: Path) 
 
 
 def moment_of(seconds: int) -> str:
-    """A time as RFC 3339 has it."""
+    """A time in the format of RFC 3339."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

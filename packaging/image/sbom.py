@@ -107,7 +107,7 @@ def _dependencies(packages: Sequence[Package], product: Package) -> list[dict[st
 
 
 def _carried_version(product: Package) -> str:
-    """The version of the one library that Debian lacks, as it says itself."""
+    """The version of the one library that Debian lacks, from its `__version__`."""
     source = product.files["usr/share/genericdp/inotify_simple.py"].content.decode()
     found: list[str] = re.findall(r"^__version__ = ['\"]([^'\"]+)", source, re.MULTILINE)
     return found[0]

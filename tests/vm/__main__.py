@@ -27,7 +27,7 @@ from tests.vm.runtime import OutcomeError
 _CACHE = Path(".cache/vm")
 
 #: Release of Debian -> its files of cases. In this order: the first ones tell most when everything is broken.
-#: What depends on the container runtime is on both; the rest is divided so that both end at about the same time.
+#: What depends on the container runtime is on both; the rest is divided so that both end at the same time.
 _FILES = {
     "12": ("plugging", "service", "boot", "runtimes", "containers", "swaps"),
     "13": (

@@ -29,8 +29,8 @@ _MEMORY_MB = 1024
 #: Without AVX, because libc would use it for strings, and to emulate it takes a third longer.
 _CPU = "Nehalem"
 
-#: mallopt(3). The emulator frees and allocates large tables whenever the guest changes its address space; without
-#: these, the host's kernel would clear the pages of each one.
+#: mallopt(3). The emulator replaces large tables whenever the guest changes its address space; without these,
+#: the host's kernel would clear the pages of each one.
 _MALLOC = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "1000000000",

@@ -61,6 +61,10 @@ test-vm: vm-packages deb .venv/ready  ## the package on emulated Debians with US
 test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debian systems (RELEASES=)
 	@.ci/python-as-root -m tests.package $(RELEASES)
 
+.PHONY: test-chart
+test-chart: .venv-chart/ready .cache/kustomize  ## manifests and chart, rendered by kustomize and Helm
+	@.venv-chart/bin/python -m tests.kubernetes
+
 .PHONY: bench
 bench: .venv/ready  ## measure the daemon's costs against their targets
 	@.ci/python-as-root -m tests.bench
@@ -73,6 +77,10 @@ tour: packages .venv/ready  ## the transcripts in the documentation, typed again
 .PHONY: generate
 generate: .venv/ready  ## generated/ and the reference in docs/, from the program
 	@$(BIN)/python -m generate
+
+.PHONY: renderings
+renderings: .venv-chart/ready .cache/kustomize  ## what `make test` knows of manifests and chart, rendered again
+	@.venv-chart/bin/python -m tests.kubernetes --write
 
 ##@ Packages
 .PHONY: deb
@@ -106,9 +114,15 @@ package-packages:
 .venv-floor/ready: .ci/floor.txt .ci/venv
 	@.ci/venv .venv-floor --requirement .ci/floor.txt
 
+.venv-chart/ready: .ci/chart.txt .ci/venv
+	@.ci/venv .venv-chart --requirement .ci/chart.txt
+
+.cache/kustomize: .ci/kustomize
+	@.ci/kustomize
+
 .PHONY: clean
 clean:  ## remove all generated files and both environments
-	@rm -rf .venv .venv-floor .cache build dist *.egg-info
+	@rm -rf .venv .venv-floor .venv-chart .cache build dist *.egg-info
 	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 .PHONY: help

@@ -208,16 +208,17 @@ class Registration:
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Finish the work even if cancelled meanwhile: grpc cannot stop a half-started server."""
+    """Finish the work however often cancelled meanwhile: grpc cannot stop a half-started server."""
     task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError as cancelled:
+    cancelled = None
+    while not task.done():
         try:
-            await task
-        except Exception as error:
-            raise cancelled from error
-        raise
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from task.exception()
+    await task
 
 
 def _end_if_cancelled() -> None:

@@ -6,8 +6,8 @@ The rules of this file:
   become surrogates, long values are cut, an attribute that its driver does not supply is absent.
 * Only the errors in GONE prove that something does not exist. Any other one is raised: a device without the
   part that could not be read would be taken for another one. libudev silently leaves such parts out.
-* What a device calls itself is in its `uevent` file as it is. After a line feed, it may say MAJOR and DEVNAME, so
-  a device has the number that its `dev` file says, or none.
+* The `uevent` file has what a device calls itself, line feeds included, so it may say any MAJOR and DEVNAME.
+  A device has the number that its `dev` file says, or none.
 * The device node is examined with stat and never opened: opening a device can change it.
 * libudev reads the devices but does not find them: it would enumerate thousands that have neither a
   device node nor a descendant with one (memory blocks, ACPI objects), and enumerating one takes 4 times

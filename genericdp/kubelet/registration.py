@@ -210,15 +210,17 @@ class Registration:
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
     """Finish the work however often cancelled meanwhile: grpc cannot stop a half-started server."""
     task = asyncio.ensure_future(work)
-    cancelled = None
-    while not task.done():
-        try:
-            await asyncio.wait((task,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled from task.exception()
+    await _until_done(task)
     await task
+
+
+async def _until_done(task: asyncio.Future[None]) -> None:
+    """Wait for a task. A cancellation takes effect once it is done."""
+    try:
+        await asyncio.wait((task,))
+    except asyncio.CancelledError as cancelled:
+        await _until_done(task)
+        raise cancelled from task.exception()
 
 
 def _end_if_cancelled() -> None:

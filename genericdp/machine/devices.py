@@ -35,6 +35,9 @@ class KnownDevices(Protocol):
     @property
     def unread(self) -> GenericdpError | None: ...
 
+    @property
+    def unseen(self) -> GenericdpError | None: ...
+
     def want(self, attributes: Iterable[str], /) -> bool: ...
 
     def resync(self) -> bool: ...
@@ -55,6 +58,7 @@ class MachineDevices:
     """The devices that matter to these rules. Synchronous; starts empty, `resync` fills it.
 
     shown   paths below /dev that are looked at although no rule names them
+    names   sysfs attributes that are read although no rule asks for them, until `want`
     udev    the devices that udev knows, and how to listen to it; others than the real ones are for tests
     """
 
@@ -63,11 +67,12 @@ class MachineDevices:
         resources: Iterable[Resource],
         *,
         shown: NodeNames = NO_NAMES,
+        names: Iterable[str] = (),
         udev: KnownDevices | None = None,
         listen: Listen = listen_to_udev,
     ) -> None:
         resources = tuple(resources)
-        self._udev = udev if udev is not None else UdevDevices(attributes_of(resources))
+        self._udev = udev if udev is not None else UdevDevices({*attributes_of(resources), *names})
         self._listen = listen
         self._bare = BareNodes(names_in(resources), shown)
         self._watch: NodeWatch | None = None
@@ -82,6 +87,11 @@ class MachineDevices:
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
         return self._udev.unread or self._bare.unread
+
+    @property
+    def unseen(self) -> GenericdpError | None:
+        """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
+        return self._udev.unseen
 
     def want(self, resources: Iterable[Resource], /) -> bool:
         """Look at what these rules look at from now on; True if anything changed."""

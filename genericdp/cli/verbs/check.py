@@ -8,6 +8,7 @@ from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import BareNode, Waiting, bare_nodes, waiting
 from genericdp.core.hostile import for_terminal
+from genericdp.core.rules.pitfalls import pitfalls
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.words import counted
@@ -16,7 +17,7 @@ from genericdp.errors import ConfigError, Problem
 from genericdp.files.overlooked import notes
 from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
 
-#: How many devices that have to wait are named.
+#: How many remarks of one kind are made.
 MOST_REMARKS = 10
 
 
@@ -74,7 +75,8 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            remarks = (*notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
+            doubts = pitfalls(rule_files.resources)[:MOST_REMARKS]
+            remarks = (*doubts, *notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
             show(rule_files, problems, output, (*notes(rule_files.places), *remarks))
     return 1 if errors_in(problems) else 0
 
@@ -180,6 +182,7 @@ def as_json(
         "bareNodes": [
             {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
         ],
+        "pitfalls": [*pitfalls(rule_files.resources)],
     }
 
 

@@ -140,6 +140,7 @@ class Builder:
             ties={unit: assigned.ties[unit] for unit in units if unit in assigned.ties},
             unsure=assigned.unsure,
             seats=assigned.seats,
+            plain=assigned.plain,
         )
 
 
@@ -158,7 +159,7 @@ class _Draft:
     siblings  the spots of the nodes that have siblings, with their number
     units     of all its devices
     ties      those of its units, old and new
-    seats     see `identity.Assignment`
+    seats, plain  see `identity.Assignment`
     """
 
     nodes: _Nodes
@@ -169,6 +170,7 @@ class _Draft:
     ties: Ties
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
+    plain: Mapping[str, str]
 
     def still_holds(self, nodes: _Nodes, siblings: Sequence[tuple[Spot, int]], past: Past) -> bool:
         """Whether these snapshots, siblings and memories would give the same draft."""
@@ -177,4 +179,5 @@ class _Draft:
             and self.siblings == siblings
             and all(past.ties.get(unit) == self.ties.get(unit) for unit in self.units)
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
+            and all(past.port_of(id_) == port for id_, port in self.plain.items())
         )

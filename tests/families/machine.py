@@ -5,10 +5,11 @@ with `umockdev-run --device FILE -- genericdp list`. Device nodes that udev does
 that format. They are in `NAME.nodes`, a line each: the name below /dev and the number.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.scenes.recording import Lines, attributes_of, blocks, pairs, properties_of
 from tests.udev.gadgets import Entry, Gadget
 from tests.udev.testbed import Testbed
 
@@ -19,11 +20,19 @@ _OF_UDEV = ("ID_", "DEVLINKS", "TAGS", "CURRENT_TAGS")
 
 #: Those that follow from the other fields of an entry.
 _DERIVED = frozenset(
-    {"SUBSYSTEM", "DEVNAME", "MAJOR", "MINOR", "DEVTYPE", "DRIVER", "DEVLINKS", "TAGS", "CURRENT_TAGS"}
+    {
+        "SUBSYSTEM",
+        "DEVPATH",
+        "DEVNAME",
+        "MAJOR",
+        "MINOR",
+        "DEVTYPE",
+        "DRIVER",
+        "DEVLINKS",
+        "TAGS",
+        "CURRENT_TAGS",
+    }
 )
-
-#: A recorded device by the letters of its lines: `E: NAME=value` is under "E".
-_Lines = Mapping[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +64,11 @@ class Machine:
 def machine(name: str) -> Machine:
     """The machine of a family."""
     text = (FOLDER / f"{name}.umockdev").read_text(encoding="utf-8")
-    recorded = [_lines(block) for block in text.split("\n\n")]
-    devices = tuple(_entry(lines) for lines in recorded)
+    recorded = tuple(blocks(text))
+    devices = tuple(entry_of(lines) for lines in recorded)
     groups: dict[int, Gadget] = {}
     for lines, entry in zip(recorded, devices, strict=True):
-        group = _pairs(lines.get("L", ())).get("iommu_group")
+        group = pairs(lines.get("L", ())).get("iommu_group")
         if group is not None:
             number = int(group.rpartition("/")[2])
             groups[number] = (*groups.get(number, ()), entry)
@@ -68,18 +77,9 @@ def machine(name: str) -> Machine:
     return Machine(devices, groups, dict(line.split() for line in bare if not line.startswith("#")))
 
 
-def _lines(block: str) -> _Lines:
-    lines: dict[str, list[str]] = {}
-    for line in block.splitlines():
-        letter, _, value = line.partition(": ")
-        lines.setdefault(letter, []).append(value)
-    return lines
-
-
-def _entry(lines: _Lines) -> Entry:
-    properties = _pairs(lines.get("E", ()))
-    attributes = {name: value.removesuffix("\\n") for name, value in _pairs(lines.get("A", ())).items()}
-    attributes.pop("dev", None)
+def entry_of(lines: Lines) -> Entry:
+    """A recorded device, to be plugged into a testbed."""
+    properties = properties_of(lines)
     others = {name: value for name, value in properties.items() if name not in _DERIVED}
     (path,) = lines["P"]
     return Entry(
@@ -89,14 +89,9 @@ def _entry(lines: _Lines) -> Entry:
         number=f"{properties['MAJOR']}:{properties['MINOR']}" if "MAJOR" in properties else "",
         devtype=properties.get("DEVTYPE", ""),
         driver=properties.get("DRIVER", ""),
-        attributes=attributes,
+        attributes=attributes_of(lines),
         kernel={name: value for name, value in others.items() if not name.startswith(_OF_UDEV)},
         udev={name: value for name, value in others.items() if name.startswith(_OF_UDEV)},
         devlinks=tuple(f"/dev/{link}" for link in lines.get("S", ())),
         tags=tuple(tag for tag in properties.get("TAGS", "").split(":") if tag),
     )
-
-
-def _pairs(lines: Iterable[str]) -> dict[str, str]:
-    parts = [line.partition("=") for line in lines]
-    return {name: value for name, _, value in parts}

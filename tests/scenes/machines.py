@@ -1,0 +1,75 @@
+"""Whole machines as udev knows them: laptops, servers, boards, an industrial PC, a virtual machine.
+
+`tests/data/machines/NAME.txt` is in the form of `udevadm info --export-db`, with the sysfs attributes that
+genericdp reads (`recording`). The machines are made up after real ones of these kinds. They have what an
+operator meets there: ports without hardware, `ID_SERIAL=noserial`, names that udev takes from the host
+controller, nodes of which only the kernel's name is known. Only ancestors of device nodes are recorded.
+"""
+
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice
+from tests.scenes.recording import Lines, attributes_of, blocks, properties_of
+
+FOLDER = Path(__file__).parents[1] / "data" / "machines"
+
+#: The names of all machines.
+MACHINES = tuple(sorted(path.stem for path in FOLDER.iterdir()))
+
+
+@cache
+def machine(name: str, *more: str, attributes: bool = True) -> MappingProxyType[str, UdevDevice]:
+    """The devices of a machine by their sys paths, as a snapshot of udev holds them.
+
+    more        sysfs attributes beyond CORE_ATTRIBUTES
+    attributes  False leaves all of them out, as in what `udevadm info --export-db` prints
+    """
+    wanted = CORE_ATTRIBUTES.union(more) if attributes else frozenset()
+    devices: dict[str, UdevDevice] = {}
+    # Parents sort before their children.
+    for lines in sorted(recorded(name), key=lambda each: each["P"]):
+        device = _device(lines, devices, wanted)
+        devices[device.sys_path] = device
+    return MappingProxyType(devices)
+
+
+def node(name: str, path: str) -> UdevDevice:
+    """The device of a machine with this device node."""
+    return next(each for each in machine(name).values() if each.device_node == path)
+
+
+def recorded(name: str) -> tuple[Lines, ...]:
+    """The recorded devices of a machine."""
+    return tuple(blocks((FOLDER / f"{name}.txt").read_text(encoding="utf-8")))
+
+
+def _device(lines: Lines, devices: dict[str, UdevDevice], wanted: frozenset[str]) -> UdevDevice:
+    properties = properties_of(lines)
+    sys_path = f"/sys{lines['P'][0]}"
+    number = None
+    if "MAJOR" in properties:
+        kind = "b" if properties["SUBSYSTEM"] == "block" else "c"
+        number = DeviceNumber(kind, int(properties["MAJOR"]), int(properties["MINOR"]))
+    return UdevDevice(
+        sys_path=sys_path,
+        subsystem=properties["SUBSYSTEM"],
+        devtype=properties.get("DEVTYPE", ""),
+        driver=properties.get("DRIVER", ""),
+        incarnation=1,
+        device_node=properties.get("DEVNAME"),
+        number=number,
+        devlinks=tuple(f"/dev/{link}" for link in lines.get("S", ())),
+        properties=properties,
+        attributes={name: value for name, value in attributes_of(lines).items() if name in wanted},
+        tags=frozenset(tag for tag in properties.get("TAGS", "").split(":") if tag),
+        parent=_parent(sys_path, devices),
+    )
+
+
+def _parent(sys_path: str, devices: dict[str, UdevDevice]) -> UdevDevice | None:
+    above = sys_path.rpartition("/")[0]
+    while above and above not in devices:
+        above = above.rpartition("/")[0]
+    return devices.get(above)

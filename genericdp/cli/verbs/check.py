@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import BareNode, Waiting, bare_nodes, waiting
+from genericdp.core.explain.unfound import Unfound, unfound
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
@@ -65,16 +66,17 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
         problems = error.problems
         rule_files = RuleFiles(places or RULE_DIRECTORIES, domain or DEFAULT_DOMAIN)
     problems += rule_files.problems
+    not_found = [each for resource in rule_files.resources for each in unfound(resource)]
     output = Output(sys.stdout)
     match format:
         case "json":
-            output.json(as_json(rule_files, problems, waits, bare))
+            output.json(as_json(rule_files, problems, waits, bare, not_found))
         case "github":
             for problem in problems:
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            remarks = (*notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
+            remarks = (*notes_on_runtime, *map(str, not_found), *of_bare_nodes(bare), *in_words(waits))
             show(rule_files, problems, output, (*notes(rule_files.places), *remarks))
     return 1 if errors_in(problems) else 0
 
@@ -159,6 +161,7 @@ def as_json(
     problems: Sequence[Problem],
     waits: Sequence[Waiting] = (),
     bare: Sequence[BareNode] = (),
+    not_found: Sequence[Unfound] = (),
 ) -> dict[str, object]:
     """What was found, for programs. Keys are only ever added."""
     return {
@@ -179,6 +182,9 @@ def as_json(
         "waiting": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in waits],
         "bareNodes": [
             {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
+        ],
+        "notFoundByLibraries": [
+            {"resource": each.resource, "path": each.path, "library": each.library.name} for each in not_found
         ],
     }
 

@@ -20,7 +20,6 @@ Reading order:
     status               how the daemon is doing
     hint, hostile        where something may have changed; what a device says, made harmless
     fillers              serial numbers that tell nothing
-    library_paths        device nodes that libraries find only under the kernel's name
     limits, usb_port, words   the kernel's limits; USB ports; English for messages
 
 Does not belong here: anything that reads or writes the machine. No I/O, no clock, no randomness, no logging;

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from genericdp.core.allocate import Allocation, RefusedError, allocate
 from genericdp.core.cdi import by_names, cdi_device, groups_of
 from genericdp.core.explain.access import Access, Needs, needs_of
+from genericdp.core.explain.library_paths import library_for
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.library_paths import library_for
 from genericdp.core.rules.name import kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy, Settings

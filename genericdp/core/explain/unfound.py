@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, product
 
-from genericdp.core.library_paths import LIBRARIES, Library
+from genericdp.core.explain.library_paths import LIBRARIES, Library
 from genericdp.core.rules.match import Alternative, PropertyCondition
 from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.rules.template import Template

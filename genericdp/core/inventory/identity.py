@@ -45,10 +45,6 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
 #: `fuse`, `vhost-net`, `tty63`, `i2c-0`. Next to no maker prints serial numbers that look like this.
 _KERNEL_NAME = re.compile(r"(?:i2c|v4l|[a-z])[A-Za-z-]*[0-9]{0,4}")
 
-#: What an id of a device looks like, in either form, and what follows it in the id of a replica.
-_DEVICE_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_LIMIT - REPLICA_ROOM - 1}}}")
-_NUMBERED = re.compile(r"\.(0|[1-9][0-9]{0,3})")
-
 #: The end of an id that has a number of a replica, or looks as if it had one.
 _REPLICA = re.compile(r"(?:.*\.)?[0-9]+")
 
@@ -273,23 +269,6 @@ class Speller:
 
 def _basis_of_the_first_form(key: str) -> str:
     return "name" if _KERNEL_NAME.fullmatch(key) is not None else "serial"
-
-
-def may_be_device(id_: str) -> bool:
-    """Whether a device may have this id."""
-    return _DEVICE_ID.fullmatch(id_) is not None
-
-
-def may_be_id_of(device: str, id_: str) -> bool:
-    """Whether the kubelet may have been told this id for the device: its own, or that of a replica."""
-    is_numbered = id_.startswith(device) and _NUMBERED.fullmatch(id_, len(device)) is not None
-    return id_ == device or is_numbered
-
-
-def may_be_id(id_: str) -> bool:
-    """Whether the kubelet may have been told this id for any device."""
-    device = id_.rpartition(".")[0]
-    return may_be_device(id_) or (may_be_device(device) and may_be_id_of(device, id_))
 
 
 def hash_of(*parts: str | int) -> str:

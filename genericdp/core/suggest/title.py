@@ -13,7 +13,7 @@ from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
-from genericdp.core.suggest.clues import has_a_fixed_name
+from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.siblings import Siblings
 
 #: Ids begin with the name: a longer one would leave no room for the rest.

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 #: What such a value looks like, in lower case -> why it tells nothing.
 _FILLERS: Mapping[str, str] = {
     "noserial": "udev writes it for devices without a serial number",
-    r"[0:._ -]*": "it is empty or zero",
+    r"[0:._ -]*": "it is zero",
     r"0*1|(?:sn|0x)0+1": "chips leave the factory with it, such as every CP210x",
     r"(?P<sign>[fx?*#])(?P=sign)+|(?P<digit>\d)(?P=digit){3,}": "it repeats one character",
     r"[a-f0-9]{4}:[a-f0-9]{2}:[a-f0-9]{2}\.[0-7]": "it is the PCI address of the host controller",

@@ -11,8 +11,8 @@ from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.node_names import NO_NAMES
+from genericdp.core.suggest.siblings import subject_of
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.subject import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
 

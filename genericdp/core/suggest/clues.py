@@ -53,8 +53,8 @@ _LONGEST_SERIAL = 126
 
 #: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
 _NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
-#: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number is
-#: an address: serial8250.
+#: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
+#: is an address: serial8250.
 _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d+-([\d.]+(?::[\d.]+)?|[0-9a-f]{4})"), r"*-\1"),
     (re.compile(r"([0-9A-F]{4}:[0-9A-F]{4}:[0-9A-F]{4})\.[0-9A-F]{4,}"), r"\1.*"),
@@ -120,6 +120,25 @@ def model_of(unit: UdevDevice) -> Conditions:
     """What every unit of the model of a USB device satisfies."""
     values = {key: usb_value(unit, key) for key in ("vendor", "product")}
     return {"usb": {key: exactly(value) for key, value in values.items() if value}}
+
+
+def model_of_any(group: Siblings) -> Conditions:
+    """What every unit of the model of a device satisfies; {} when it has none that a rule can name."""
+    unit = unit_of(group.nodes[0])
+    match unit.subsystem:
+        case "usb":
+            return model_of(unit)
+        case "pci" if "PCI_ID" in unit.properties:
+            return {"parent": {"PCI_ID": exactly(unit.properties["PCI_ID"])}}
+        case _:
+            # The parts of a chip have no numbers of vendor and product; the driver knows no other model.
+            driver = driver_of(group.nodes[0])
+            return {"parent": {"DRIVER": exactly(driver)}} if driver else {}
+
+
+def driver_of(node: UdevDevice) -> str:
+    """The driver of a device node, or of the nearest of its parents that has one; "" without."""
+    return next((each.driver for each in node.self_and_ancestors() if each.driver), "")
 
 
 def _usb_clues(unit: UdevDevice) -> Iterator[Clue]:

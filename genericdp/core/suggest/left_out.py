@@ -12,6 +12,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
+from genericdp.core.suggest.clues import driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 
 #: Devices that the runtime gives to every container (OCI runtime specification, default devices).
@@ -21,34 +22,39 @@ _IN_EVERY_CONTAINER = frozenset({"null", "zero", "full", "random", "urandom", "t
 _TERMINALS = re.compile(r"tty\d+|vcs[au]?\d*|[pt]ty[a-ep-z][0-9a-f]|ttyprintk|hvc\d+|lp-?console")
 
 #: What the host's own services need, and what programs open only together with something else.
-_SELDOM = frozenset(
+_SELDOM_KINDS = frozenset(
     {
-        *("rtc", "ptp", "pps", "watchdog", "mei", "cec", "graphics", "drm_dp_aux_dev", "media", "nvme"),
+        *("rtc", "ptp", "pps", "watchdog", "mei", "cec", "graphics", "drm_dp_aux_dev", "nvme"),
         *("nvme-generic", "mtd", "ubi", "tee", "rpmsg", "mmc_rpmb", "infiniband_mad", "virtio-ports", "lirc"),
         *("scsi_generic", "adf_ctl", "bcm2708_vcio", "hidraw-control", "ppdev", "nd", "ndctl", "ptp_kvm"),
     }
 )
 
+#: Why displays, clocks, buttons and the like are left out.
+SELDOM = "seldom what a pod needs"
+
 #: Software of the kernel that pods do ask for; named first.
 POPULAR = ("/dev/fuse", "/dev/kvm", "/dev/net/tun", "/dev/vhost-net")
+
+
+#: What these drivers run is inside the chip or leads to a display: nothing is connected that a pod could use.
+_INTERNAL = frozenset({"brcmstb-i2c", "brcmstb-gpio", "raspberrypi-exp-gpio"})
 
 
 def why_left_out(node: UdevDevice) -> str:
     """Why a draft leaves a device node out, as the head of a list; "" when it does not."""
     if is_dangerous(node):
         return "control of the host"
-    if node.devname in _IN_EVERY_CONTAINER:
-        return "in every container anyway"
-    if _TERMINALS.fullmatch(node.devname):
-        return "consoles and pseudo terminals"
+    if node.devname in _IN_EVERY_CONTAINER or _TERMINALS.fullmatch(node.devname):
+        return "terminals, and what every container has"
     if node.subsystem == "tty" and unit_of(node).sys_name == LEGACY_SERIAL:
         return "serial ports without hardware"
     if what_it_can_do(node):
         return "they act on the whole host"
     if has_a_fixed_name(node) and node.sys_path.startswith("/sys/devices/virtual/"):
         return "software of the kernel"
-    if node.subsystem in _SELDOM or _is_seldom(node):
-        return "seldom what a pod needs"
+    if node.subsystem in _SELDOM_KINDS or _is_seldom(node):
+        return SELDOM
     return ""
 
 
@@ -60,10 +66,13 @@ def _is_seldom(node: UdevDevice) -> bool:
             return node.usb_device is None and not any(each.subsystem == "hid" for each in node.ancestors())
         case "i2c-dev":
             # Memory modules, sensors of the mainboard and displays are there.
-            return unit.subsystem == "pci"
-        case "video4linux":
-            return node.sys_name.startswith(("v4l-subdev", "vbi", "swradio", "radio"))
-        case "drm":
-            return node.sys_name.startswith("controlD")
+            return unit.subsystem == "pci" or driver_of(node) in _INTERNAL
+        case "video4linux" | "media":
+            # A camera's library sets the image processor up together with other parts.
+            return node.sys_name.startswith(("swradio", "radio")) or "isp" in driver_of(node)
+        case "sound":
+            return "hdmi" in driver_of(node)
+        case "gpio":
+            return driver_of(node) in _INTERNAL
         case _:
             return False

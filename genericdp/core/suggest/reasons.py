@@ -32,13 +32,16 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
     why_none = why_no_serial(usb)
     no_serial = "it has no serial number"
     if why_none:
-        no_serial = f"its serial number, '{raw_serial_of(usb)}', tells nothing: {why_none}"
+        no_serial = f"its serial number, '{raw_serial_of(usb)}', tells nothing ({why_none})"
     match by:
         case By.SERIAL:
             return "By serial number: the rule finds this unit wherever it is plugged in."
         case By.MODEL:
-            text = f"By model: {no_serial}, and no other unit of the model is plugged in. A second one would match"
-            return f"{text}, too; to exclude it, add port = \"{port}\" to 'usb'." if port else f"{text}, too."
+            exclude = f"; to exclude it, add port = \"{port}\" to 'usb'" if port else ""
+            return (
+                f"By model: {no_serial}, and no other unit of the model is plugged in. A second one would "
+                f"match, too{exclude}."
+            )
         case _:
             told_by = "port" if by is By.PORT else "controller and port" if port else "controller"
             tell, distinguish = ("tell", "distinguish") if " and " in told_by else ("tells", "distinguishes")

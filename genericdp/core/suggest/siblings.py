@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.identity import natural
+from genericdp.core.suggest.camera import is_stream, streams_of
+from genericdp.errors import GenericdpError
 
 #: Nodes of these subsystems are useful only with their siblings below the same parent, on any bus: the nodes
 #: of a sound card, the two of a graphics card, those of a tuner, of a modem, of a capture card.
@@ -23,7 +26,8 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"dvb"}),
     frozenset({"wwan"}),
     frozenset({"input"}),
-    frozenset({"video4linux"}),
+    # A decoder or a camera of a board is set up through the media node.
+    frozenset({"video4linux", "media"}),
     # The resource manager is the same chip.
     frozenset({"tpm", "tpmrm"}),
 )
@@ -40,7 +44,7 @@ class Siblings:
     """Device nodes that make one device.
 
     group_by   how a rule says so, a word or a match as TOML; "node" for a single node
-    nodes      in the order of their names
+    nodes      in the order of their names, the one that the device is named after first
     """
 
     group_by: str
@@ -68,7 +72,7 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
         return _made("all", node, [each for each in nodes if each.devname in _ONE_TIMER])
     usb = node.usb_device
     if usb is not None:
-        if node is usb or is_picture(node):
+        if node is usb or is_stream(node):
             return alone(node)
         return _made("usb_device", node, [each for each in _below(usb, nodes) if _is_with(node, each)])
     hid = hid_of(node)
@@ -90,11 +94,6 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     )
 
 
-def is_picture(node: UdevDevice) -> bool:
-    """Whether it is a stream of a USB camera."""
-    return node.subsystem == "video4linux" and node.usb_device is not None
-
-
 def hid_of(node: UdevDevice) -> UdevDevice | None:
     """The HID device of a node that is not on USB; a USB device has all nodes of its HID devices."""
     if node.subsystem not in _OF_HID or node.usb_device is not None:
@@ -105,7 +104,9 @@ def hid_of(node: UdevDevice) -> UdevDevice | None:
 def _made(group_by: str, node: UdevDevice, siblings: list[UdevDevice]) -> Siblings:
     if len(siblings) < 2:
         return alone(node)
-    return Siblings(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
+    # The media node only sets the others up.
+    order = sorted(siblings, key=lambda each: (each.subsystem == "media", natural(each.device_node or "")))
+    return Siblings(group_by, tuple(order))
 
 
 def _below(above: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
@@ -114,13 +115,41 @@ def _below(above: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevic
 
 def _is_with(node: UdevDevice, other: UdevDevice) -> bool:
     """Whether a node below the same USB device is a part of it, not of something in between."""
-    of_camera = is_picture(other) or other.subsystem == "media"
     return (
         is_dangerous(node) is is_dangerous(other)
         and _same(other.usb_device, node.usb_device)
-        and (node.subsystem == other.subsystem or not of_camera)
+        and not is_stream(other)
+        and (node.subsystem == "media") is (other.subsystem == "media")
     )
 
 
 def _same(one: UdevDevice | None, other: UdevDevice | None) -> bool:
     return one is not None and other is not None and one.sys_path == other.sys_path
+
+
+def subject_of(device: UdevDevice, word: str, devices: Iterable[UdevDevice]) -> UdevDevice:
+    """The device node that an operator means by `word`, which named this udev device.
+
+    A USB device, or anything else without a device node, means the device nodes below it; its raw USB
+    node is meant only by its own path. A camera means the stream that most pods want. Raises GenericdpError
+    when these nodes make several devices.
+    """
+    has_node = device.device_node is not None
+    if has_node and (device.usb_device is not device or "bus/usb/" in word):
+        return device
+    below = sorted(
+        (each for each in devices if each.device_node and each.sys_path.startswith(f"{device.sys_path}/")),
+        key=lambda each: natural(each.device_node or ""),
+    )
+    own = [each for each in below if each.usb_device is device] if has_node else below
+    if has_node and not own:
+        return device
+    streams = [each for each in own if is_stream(each)]
+    if streams and len({each.usb_device for each in own}) == 1:
+        return streams_of(streams[0], own)[0]
+    if not own or len(siblings_of(own[0], own).nodes) != len(own):
+        raise GenericdpError(
+            f"'{for_terminal(word)}' is not a device node, and has several devices below it",
+            hint=f"name one of them: {', '.join(each.device_node or '' for each in own)}",
+        )
+    return own[0]

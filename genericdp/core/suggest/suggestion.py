@@ -17,6 +17,8 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
+from genericdp.core.suggest.alternatives import Alternative, alternatives
+from genericdp.core.suggest.camera import is_stream
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
@@ -60,6 +62,7 @@ class Suggestion:
     by       the kind of clue that it knows them by; ARRIVAL does not last
     rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
+    instead  what the operator may want instead
     """
 
     name: str
@@ -68,6 +71,7 @@ class Suggestion:
     rivals: tuple[str, ...]
     table: tuple[str, ...]
     domain: str
+    instead: tuple[Alternative, ...] = ()
 
     @property
     def file(self) -> str:
@@ -95,8 +99,23 @@ class Suggestion:
     def text(self) -> str:
         """The rule file, with comments."""
         title = f"{title_of(self.group.nodes[0])}: {', '.join(self.group.paths)}"
-        lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *self.table]
+        own = (*self.table, "").index("")
+        table = (*self.table[:own], *self._instead(), *self.table[own:])
+        lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *table]
         return "".join(f"{line}\n" for line in lines)
+
+    def _instead(self) -> Iterator[str]:
+        if not self.instead:
+            return
+        yield ""
+        if is_stream(self.group.nodes[0]):
+            yield from rule_text.comment("For another stream of the camera, replace the match by:")
+        else:
+            yield from rule_text.comment("For a part of it, replace the match by one of these:")
+        for each in self.instead:
+            yield "#"
+            yield from rule_text.comment(each.remark)
+            yield f"# {rule_text.match_line(each.conditions)}"
 
 
 class Present:
@@ -161,7 +180,9 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
         table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
         taken = present.taken_by_rule("\n".join(table))
         if taken == wanted:
-            return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
+            instead = alternatives(group, conditions, present.nodes, present.taken_by)
+            paths = _paths(rivals, present)
+            return Suggestion(name, group, clue.by, paths, table, present.domain, instead)
         rivals = _nearest(rivals, taken - wanted)
     raise GenericdpError(
         f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",

@@ -16,7 +16,7 @@ from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.siblings import Siblings
 
 #: More alternatives than this are no help.
-_MOST = 4
+_MOST = 8
 
 #: What a part of a device is for, by the beginning of the names of its nodes.
 _FOR = {
@@ -72,7 +72,8 @@ def alternatives(
     for part, more in _parts(group, nodes):
         paths = frozenset(node.sys_path for node in part)
         for detail in more:
-            changed = {**detail, **joined(_without(conditions, detail), detail)}
+            changed = joined(_without(conditions, detail), detail)
+            changed = {"SUBSYSTEM": changed["SUBSYSTEM"], **changed} if "SUBSYSTEM" in changed else changed
             if taken_by(changed) == paths and paths != group.sys_paths:
                 names = tuple(node.device_node or "" for node in part)
                 found.append(Alternative(changed, names, _about(part, group)))

@@ -178,12 +178,13 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         if value := unit.properties.get(name):
             function[name] = exactly(value)
             yield Clue(by, {"parent": dict(function)})
-    for name in ("ATTR{name}", "ID_V4L_PRODUCT"):
-        value = node.attributes.get("name") if name == "ATTR{name}" else node.properties.get(name)
-        if value and value.strip() and node.subsystem in _LABELLED:
-            yield Clue(By.LABEL, {name: exactly(value)})
+    is_virtual = unit.sys_path.startswith("/sys/devices/virtual/")
+    if is_virtual or node.subsystem in _LABELLED:
+        yield from (Clue(By.LABEL, label) for label in _nearest(node, "name"))
+        if product := node.properties.get("ID_V4L_PRODUCT"):
+            yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
     path = f"{_lasting(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"
-    if not unit.sys_path.startswith("/sys/devices/virtual/"):
+    if not is_virtual:
         yield Clue(By.PLACE, {"DEVPATH": path})
 
 

@@ -15,17 +15,12 @@ _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 
 def match_lines(conditions: Conditions) -> Iterator[str]:
     """`match = {…}` on one line, or one line for each condition if that is too wide."""
-    line = match_line(conditions)
+    line = f"match = {_written(conditions)}"
     if len(line) <= WIDTH:
         yield line
         return
     for key, wanted in conditions.items():
         yield f"match.{_key(key)} = {_written(wanted)}"
-
-
-def match_line(conditions: Conditions) -> str:
-    """`match = {…}`, however wide."""
-    return f"match = {_written(conditions)}"
 
 
 def _written(wanted: str | tuple[str, ...] | Conditions) -> str:

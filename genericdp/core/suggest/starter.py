@@ -23,7 +23,7 @@ from genericdp.core.suggest.companions import is_companion
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.siblings import Siblings, siblings_of
-from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of
+from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 
 #: Where to save the file, unless the operator knows better: after the existing rules.
@@ -155,7 +155,7 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
         details += details_of_all([group.nodes[0] for group in alike])
     for one, other in product(details, details):
         conditions = joined(joined(joined(kind_of(first), model), one), other)
-        table = table_of(name, first, conditions, present.domain)
+        table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
         if model and present.taken_by_rule("\n".join(table)) == everything:
             names.add(name)
             return tuple(_shortened(table, [*_headings(tuple(alike))]))
@@ -170,8 +170,8 @@ def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:
             lines = (f"{key}  # {heading}" for heading in headings)
             fits = next((each for each in lines if len(each) <= rule_text.WIDTH), None)
             yield from rule_text.remarked(key, headings[-1]) if fits is None else (fits,)
-        elif not line.startswith("#"):
-            yield key if line.startswith("group_by = ") else line
+        elif line and not line.startswith("#"):
+            yield key if line.startswith(("group_by = ", "shared = ")) else line
 
 
 def _new_name(group: Siblings, names: set[str]) -> str:

@@ -111,11 +111,12 @@ class Suggestion:
         if is_stream(self.group.nodes[0]):
             yield from rule_text.comment("For another stream of the camera, replace the match by:")
         else:
-            yield from rule_text.comment("For a part of it, replace the match by one of these:")
+            these = "one of these" if len(self.instead) > 1 else "this"
+            yield from rule_text.comment(f"For a part of it, replace the match by {these}:")
         for each in self.instead:
             yield "#"
             yield from rule_text.comment(each.remark)
-            yield f"# {rule_text.match_line(each.conditions)}"
+            yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
 
 
 class Present:
@@ -174,7 +175,7 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
 def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
-    more = tuple(_with_companions(group, present))
+    more = tuple(with_companions(group, present))
     rivals: frozenset[str] = frozenset()
     for clue, conditions in _candidates(group, present):
         table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
@@ -261,8 +262,8 @@ def _takes_a_path(node: UdevDevice) -> bool:
     return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
 
 
-def _with_companions(group: Siblings, present: Present) -> Iterator[str]:
-    """The node tables of what goes along with the device, line by line."""
+def with_companions(group: Siblings, present: Present) -> Iterator[str]:
+    """The node tables of what goes along with a device, line by line."""
     for path in companions_of(group.nodes, present.paths):
         yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
         yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")

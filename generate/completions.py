@@ -132,6 +132,7 @@ _FISH_ACTIONS: Mapping[Kind | None, Callable[[Option], str]] = {
     Kind.RESOURCES: lambda _: " --arguments '(__genericdp_ask resources)'",
     Kind.SUBJECTS: lambda _: " --arguments '(__genericdp_ask subjects; __genericdp_nodes)'",
     Kind.SERIALS: lambda _: " --arguments '(__genericdp_ask serials)'",
+    Kind.SUBSYSTEMS: lambda _: " --arguments '(__genericdp_ask subsystems)'",
     Kind.USB: lambda _: " --arguments '(__genericdp_ask usb)'",
 }
 

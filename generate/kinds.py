@@ -25,6 +25,7 @@ class Kind(StrEnum):
     ASSIGNMENTS = "assignments"
     SUBJECTS = "subjects"
     SERIALS = "serials"
+    SUBSYSTEMS = "subsystems"
     USB = "usb"
 
 
@@ -37,7 +38,9 @@ KINDS = {
     "RESOURCE": Kind.RESOURCES,
     "SECONDS": Kind.NOTHING,
     "SERIAL": Kind.SERIALS,
+    "SUBSYSTEM": Kind.SUBSYSTEMS,
     "VENDOR:PRODUCT": Kind.USB,
+    "WORD": Kind.NOTHING,
 }
 
 

@@ -5,9 +5,9 @@ The files here are the daemon and the small things that it shares with the folde
     daemon                what starts, and what happens at each event
     inputs                what it reads: rules, devices, hints
     forgetting            when an unplugged device is no longer listed
-    standby               a second daemon waits for the first to end
-    log, outlet           its log lines, and the stream that they are written to
-    watchdog, systemd     how the service manager hears that all is well
+    log, log_lines        its log, and how one event looks
+    outlet                the stream that log lines are written to
+    systemd               how the service manager hears that all is well
     usb                   resets a USB device
     retry                 when something that failed is tried again
     watch, unixsocket     directories and sockets that may appear and disappear

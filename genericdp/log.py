@@ -8,11 +8,11 @@ The rules of this file:
 * A message is a fixed text; whatever varies is a field.
 * Every message and value passes through `hostile.for_log`: no device can write a line of its own, and no
   client a line without end. They are cut before anything else is done with them.
+* What reads a pipe or a file is a program, so it gets JSON. In a pod, each of its lines names the node.
 * A reader that stops reading does not stop the daemon (`outlet`).
 * An identical warning is logged once a minute, with the number of repetitions.
 """
 
-import json
 import logging
 import os
 import sys
@@ -24,6 +24,7 @@ from typing import TextIO, TypeAlias
 from genericdp.core.hostile import for_log
 from genericdp.core.rules.settings import LogFormat
 from genericdp.core.status.logged import Logged
+from genericdp.log_lines import JournalLines, JsonLines, TextLines, fields_of, text_of
 from genericdp.outlet import Outlet
 
 #: How long a repeated warning is held back, in seconds.
@@ -33,9 +34,6 @@ _REMEMBERED = 256
 
 #: Libraries whose debug and info lines concern only themselves.
 _CHATTY = ("asyncio", "grpc")
-
-#: The journal's priorities, see sd-daemon(3).
-_PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 
 _Event: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -115,10 +113,10 @@ def leave_out(messages: Iterable[str]) -> None:
 
 
 def _formatter(form: LogFormat, stream: TextIO, environment: Mapping[str, str]) -> logging.Formatter:
-    if form is LogFormat.JSON:
-        return JsonLines()
     if form is LogFormat.AUTO and _is_journal(stream, environment):
         return JournalLines()
+    if form is LogFormat.JSON or (form is LogFormat.AUTO and not stream.isatty()):
+        return JsonLines(environment.get("NODE_NAME", ""))
     return TextLines("%H:%M:%S" if stream.isatty() else "%Y-%m-%d %H:%M:%S")
 
 
@@ -152,7 +150,7 @@ class Repeats(logging.Filter):
         if len(self._held_back) > _REMEMBERED:
             del self._held_back[next(iter(self._held_back))]
         if count:
-            record.fields = {**_fields(record), "repeated": count}
+            record.fields = {**fields_of(record), "repeated": count}
         return True
 
 
@@ -188,105 +186,7 @@ class Recent(logging.Handler):
             logger.removeHandler(self)
 
 
-class TextLines(logging.Formatter):
-    """`12:34:56.789 warning  message  key=value key=value`."""
-
-    def __init__(self, date_format: str) -> None:
-        super().__init__(datefmt=date_format)
-
-    def format(self, record: logging.LogRecord) -> str:
-        stamp = f"{self.formatTime(record, self.datefmt)}.{int(record.msecs):03d}"
-        lines = [f"{stamp} {record.levelname.lower():<7} {_sentence(record)}", *_traceback(record)]
-        return "\n".join(lines)
-
-
-class JournalLines(logging.Formatter):
-    """`<4>message  key=value`: the journal adds time and unit, and reads the priority from the prefix."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        prefix = f"<{_PRIORITIES.get(record.levelno, 5)}>"
-        return "\n".join(f"{prefix}{line}" for line in (_sentence(record), *_traceback(record)))
-
-
-class JsonLines(logging.Formatter):
-    """One object per line, as Kubernetes components write it: ts, level, msg, then lowerCamelCase keys."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        entry: dict[str, object] = {
-            "ts": rfc3339(record.created),
-            "level": record.levelname.lower(),
-            "msg": for_log(record.getMessage()),
-        }
-        entry |= {_camel_case(name): _plain(value) for name, value in _fields(record).items()}
-        stack = _traceback(record)
-        if stack:
-            entry["stack"] = "\n".join(stack)
-        return json.dumps(entry)
-
-
-def rfc3339(unix: float) -> str:
-    """A moment in RFC 3339, in UTC, to the millisecond."""
-    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(unix))
-    return f"{seconds}.{int(unix * 1000) % 1000:03d}Z"
-
-
-def _fields(record: logging.LogRecord) -> Mapping[str, object]:
-    """The fields of an event; a record of a library has none."""
-    fields = getattr(record, "fields", {})
-    return fields if isinstance(fields, dict) else {}
-
-
 def _event(record: logging.LogRecord) -> _Event:
     """What is the same in records of the same event: the message, and the fields as text."""
-    fields = ((name, _text(value)) for name, value in _fields(record).items())
+    fields = ((name, text_of(value)) for name, value in fields_of(record).items())
     return for_log(record.getMessage()), tuple(fields)
-
-
-def _sentence(record: logging.LogRecord) -> str:
-    words = " ".join(f"{name}={_quoted(value)}" for name, value in _fields(record).items())
-    message = for_log(record.getMessage())
-    return f"{message}  {words}" if words else message
-
-
-def _quoted(value: object) -> str:
-    text = _text(value)
-    if text and not set(text) & set(" ='\""):
-        return text
-    if "'" in text and '"' not in text:
-        return f'"{text}"'  # a command in a hint can still be copied to a shell
-    return f"'{text}'"
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple | set | frozenset):
-        return for_log(",".join(_text(item) for item in _in_order(value)))
-    return for_log(str(value))
-
-
-def _plain(value: object) -> object:
-    """The value for JSON: numbers, booleans and lists are kept."""
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in _in_order(value)]
-    return _text(value)
-
-
-def _in_order(values: Iterable[object]) -> Iterable[object]:
-    return sorted(values, key=str) if isinstance(values, set | frozenset) else values
-
-
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-def _traceback(record: logging.LogRecord) -> list[str]:
-    if not record.exc_info:
-        return []
-    text = logging.Formatter().formatException(record.exc_info)
-    return [for_log(line) for line in text.splitlines()]

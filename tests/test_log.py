@@ -12,6 +12,7 @@ import pytest
 
 from genericdp import log
 from genericdp.core.rules.settings import LogFormat
+from genericdp.log_lines import rfc3339
 
 DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
 LOG = log.get("genericdp.somewhere")
@@ -146,12 +147,27 @@ def test_the_journal_gets_priorities_when_stderr_is_connected_to_it() -> None:
         assert stream.read() == "<7>d\n<6>i  id=x\n<4>w\n<3>e\n<3>RuntimeError: impossible\n"
 
 
-def test_another_stream_than_the_journals_gets_text() -> None:
+@pytest.mark.parametrize("form", [LogFormat.AUTO, LogFormat.JSON])
+def test_a_program_that_reads_the_log_gets_json_with_the_name_of_the_node(form: LogFormat) -> None:
     with tempfile.TemporaryFile("w+") as stream:
-        log.configure(LogFormat.AUTO, stream=stream, environment={"JOURNAL_STREAM": "1:2"})
+        log.configure(form, stream=stream, environment={"JOURNAL_STREAM": "1:2", "NODE_NAME": "edge-7"})
         LOG.info("i")
         stream.seek(0)
-        assert stream.read().endswith(" info    i\n")
+        entry = json.loads(stream.read())
+        assert list(entry) == ["ts", "level", "msg", "node"]
+        assert entry["node"] == "edge-7"
+
+
+def test_somebody_at_a_terminal_gets_text() -> None:
+    shown, terminal = os.openpty()
+    try:
+        with open(terminal, "w", encoding="utf-8") as stream:
+            log.configure(LogFormat.AUTO, stream=stream, environment={"NODE_NAME": "edge-7"})
+            LOG.info("i")
+            line = os.read(shown, 1000)
+    finally:
+        os.close(shown)
+    assert re.fullmatch(rb"\d\d:\d\d:\d\d\.\d{3} info    i\r\n", line)
 
 
 def test_a_repeated_warning_is_logged_once_a_minute_with_its_count() -> None:
@@ -214,7 +230,7 @@ def test_the_latest_warnings_are_remembered_once_each_with_their_count() -> None
 
 
 def test_a_moment_is_written_to_the_millisecond() -> None:
-    assert log.rfc3339(1795262400.0625) == "2026-11-21T12:00:00.062Z"
+    assert rfc3339(1795262400.0625) == "2026-11-21T12:00:00.062Z"
 
 
 @pytest.mark.parametrize("form", [LogFormat.TEXT, LogFormat.JSON])

@@ -31,6 +31,7 @@ _genericdp_subjects() {
     return ret
 }
 _genericdp_serials() { _genericdp_ask serials }
+_genericdp_subsystems() { _genericdp_ask subsystems }
 _genericdp_usb() { _genericdp_ask usb }
 
 _genericdp() {

@@ -7,7 +7,7 @@ _genericdp_options() {
     case $1 in
     run) echo '--rules --config --domain' ;;
     check) echo '--format --json --rules --config --domain' ;;
-    list) echo '--all --json --rules --config --domain' ;;
+    list) echo '--all --subsystem --json --rules --config --domain' ;;
     explain) echo '--serial --usb --json --rules --config --domain' ;;
     suggest) echo '--all --node --json --rules --config --domain' ;;
     monitor) echo '--touched --json --rules --config --domain' ;;
@@ -28,6 +28,7 @@ _genericdp_kind() {
     check:--rules) echo 'rules' ;;
     check:--config) echo 'files' ;;
     check:--domain) echo 'nothing' ;;
+    list:--subsystem) echo 'subsystems' ;;
     list:--rules) echo 'rules' ;;
     list:--config) echo 'files' ;;
     list:--domain) echo 'nothing' ;;
@@ -50,6 +51,7 @@ _genericdp_kind() {
     simulate:--config) echo 'files' ;;
     simulate:--domain) echo 'nothing' ;;
     check:) echo 'rules' ;;
+    list:) echo 'nothing' ;;
     explain:) echo 'subjects' ;;
     suggest:) echo 'nodes' ;;
     schema:) echo '=rules settings' ;;

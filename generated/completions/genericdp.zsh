@@ -31,6 +31,7 @@ _genericdp_subjects() {
     return ret
 }
 _genericdp_serials() { _genericdp_ask serials }
+_genericdp_subsystems() { _genericdp_ask subsystems }
 _genericdp_usb() { _genericdp_ask usb }
 
 _genericdp() {
@@ -76,11 +77,13 @@ _genericdp() {
         list)
             _arguments -S \
                 '(- *)--help[show help]' \
-                '--all[also the device nodes that no rule matches]' \
+                '--all[also the device nodes that no rule matches, unless no pod asks for such]' \
+                '*--subsystem=[only device nodes of this subsystem; can be repeated]:subsystem:_genericdp_subsystems' \
                 '--json[print JSON, for programs]' \
                 '*--rules=[read these rules instead of the system'\''s; can be repeated; later ones win]:dir_or_file:_genericdp_rules' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' \
-                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' && ret=0
+                '--domain=[the domain for resource names that have none, instead of the one in the settings]:domain: ' \
+                '*:word: ' && ret=0
             ;;
         explain)
             _arguments -S \

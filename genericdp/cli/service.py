@@ -12,6 +12,7 @@ import signal
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.service import mounts
 from genericdp.systemd import Notify
 
 #: How many descriptors are enough for thousands of resources.
@@ -21,6 +22,8 @@ _DESCRIPTORS = 16384
 def serve(settings: Settings, rule_files: RuleFiles) -> None:
     """Serve until SIGTERM or SIGINT."""
     _raise_limit_of_descriptors()
+    if mounts.is_in_a_pod():
+        mounts.warn(settings, rule_files.resources)
     asyncio.run(_serve(settings, rule_files))
 
 

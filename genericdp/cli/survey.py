@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from genericdp.cli.options import open_rules
 from genericdp.cli.output import Output
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.model import NAME_ATTRIBUTES
+from genericdp.core.explain.selection import TYPE_ATTRIBUTES
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
@@ -53,7 +55,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
     settings, files = open_rules(rules, config, domain)
-    devices = MachineDevices(files.resources, shown=shown)
+    devices = MachineDevices(files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES)
     devices.resync()
     memory, remarks = remembered(settings)
     if devices.unread is not None:

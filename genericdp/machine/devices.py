@@ -55,6 +55,7 @@ class MachineDevices:
     """The devices that matter to these rules. Synchronous; starts empty, `resync` fills it.
 
     shown   paths below /dev that are looked at although no rule names them
+    names   sysfs attributes that are read although no rule asks for them, until `want`
     udev    the devices that udev knows, and how to listen to it; others than the real ones are for tests
     """
 
@@ -63,11 +64,12 @@ class MachineDevices:
         resources: Iterable[Resource],
         *,
         shown: NodeNames = NO_NAMES,
+        names: Iterable[str] = (),
         udev: KnownDevices | None = None,
         listen: Listen = listen_to_udev,
     ) -> None:
         resources = tuple(resources)
-        self._udev = udev if udev is not None else UdevDevices(attributes_of(resources))
+        self._udev = udev if udev is not None else UdevDevices({*attributes_of(resources), *names})
         self._listen = listen
         self._bare = BareNodes(names_in(resources), shown)
         self._watch: NodeWatch | None = None

@@ -1,7 +1,8 @@
-"""The daemon as the service manager sees it: alone on its node, READY, alive.
+"""The daemon as its service manager sees it, systemd or the kubelet: alone on its node, READY, alive.
 
 Reading order:
 
+    mounts      what a pod lacks of its host
     standby     only one genericdp serves a node
     ready       when READY is sent: after a boot, once the devices are back
     watchdog    whether it still serves

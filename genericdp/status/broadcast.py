@@ -10,8 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from genericdp import log
 from genericdp.core.status.events import Event, of_lost
+from genericdp.log_lines import rfc3339
 from genericdp.status.listener import send
 from genericdp.status.protocol import line_of
 
@@ -62,4 +62,4 @@ class Broadcast:
             self._lost.pop(queue, None)
 
     def _stamped(self, event: Event) -> Event:
-        return {"time": log.rfc3339(self._clock()), **event}
+        return {"time": rfc3339(self._clock()), **event}

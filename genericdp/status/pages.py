@@ -107,10 +107,11 @@ def _verdict(why_not: str) -> Page:
 def this_process() -> Process:
     """The daemon's process according to the system, which may hide /proc."""
     python = ".".join(str(part) for part in sys.version_info[:3])
+    node = os.environ.get("NODE_NAME", "")
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
         files = len(os.listdir("/proc/self/fd"))
     except OSError:
-        return Process(python, time.process_time(), None, None)
-    return Process(python, time.process_time(), resident, files)
+        return Process(python, time.process_time(), None, None, node)
+    return Process(python, time.process_time(), resident, files, node)

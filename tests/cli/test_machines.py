@@ -19,11 +19,13 @@ from tests.scenes.machines import MACHINES, machine
 def test_every_device_node_of_a_machine_is_listed_in_lines_that_fit(name: str, attributes: bool) -> None:
     survey = survey_of(Settings(), (), machine(name, attributes=attributes))
     stream = io.StringIO()
-    show(survey, Output(stream, width=80), everything=True)
+    show(survey, Output(stream, width=80), everything=True, selected=True)
 
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) > len(survey.nodes)
+    assert {line.split()[0] for line in lines if line.startswith("  /dev/")} == {
+        node.device_node for node in survey.nodes
+    }
 
 
 @pytest.mark.parametrize("name", MACHINES)

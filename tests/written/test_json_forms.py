@@ -13,9 +13,8 @@ import pytest
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
 from genericdp.cli.survey import BareNode, Waiting, survey_of
-from genericdp.cli.text import absent, explanation
+from genericdp.cli.text import absent, explanation, inventory
 from genericdp.cli.verbs import check, suggest
-from genericdp.cli.verbs import list as listing
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.absent import Absent
 from genericdp.core.explain.access import Access
@@ -152,7 +151,7 @@ def test_list() -> None:
         a_device("/sys/x", node="/dev/x"),
         a_bare_node(),
     )
-    document = listing.as_json(machine, everything=True)
+    document = inventory.as_json(machine, everything=True)
     assert all_keys(document) == documented("`genericdp list --json`")
 
 

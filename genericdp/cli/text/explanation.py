@@ -8,7 +8,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.explain.access import AccessOf
 from genericdp.core.explain.container import Container, container_of
 from genericdp.core.explain.explanation import Explanation
-from genericdp.core.explain.model import identification
+from genericdp.core.explain.model import driver_and_address, identification
 from genericdp.core.explain.opinion import Judged, Opinion, holds
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.settings import Settings
@@ -99,6 +99,8 @@ def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:
         )
     if model := identification(device):
         yield ("model", model)
+    elif driver := driver_and_address(device):
+        yield ("driver", driver)
     for devlink in sorted(device.devlinks):
         yield ("devlink", devlink)
 
@@ -163,6 +165,7 @@ def as_json(explanation: Explanation, settings: Settings, access_of: AccessOf) -
         "node": subject.device_node,
         "number": None if subject.number is None else str(subject.number),
         "subsystem": subject.subsystem,
+        "model": identification(subject) or None,
         "access": None if access is None else access.as_json(),
         "devlinks": sorted(subject.devlinks),
         "resource": None if offer is None else offer.resource.name,

@@ -24,6 +24,7 @@ from genericdp.files.rulefiles import RuleFiles
 Candidate = tuple[str, str]
 
 _USB_DEVICES = "/sys/bus/usb/devices"
+_NUMBERS = "/sys/dev"
 _PLAIN = re.compile(r"[A-Za-z0-9._:/+-]+")
 
 
@@ -87,6 +88,13 @@ def _usb_ids(_: Sequence[str]) -> Iterator[Candidate]:
     return ((numbers, product) for _, numbers, product in _usb_devices())
 
 
+def _subsystems(_: Sequence[str]) -> Iterator[Candidate]:
+    """The subsystems of the device nodes of this machine."""
+    for link in glob.glob(f"{_NUMBERS}/*/*/subsystem"):
+        with contextlib.suppress(OSError):
+            yield os.path.basename(os.readlink(link)), ""
+
+
 def _usb_devices() -> Iterator[tuple[str, str, str]]:
     for path in glob.glob(f"{_USB_DEVICES}/*/idVendor"):
         device = os.path.dirname(path)
@@ -106,5 +114,6 @@ KINDS: dict[str, Callable[[Sequence[str]], Iterator[Candidate]]] = {
     "resources": _resources,
     "subjects": _subjects,
     "serials": _serials,
+    "subsystems": _subsystems,
     "usb": _usb_ids,
 }

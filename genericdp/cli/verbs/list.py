@@ -2,16 +2,21 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from genericdp.cli.options import add_json_option, add_rule_options, as_typed
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.survey import look, show_reservations
+from genericdp.cli.text.inventory import as_json, bare_nodes, unclaimed
+from genericdp.cli.usage import UsageError
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.model import identification
+from genericdp.core.explain.model import driver_and_address, identification
+from genericdp.core.explain.selection import Selection, narrowed, why_left_out
 from genericdp.core.explain.survey import Survey
+from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.shared import SHARED
 from genericdp.core.rules.node_names import ALL_NAMES, NO_NAMES
 from genericdp.core.words import counted
@@ -28,30 +33,87 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp list                     with the rules of this machine\n"
         "  genericdp list --rules my.toml     with rules that are not installed yet\n"
         "  genericdp list --all               also the device nodes that no rule matches\n"
+        "  genericdp list --all camera        what has this in its name\n"
+        "  genericdp list --all --subsystem tty\n"
         "  genericdp list --json | jq -r '.resources[].devices[].id'"
     )
-    parser.add_argument("--all", action="store_true", help="also the device nodes that no rule matches")
+    parser.add_argument(
+        "words",
+        metavar="WORD",
+        nargs="*",
+        help="only what each of the words is a part of: of a path, name, maker, driver or resource",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also the device nodes that no rule matches, unless no pod asks for such",
+    )
+    parser.add_argument(
+        "--subsystem",
+        metavar="SUBSYSTEM",
+        action="append",
+        default=[],
+        help="only device nodes of this subsystem; can be repeated",
+    )
     add_json_option(parser)
     add_rule_options(parser)
 
 
-def run(*, all: bool, json: bool, rules: list[str], config: str | None, domain: str | None) -> int:  # noqa: A002  (an option's name)
+def run(
+    *,
+    words: list[str],
+    all: bool,  # noqa: A002  (an option's name)
+    subsystem: list[str],
+    json: bool,
+    rules: list[str],
+    config: str | None,
+    domain: str | None,
+) -> int:
     """Print the list. Returns 0, or 1 when something is wrong with the rule files."""
+    for word in words:
+        if word.endswith(".toml"):
+            name = for_terminal(word)
+            raise UsageError(f"unexpected argument '{name}'", hint=f"did you mean --rules {name}?")
     survey = look(rules=rules, config=config, domain=domain, shown=ALL_NAMES if all else NO_NAMES)
+    selection = Selection(tuple(words), tuple(subsystem))
+    selected = narrowed(survey, selection)
     output = Output(sys.stdout)
     if json:
-        output.json(as_json(survey, everything=all))
+        output.json(as_json(selected, everything=all))
+    elif selection and not selected.inventory.offers and not (all and unclaimed(selected)):
+        output.paragraph(_nothing(selection, everything=all))
     else:
-        installed = {*rules} <= {*RULE_DIRECTORIES}
-        show(survey, output, everything=all, installed=installed, options=as_typed(rules, config, domain))
+        show(
+            selected,
+            output,
+            everything=all,
+            selected=bool(selection),
+            installed={*rules} <= {*RULE_DIRECTORIES},
+            options=as_typed(rules, config, domain),
+        )
     return show_reservations(survey, Output(sys.stderr))
 
 
+def _nothing(selection: Selection, *, everything: bool) -> str:
+    if everything:
+        return f"no device node of this machine matches {selection}"
+    return (
+        f"no device that a rule matches is found by {selection}; --all looks at the other device nodes, too"
+    )
+
+
 def show(
-    survey: Survey, output: Output, *, everything: bool = False, installed: bool = True, options: str = ""
+    survey: Survey,
+    output: Output,
+    *,
+    everything: bool = False,
+    selected: bool = False,
+    installed: bool = True,
+    options: str = "",
 ) -> None:
     """The list for people.
 
+    selected   the survey is narrowed to what somebody asked for: then nothing is left out of it
     installed  these are the rules that the daemon reads
     options    those that a verb needs to see the same (`as_typed`)
     """
@@ -65,7 +127,7 @@ def show(
     if any(offer.devices for offer in offers):
         output.line()
         output.paragraph(_about_links(survey, installed=installed))
-    if not rows:
+    if not rows and not selected:
         why = "no resources: no rule file defines one; 'genericdp suggest' writes rules"
         output.paragraph(f"no rule is in force: {survey.mistakes}" if survey.mistakes else why)
     overlaps = [
@@ -86,29 +148,28 @@ def show(
         output, "Paths, not physical units; udev does not know these device nodes:", bare_nodes(survey)
     )
     if everything:
-        output.line()
+        if rows or not selected:
+            output.line()
+        _show_unclaimed(unclaimed(survey), output, selected=selected)
+
+
+def _show_unclaimed(nodes: Sequence[UdevDevice], output: Output, *, selected: bool) -> None:
+    left_out = Counter(kind for node in nodes if (kind := why_left_out(node)) and not selected)
+    shown = [node for node in nodes if selected or not why_left_out(node)]
+    if shown or not selected:
         output.line(Styled("Not matched by any rule:", Style.STRONG))
-        free = [
-            (device.device_node or "", device.subsystem or "-", _about(device))
-            for device in unclaimed(survey)
-        ]
-        output.table((), free, indent=2)
+    rows = [(node.device_node or "", node.subsystem or "-", _about(node)) for node in shown]
+    output.table((), rows, indent=2)
+    if left_out:
+        kinds = ", ".join(f"{kind} ({count})" for kind, count in left_out.most_common())
+        output.line()
+        output.paragraph(f"Left out: {kinds}. 'genericdp list --all /dev' shows them.")
 
 
 def _about(device: UdevDevice) -> str:
-    return (device.refusal or "udev does not know it") if device.is_bare else identification(device)
-
-
-def bare_nodes(survey: Survey) -> list[tuple[str, str]]:
-    """The bare nodes that are offered: the resource and the path of each."""
-    found = (
-        (offer.resource.name, node.path)
-        for offer in survey.inventory.offers.values()
-        for device in offer.devices
-        for node in device.nodes_inside
-        if node.is_bare
-    )
-    return list(dict.fromkeys(found))
+    if device.is_bare:
+        return device.refusal or "udev does not know it"
+    return identification(device) or driver_and_address(device)
 
 
 def _about_links(survey: Survey, *, installed: bool) -> str:
@@ -178,78 +239,3 @@ def _summary(offer: Offer) -> str:
     if offer.resource.replicas is not None:
         text += f", for {offer.resource.replicas} containers each"
     return text
-
-
-def unclaimed(survey: Survey) -> Sequence[UdevDevice]:
-    """The device nodes that no rule matches, in the order of their names."""
-    judged = ((node, survey.claims.judged(node)) for node in survey.nodes)
-    free = [node for node, each in judged if not each.claims and not each.shares]
-    return sorted(free, key=lambda device: natural(device.device_node or ""))
-
-
-def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
-    """The list for programs. Keys are only ever added."""
-    inventory = survey.inventory
-    document: dict[str, object] = {
-        "resources": [
-            {
-                "name": offer.resource.name,
-                "description": offer.resource.description,
-                "replicas": offer.resource.replicas or 1,
-                "file": offer.resource.location.file,
-                "line": offer.resource.location.line,
-                "devices": [
-                    _device_json(offer, device, survey.settings.link_dir) for device in offer.devices
-                ],
-                "shared": [_node_json(node, survey.settings.link_dir) for node in offer.shared],
-            }
-            for offer in inventory.offers.values()
-        ],
-        "overlaps": [
-            {"node": overlap.node, "goesTo": overlap.winner, "notTo": list(overlap.losers)}
-            for overlap in inventory.overlaps
-        ],
-        "conflicts": [
-            {"node": conflict.node, "ownedBy": conflict.owner, "sharedBy": list(conflict.sharers)}
-            for conflict in inventory.conflicts
-        ],
-        "notOffered": [
-            {"node": refusal.node, "resource": refusal.resource, "reason": refusal.reason}
-            for refusal in inventory.refusals
-        ],
-        "toldApartByOrder": list(inventory.unsure),
-        "bareNodes": [{"node": path, "resource": name} for name, path in bare_nodes(survey)],
-    }
-    if everything:
-        document["notTaken"] = [
-            {
-                "node": device.device_node,
-                "subsystem": device.subsystem,
-                "sysPath": device.sys_path,
-                "reason": device.refusal,
-            }
-            for device in unclaimed(survey)
-        ]
-    return document
-
-
-def _device_json(offer: Offer, device: Device, link_dir: str) -> dict[str, object]:
-    return {
-        "id": device.id,
-        "health": str(device.health),
-        "reason": device.reason,
-        "waiting": offer.why_waiting(device),
-        "numaNode": device.numa,
-        "nodes": [_node_json(node, link_dir) for node in device.nodes],
-        "links": [f"{link_dir}/{link}" for link in device.links],
-    }
-
-
-def _node_json(node: Node, link_dir: str) -> dict[str, object]:
-    return {
-        "path": node.path,
-        "number": None if node.number is None else str(node.number),
-        "link": f"{link_dir}/{node.link}",
-        "permissions": node.table.permissions,
-        "sysPath": node.sys_path,
-    }

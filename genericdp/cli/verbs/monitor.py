@@ -16,13 +16,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from genericdp import log
 from genericdp.cli.options import add_json_option, add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled, valid_in_json, wrap
 from genericdp.core.status.wording import why_stop
 from genericdp.core.words import counted
 from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
+from genericdp.log_lines import rfc3339
 from genericdp.status import client
 
 #: The text of an event is not folded into fewer columns than this.
@@ -231,7 +231,7 @@ def watch_alone(
     from genericdp.cli.observer import observe  # noqa: PLC0415
 
     def tell(event: Event) -> None:
-        show({"time": log.rfc3339(time.time()), **event})
+        show({"time": rfc3339(time.time()), **event})
 
     observe(settings, files.resources, tell)
     return 0

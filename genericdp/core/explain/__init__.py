@@ -12,6 +12,7 @@ answers for a device that is there, and `absent` for one that is not:
     unfound               the rules that give such a node another name
     origin                which udev device has a property that a template names
     model                 what a device calls itself
+    selection             which device nodes a list shows
 
 Does not belong here: the verdicts themselves (`rules.match` judges, for the daemon too), tables and JSON
 (`genericdp.cli.text`), and reading the machine (`genericdp.cli.survey`).

@@ -10,7 +10,7 @@ LONGEST_BOOT_WAIT_S = 600.0
 
 
 class LogFormat(StrEnum):
-    """How log lines look; `auto` is the journal's form under systemd and text elsewhere."""
+    """How log lines look; `auto` is text on a terminal, the journal's form under systemd, else JSON."""
 
     AUTO = "auto"
     TEXT = "text"

@@ -20,7 +20,9 @@ from genericdp.core.status.history import ALLOCATION_BOUNDS_S, Counts, History, 
 from genericdp.core.status.holdings import Held
 
 FAMILIES = (
-    Family("genericdp_build_info", "gauge", ("version", "python"), "The version of genericdp; always 1."),
+    Family(
+        "genericdp_build_info", "gauge", ("version", "python", "node"), "The version of genericdp; always 1."
+    ),
     Family("genericdp_standby", "gauge", (), "1 while another genericdp serves the node."),
     Family("genericdp_kubelet_up", "gauge", (), "1 while a kubelet listens."),
     Family(
@@ -135,12 +137,16 @@ STEP = 50
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """The process according to the system; None for what it does not say."""
+    """The process according to the system; None for what it does not say.
+
+    node  the name of the Kubernetes node, "" if the pod of the process does not name it
+    """
 
     python: str
     cpu_s: float
     resident_bytes: int | None
     open_files: int | None
+    node: str = ""
 
 
 def fill(samples: Samples, facts: Facts, process: Process) -> Iterator[None]:
@@ -163,7 +169,7 @@ def fill(samples: Samples, facts: Facts, process: Process) -> Iterator[None]:
 
 def _of_the_daemon(samples: Samples, facts: Facts, process: Process) -> None:
     history = facts.history
-    samples.add("genericdp_build_info", 1, facts.version, process.python)
+    samples.add("genericdp_build_info", 1, facts.version, process.python, process.node)
     samples.add("genericdp_standby", bool(facts.standing_by))
     samples.add("genericdp_kubelet_up", facts.kubelet)
     samples.add("genericdp_kubelet_restarts_total", max(0, history.kubelets - 1))

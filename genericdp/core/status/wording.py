@@ -34,9 +34,16 @@ def why_silent(silence: Silence) -> str:
     return _SILENT[silence.cause].format(source=silence.source, detail=silence.detail)
 
 
+_WHAT_TO_DO = {
+    SilenceCause.NO_UDEV: "systemctl start systemd-udevd",
+    SilenceCause.UNANSWERED: "in a pod, set 'hostNetwork: true'; on a host, systemctl restart systemd-udevd",
+    SilenceCause.USER_NAMESPACE: "in a pod, set 'hostNetwork: true' and remove 'hostUsers: false'",
+}
+
+
 def what_to_do(silence: Silence) -> str:
-    """What makes udev's events arrive again; "" when it is not one command."""
-    return "systemctl start systemd-udevd" if silence.cause is SilenceCause.NO_UDEV else ""
+    """What makes udev's events arrive again; "" when nothing does."""
+    return _WHAT_TO_DO.get(silence.cause, "")
 
 
 def why_rescan(resync: Resync) -> str:

@@ -9,17 +9,16 @@ The rules of this file:
 import re
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain import selection
 from genericdp.core.inventory.claims import is_dangerous
-from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 
-#: Devices that the runtime gives to every container (OCI runtime specification, default devices).
-_IN_EVERY_CONTAINER = frozenset({"null", "zero", "full", "random", "urandom", "tty", "console", "ptmx"})
-
-#: Virtual consoles, and the pseudo terminals of before 1998.
-_TERMINALS = re.compile(r"tty\d+|vcs[au]?\d*|[pt]ty[a-ep-z][0-9a-f]|ttyprintk|hvc\d+|lp-?console")
+#: What a list leaves out, too; in a draft, these share a line.
+_TERMINALS = frozenset({"nodes that every container has", "virtual consoles", "pseudo-terminals"})
+_CONSOLES = re.compile(r"hvc\d+|console|ttyprintk")
 
 #: What the host's own services need, and what programs open only together with something else.
 _SELDOM_KINDS = frozenset(
@@ -45,10 +44,11 @@ def why_left_out(node: UdevDevice) -> str:
     """Why a draft leaves a device node out, as the head of a list; "" when it does not."""
     if is_dangerous(node):
         return "control of the host"
-    if node.devname in _IN_EVERY_CONTAINER or _TERMINALS.fullmatch(node.devname):
+    kind = selection.why_left_out(node)
+    if kind in _TERMINALS or _CONSOLES.fullmatch(node.devname):
         return "terminals, and what every container has"
-    if node.subsystem == "tty" and unit_of(node).sys_name == LEGACY_SERIAL:
-        return "serial ports without hardware"
+    if kind == "serial ports without hardware":
+        return kind
     if what_it_can_do(node):
         return "they act on the whole host"
     if has_a_fixed_name(node) and node.sys_path.startswith("/sys/devices/virtual/"):

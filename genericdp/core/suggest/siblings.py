@@ -104,9 +104,13 @@ def hid_of(node: UdevDevice) -> UdevDevice | None:
 def _made(group_by: str, node: UdevDevice, siblings: list[UdevDevice]) -> Siblings:
     if len(siblings) < 2:
         return alone(node)
-    # The media node only sets the others up.
-    order = sorted(siblings, key=lambda each: (each.subsystem == "media", natural(each.device_node or "")))
+    order = sorted(siblings, key=lambda each: (_only_sets_up(each), natural(each.device_node or "")))
     return Siblings(group_by, tuple(order))
+
+
+def _only_sets_up(node: UdevDevice) -> bool:
+    """Whether a node is there to set the others up, so that the device is not named after it."""
+    return node.subsystem == "media" or node.sys_name.startswith("v4l-subdev")
 
 
 def _below(above: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevice]:

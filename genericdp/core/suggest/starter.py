@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.selection import is_hub
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
@@ -105,7 +106,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     if node.usb_device is node:
         below = f"{node.sys_path}/"
         inside = [each for each in present.nodes if each.sys_path.startswith(below)]
-        if inside or _is_hub(node):
+        if inside or is_hub(node):
             return "raw USB nodes of hubs and others"
     streams = streams_of(node, present.nodes)
     if streams and streams[0] is not node and (is_stream(node) or node.subsystem in ("input", "media")):
@@ -113,11 +114,6 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
         return SELDOM
     return ""
-
-
-def _is_hub(usb: UdevDevice) -> bool:
-    # TYPE is class/subclass/protocol of a USB device; hubs are class 9.
-    return usb.properties.get("TYPE", "").startswith("9/") or usb.attributes.get("idVendor") == "1d6b"
 
 
 def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:

@@ -23,6 +23,9 @@ _NAME_LENGTH = 32
 #: A longer title does not help.
 _TITLE_LENGTH = 60
 
+#: What people call a subsystem.
+_KINDS = {"video4linux": "video", "usb": "raw"}
+
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _LAST_NUMBER = re.compile(r"\d+$")
 
@@ -37,7 +40,11 @@ def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False, 
     name = next(word for text in texts if (word := _word(text)))[:_NAME_LENGTH].strip("-")
     if part:
         name = f"{name}-{_part(group.nodes[0])}"
-    return name if name not in taken else _numbered(name, taken)
+    # Other nodes of the unit may have the name already.
+    node = group.nodes[0]
+    kind = _word(_KINDS.get(node.subsystem, node.subsystem))
+    names = (name,) if has_a_fixed_name(node) else (name, f"{name}-{kind}")
+    return next((each for each in names if each not in taken), None) or _numbered(name, taken)
 
 
 def taken_by(resources: Iterable[Resource]) -> set[str]:
@@ -83,7 +90,8 @@ def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
     yield name
     if group.group_by == "node" and not several:
         yield _devname(node)
-    yield " ".join((node.subsystem, driver_of(node)))
+    driver = driver_of(node)
+    yield driver if driver.startswith(node.subsystem) else f"{node.subsystem} {driver}"
     yield "device"
 
 
@@ -103,6 +111,9 @@ def title_of(node: UdevDevice) -> str:
     """What the unit of a device node is, for people."""
     usb = node.usb_device
     maker = node.properties.get("ID_VENDOR", "")
+    if usb is not None and maker == usb.attributes.get("idVendor"):
+        # udev repeats the number where the device says nothing.
+        maker = ""
     words = " ".join(filter(None, (maker, model_name(node)))).replace("_", " ")[:_TITLE_LENGTH].strip()
     if usb is None:
         if words:

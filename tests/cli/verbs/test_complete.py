@@ -87,6 +87,16 @@ def test_usb_devices_are_named_unless_their_names_are_more_than_words(
     )
 
 
+def test_subsystems_are_those_of_the_device_nodes_of_this_machine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = told(capsys, "subsystems", "list", "--subsystem").splitlines()
+
+    assert "mem\t" in found
+    assert "misc\t" in found
+    assert found == sorted(set(found))
+
+
 def test_it_is_nothing_for_people_to_type(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "complete " not in capsys.readouterr().out

@@ -134,6 +134,7 @@ def test_an_iommu_group_is_explained_with_all_its_functions() -> None:
         "  subsystem    vfio\n"
         "  IOMMU group  0000:81:00.1 (snd_hda_intel), 0000:81:00.0 (vfio-pci),\n"
         "               0000:80:01.0 (no driver)\n"
+        "  model        pci 10de:10f8\n"
     )
     assert shown.endswith("  yes  parent.PCI_ID  is '10DE:1EB8'  wanted: '10DE:1EB8'\n")
 
@@ -506,6 +507,7 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
         "node": "/dev/ttyUSB0",
         "number": "c 188:0",
         "subsystem": "tty",
+        "model": "usb 0403:6001 serial A50285BI",
         "access": {"mode": "0660", "uid": 0, "owner": "root", "gid": 20, "group": "dialout"},
         "devlinks": ["/dev/serial/by-id/usb-0403_A50285BI-if00-port0"],
         "resource": "example.com/serial",

@@ -12,8 +12,10 @@ from genericdp.cli.main import main
 from genericdp.cli.options import as_typed
 from genericdp.cli.output import Output
 from genericdp.cli.survey import survey_of
-from genericdp.cli.verbs.list import as_json, show
+from genericdp.cli.text.inventory import as_json
+from genericdp.cli.verbs.list import show
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.selection import Selection, narrowed
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import Spot
@@ -35,6 +37,7 @@ from tests.scenes.builders import (
     by_sys_path,
     resources_of,
 )
+from tests.scenes.machines import machine
 
 RULES = """
 [[resource]]
@@ -66,9 +69,9 @@ def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = R
     return survey_of(settings, resources_of(rules), by_sys_path(*devices), memory)
 
 
-def listed(machine: Survey, *, width: int = 80, everything: bool = False) -> str:
+def listed(survey: Survey, *, width: int = 80, everything: bool = False, selected: bool = False) -> str:
     stream = io.StringIO()
-    show(machine, Output(stream, width=width), everything=everything)
+    show(survey, Output(stream, width=width), everything=everything, selected=selected)
     return stream.getvalue()
 
 
@@ -172,19 +175,84 @@ def test_all_shows_what_no_rule_matches_and_what_it_is() -> None:
     machine = a_machine(
         a_terminal(10),
         a_terminal(9),
-        a_usb_serial(3),
+        a_fuse(),
+        a_usb_serial(10),
+        a_usb_serial(9, port="3", devnum=5),
         rules='[[resource]]\nname = "x"\nmatch = { DRIVER = "x" }\n',
     )
     assert (
         listed(machine, everything=True).partition("\n\n")[2]
         == """\
 Not matched by any rule:
-  /dev/bus/usb/001/004  usb  usb 0403:6001 serial A50285BI
-  /dev/ttyUSB3          tty  usb 0403:6001 serial A50285BI
-  /dev/vcs9             vc
-  /dev/vcs10            vc
+  /dev/bus/usb/001/004  usb   usb 0403:6001 serial A50285BI
+  /dev/bus/usb/001/005  usb   usb 0403:6001 serial A50285BI
+  /dev/fuse             misc
+  /dev/ttyUSB9          tty   usb 0403:6001 serial A50285BI
+  /dev/ttyUSB10         tty   usb 0403:6001 serial A50285BI
+
+Left out: virtual consoles (2). 'genericdp list --all /dev' shows them.
 """
     )
+
+
+def test_a_list_of_what_words_describe_leaves_out_nothing_of_it() -> None:
+    survey = survey_of(Settings(), (), machine("server"))
+    shown = narrowed(survey, Selection(("loop",)))
+
+    assert listed(shown, everything=True, selected=True).splitlines()[:3] == [
+        "Not matched by any rule:",
+        "  /dev/loop0         block",
+        "  /dev/loop1         block",
+    ]
+
+
+def test_what_is_offered_is_narrowed_to_what_words_describe() -> None:
+    survey = a_machine(a_fuse(), a_usb_serial(0), *a_modem())
+    shown = narrowed(survey, Selection(("a5028",)))
+
+    assert (
+        listed(shown, everything=True, selected=True)
+        == """\
+  DEVICE         HEALTH   NODE          LINK
+example.com/ftdi: 1 device
+  ftdi_A50285BI  Healthy  /dev/ttyUSB0
+
+Stable links: /dev/genericdp/DEVICE.
+
+Matched by several rules; the first in file order gets them:
+  example.com/ftdi, not example.com/tty
+    /dev/ttyUSB0
+
+Not matched by any rule:
+  /dev/bus/usb/001/004  usb  usb 0403:6001 serial A50285BI
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (
+            ["zzz"],
+            "no device that a rule matches is found by 'zzz'; --all looks at the other device nodes, too\n",
+        ),
+        (["--all", "zzz", "null"], "no device node of this machine matches 'zzz' and 'null'\n"),
+        (
+            ["--all", "--subsystem", "zzz", "--subsystem", "yyy", "null"],
+            "no device node of this machine matches 'null' and subsystem zzz or yyy\n",
+        ),
+    ],
+)
+def test_words_that_nothing_matches_are_said_so(
+    arguments: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", "--rules", str(tmp_path), *arguments]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == answer.strip()
+
+
+def test_this_machine_can_be_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--rules", str(tmp_path), "--all", "--subsystem", "mem", "NULL"]) == 0
+    assert capsys.readouterr().out == "Not matched by any rule:\n  /dev/null  mem\n"
 
 
 def test_a_hostile_serial_number_cannot_speak_to_the_terminal() -> None:
@@ -308,7 +376,9 @@ def test_this_machine_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
         "node": "/dev/null",
         "subsystem": "mem",
         "sysPath": "/sys/devices/virtual/mem/null",
+        "name": "",
         "reason": "",
+        "leftOut": "nodes that every container has",
     }
     assert null in document["notTaken"]
 
@@ -373,8 +443,8 @@ def test_a_device_that_is_there_and_not_offered_is_not_called_unplugged(
     daemon = a_machine(stick, rules=rules, memory=offered.memory)
     StateFile(str(tmp_path)).save(daemon.memory)
     read = a_machine(stick, rules=rules, memory=StateFile(str(tmp_path)).load())
-    for machine in (daemon, read):
-        (device,) = machine.inventory.offers["example.com/ftdi"].devices
+    for survey in (daemon, read):
+        (device,) = survey.inventory.offers["example.com/ftdi"].devices
         assert (device.id, device.reason) == ("ftdi_A50285BI", reason)
 
 

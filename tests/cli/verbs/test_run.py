@@ -1,5 +1,6 @@
 """`genericdp run` as a service manager sees it: a process, signals, sd_notify(3)."""
 
+import json
 import os
 import resource
 import signal
@@ -104,7 +105,27 @@ def test_without_a_kubelet_it_says_where_it_waits_for_one(short_dir: Path) -> No
         it.told("READY=1")
         it.process.send_signal(signal.SIGTERM)
         _, log = it.process.communicate(timeout=PATIENCE_S)
-        assert f"no kubelet yet, waiting for it  socket={short_dir}/device-plugins/kubelet.sock" in log
+        (line,) = (line for line in events_of(log) if line["msg"] == "no kubelet yet, waiting for it")
+        assert line["socket"] == f"{short_dir}/device-plugins/kubelet.sock"
+
+
+def test_in_a_pod_it_says_which_directories_of_the_host_are_not_mounted(short_dir: Path) -> None:
+    with manager(
+        short_dir, ["env", "KUBERNETES_SERVICE_HOST=10.96.0.1", "NODE_NAME=edge-7", *GENERICDP]
+    ) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGTERM)
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        lines = events_of(log)
+        assert {line["node"] for line in lines} == {"edge-7"}
+        lacking = [line["path"] for line in lines if line["msg"] == "a directory of the host is not mounted"]
+        assert f"{short_dir}/device-plugins" in lacking
+        assert "/dev" not in lacking
+
+
+def events_of(log: str) -> list[dict[str, str]]:
+    """What the daemon logged to a pipe."""
+    return [json.loads(line) for line in log.splitlines()]
 
 
 def test_sighup_reads_the_rules_again(short_dir: Path) -> None:

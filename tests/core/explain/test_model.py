@@ -7,7 +7,11 @@ import pytest
 from genericdp.core.explain.model import identification, model_name
 from tests.scenes.builders import a_device, a_usb_serial
 
-CARD = a_device("/sys/devices/pci0/0000:01:00.0", properties={"ID_MODEL_FROM_DATABASE": "GP107"})
+CARD = a_device(
+    "/sys/devices/pci0/0000:01:00.0",
+    subsystem="pci",
+    properties={"ID_MODEL_FROM_DATABASE": "GP107", "PCI_ID": "10DE:1C82"},
+)
 
 
 def test_a_usb_device_is_identified_by_its_ids_its_name_and_its_serial_number() -> None:
@@ -28,11 +32,23 @@ def test_what_others_call_a_usb_device_is_not_its_name(words: dict[str, str]) ->
     assert identification(named) == "usb 0403:6001 serial A50285BI"
 
 
-def test_a_device_is_called_what_its_nearest_parent_with_a_name_is_called() -> None:
+def test_a_device_is_called_what_its_pci_function_is_called() -> None:
     node = a_device(f"{CARD.sys_path}/drm/card0", subsystem="drm", node="/dev/dri/card0", parent=CARD)
 
     assert model_name(node) == "GP107"
-    assert identification(node) == "GP107"
+    assert identification(node) == "pci 10de:1c82 GP107"
+
+
+def test_a_function_that_the_hardware_database_does_not_know_is_not_called_what_is_above() -> None:
+    # udev asks the database about what is above then, and gives both the same name.
+    own = {"ID_MODEL_FROM_DATABASE": "GP107", "PCI_ID": "1AC1:089A"}
+    function = a_device(
+        f"{CARD.sys_path}/0000:02:00.0", subsystem="pci", driver="apex", properties=own, parent=CARD
+    )
+    node = a_device(f"{function.sys_path}/apex/apex_0", subsystem="apex", node="/dev/apex_0", parent=function)
+
+    assert model_name(node) == ""
+    assert identification(node) == "pci 1ac1:089a apex"
 
 
 def test_a_device_on_no_usb_bus_may_have_a_name_of_its_own() -> None:

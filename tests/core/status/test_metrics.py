@@ -20,7 +20,7 @@ from tests.scenes.scrape import read, scrape_of
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
-PROCESS = Process("3.11.2", 1.5, 1 << 20, 9)
+PROCESS = Process("3.11.2", 1.5, 1 << 20, 9, "edge-7")
 WAITING = Standing("waiting for the kubelet", registered=False, error="no")
 
 
@@ -42,7 +42,7 @@ def test_when_all_is_well() -> None:
     facts.history.read_rules({}, mistakes=False, now=50.0)
     found = values(facts)
     expected = {
-        "genericdp_build_info{version=1.2.3,python=3.11.2}": 1,
+        "genericdp_build_info{version=1.2.3,python=3.11.2,node=edge-7}": 1,
         "genericdp_standby": 0,
         "genericdp_kubelet_up": 1,
         "genericdp_kubelet_restarts_total": 0,

@@ -63,8 +63,13 @@ def test_the_labels_of_rescans_are_those_that_dashboards_know() -> None:
     ]
 
 
-def test_only_a_missing_udev_can_be_started() -> None:
+def test_what_ends_the_silence_of_udev() -> None:
     hints = {cause: what_to_do(Silence(cause)) for cause in SilenceCause}
-    assert {cause: hint for cause, hint in hints.items() if hint} == {
-        SilenceCause.NO_UDEV: "systemctl start systemd-udevd"
+    assert hints == {
+        SilenceCause.NO_SOCKET: "",
+        SilenceCause.NO_UDEV: "systemctl start systemd-udevd",
+        SilenceCause.UNANSWERED: (
+            "in a pod, set 'hostNetwork: true'; on a host, systemctl restart systemd-udevd"
+        ),
+        SilenceCause.USER_NAMESPACE: "in a pod, set 'hostNetwork: true' and remove 'hostUsers: false'",
     }

@@ -205,8 +205,8 @@ def test_a_serial_number_that_tells_nothing_is_not_relied_on() -> None:
     assert suggestion.reasons == (
         (
             "By model: its serial number, '00000001', tells nothing (chips leave the factory with it, such "
-            "as every CP210x), and no other unit of the model is plugged in. A second one would match, too; to "
-            "exclude it, add port = \"2\" to 'usb'."
+            "as every CP210x), and no other unit of the model is plugged in. A second one would match, too; "
+            "to exclude it, add port = \"2\" to 'usb'."
         ),
     )
     assert "00000001" not in "".join(suggestion.table)

@@ -126,7 +126,8 @@ def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
     first = part[0]
     if is_stream(first):
         return "infrared" if is_infrared(first) else ""
-    if first.subsystem == "tty" and len(part) == 1 and len(group.nodes) > 1:
+    ttys = [node for node in group.nodes if node.subsystem == "tty"]
+    if first.subsystem == "tty" and len(part) < len(ttys):
         words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]
         return words[0] if words else ""
     return next((text for name, text in _FOR.items() if first.devname.startswith(name)), "")

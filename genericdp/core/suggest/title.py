@@ -118,6 +118,7 @@ def title_of(node: UdevDevice) -> str:
     if usb is None:
         if words:
             return words
-        driver = driver_of(node)
-        return f"{node.subsystem} device{f' of {driver}' if driver else ''}".lstrip()
+        driver, pci = driver_of(node), unit_of(node).properties.get("PCI_ID", "").lower()
+        text = " of ".join(filter(None, (f"{node.subsystem} device".lstrip(), driver)))
+        return f"{text} ({pci})" if pci else text
     return f"{words or 'USB device'} ({usb_ids(usb)})"

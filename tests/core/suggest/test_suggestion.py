@@ -56,7 +56,7 @@ def test_a_gpu_is_suggested_with_the_node_that_goes_along_with_all_of_them() -> 
         == """\
 # /etc/genericdp/rules.d/50-drm-amdgpu.toml
 #
-# drm device of amdgpu: /dev/dri/card0, /dev/dri/renderD128
+# drm device of amdgpu (1002:740f): /dev/dri/card0, /dev/dri/renderD128
 #
 # By model and slot: another unit of the model in this slot matches, too.
 #
@@ -299,7 +299,7 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
         == """\
 # /etc/genericdp/rules.d/50-drm.toml
 #
-# drm device: /dev/dri/card0, /dev/dri/renderD128
+# drm device (8086:9a49): /dev/dri/card0, /dev/dri/renderD128
 #
 # By model: this machine has only one.
 #

@@ -9,6 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 # The options of `make demo`; override them like this: make demo DEMO="--rules my.toml"
 DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
+# Each core takes whole files of tests, in the order of their names: the largest ones would otherwise come first.
+EVERY_CORE := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 ##@ Use
 .PHONY: demo
@@ -18,7 +20,7 @@ demo: .venv/ready  ## this machine's devices and the rules in examples/*.toml, w
 ##@ Test
 .PHONY: test
 test: packages .venv/ready .venv-floor/ready lint types  ## lint, types and all tests (uses sudo if not root)
-	@.ci/python-as-root -m pytest
+	@.ci/python-as-root -m pytest $(EVERY_CORE)
 
 .PHONY: check
 check: lint types .venv/ready  ## the quick checks: lint, types, architecture, generated files
@@ -61,6 +63,14 @@ test-vm: vm-packages deb .venv/ready  ## the package on emulated Debians with US
 test-package: package-packages deb rpm .venv/ready  ## the packages on booted Debian systems (RELEASES=)
 	@.ci/python-as-root -m tests.package $(RELEASES)
 
+.PHONY: test-image
+test-image: test-image-packages image .venv/ready  ## the container image, run as the DaemonSet runs it (CASES=)
+	@.ci/python-as-root -m tests.image $(CASES)
+
+.PHONY: test-chart
+test-chart: .venv-chart/ready .cache/kustomize  ## manifests and chart, rendered by kustomize and Helm
+	@.venv-chart/bin/python -m tests.kubernetes
+
 .PHONY: bench
 bench: .venv/ready  ## measure the daemon's costs against their targets
 	@.ci/python-as-root -m tests.bench
@@ -74,10 +84,18 @@ tour: packages .venv/ready  ## the transcripts in the documentation, typed again
 generate: .venv/ready  ## generated/ and the reference in docs/, from the program
 	@$(BIN)/python -m generate
 
+.PHONY: renderings
+renderings: .venv-chart/ready .cache/kustomize  ## what `make test` knows of manifests and chart, rendered again
+	@.venv-chart/bin/python -m tests.kubernetes --write
+
 ##@ Packages
 .PHONY: deb
 deb:  ## dist/genericdp_*.deb, checked with lintian
 	@.ci/deb
+
+.PHONY: image
+image: image-packages deb  ## the container image in build/image, for Kubernetes (MIRROR=, NAME=)
+	@.ci/image $(if $(MIRROR),--mirror $(MIRROR)) $(if $(NAME),--name $(NAME))
 
 .PHONY: rpm
 rpm:  ## dist/genericdp-*.rpm, for Fedora and EL 10
@@ -96,6 +114,15 @@ packages:  # checked every time: it takes 10 ms, and a stamp would miss a remove
 vm-packages:
 	@.ci/system-packages qemu-system-x86 mmdebstrap e2fsprogs kmod util-linux
 
+.PHONY: image-packages
+image-packages:
+	@.ci/system-packages python3-minimal dpkg mmdebstrap debian-archive-keyring
+
+# containers-common: the seccomp profile that runtimes use by default.
+.PHONY: test-image-packages
+test-image-packages: packages
+	@.ci/system-packages runc umoci skopeo golang-github-containers-common binutils util-linux
+
 .PHONY: package-packages
 package-packages:
 	@.ci/system-packages systemd-container mmdebstrap debian-archive-keyring util-linux iproute2
@@ -106,9 +133,15 @@ package-packages:
 .venv-floor/ready: .ci/floor.txt .ci/venv
 	@.ci/venv .venv-floor --requirement .ci/floor.txt
 
+.venv-chart/ready: .ci/chart.txt .ci/venv
+	@.ci/venv .venv-chart --requirement .ci/chart.txt
+
+.cache/kustomize: .ci/kustomize
+	@.ci/kustomize
+
 .PHONY: clean
 clean:  ## remove all generated files and both environments
-	@rm -rf .venv .venv-floor .cache build dist *.egg-info
+	@rm -rf .venv .venv-floor .venv-chart .cache build dist *.egg-info
 	@find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 .PHONY: help

@@ -3,7 +3,8 @@
 The device is a virtual console: opening /dev/tty62 makes the kernel add vcs62, and deallocating it
 removes vcs62. That part needs root and uses sudo if necessary. On a terminal the simulation then
 continues until Ctrl-C; otherwise it ends by itself, and does not mention Ctrl-C. It exits with 1 if the
-device was not seen to come and go. The environment variable CONSOLE names another console.
+device was not seen to come and go. Where udevd has not looked at the devices, it says so instead. The
+environment variable CONSOLE names another console.
 """
 
 import contextlib
@@ -12,6 +13,8 @@ import shlex
 import subprocess
 import sys
 import threading
+
+from genericdp.udev import UdevDevices
 
 CONSOLE = int(os.environ.get("CONSOLE", "62"))
 PATIENCE_S = 20.0
@@ -38,6 +41,11 @@ remove()
 
 def main() -> int:
     """Run the demo. Returns the exit status of the simulation, or 1 if the device did not come and go."""
+    devices = UdevDevices()
+    devices.resync()
+    if devices.unseen is not None:
+        print(f"# {devices.unseen}.\n# {devices.unseen.hint}; then run the demo again.")
+        return 1
     command = [sys.executable, "-m", "genericdp", "simulate", *sys.argv[1:]]
     print(f"# genericdp simulate {shlex.join(sys.argv[1:])}")
     print("# A resource with capacity 0 is no fault: this machine has no such device.\n", flush=True)

@@ -10,8 +10,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from generate.chart import chart_files
 from generate.completions import completions
 from generate.families import families_page
+from generate.monitoring import monitoring_files
 from generate.pages import docs_pages, manual_pages
 from genericdp.core.reading.schema import rules_schema, settings_schema
 
@@ -27,6 +29,8 @@ def files() -> Mapping[str, str]:
         **{f"generated/man/{name}": text for name, text in manual_pages()},
         **{f"docs/{name}": text for name, text in docs_pages()},
         "docs/families.md": families_page(),
+        **dict(chart_files()),
+        **dict(monitoring_files()),
     }
 
 

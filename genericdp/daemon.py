@@ -231,8 +231,9 @@ class Daemon:
         self.step()
 
     def _see_unread(self) -> None:
-        """Read again later what could not be read."""
+        """Read again later what could not be read, and tell of what udevd has not looked at."""
         self._see_tried(Retried.DEVICES, self._devices.unread)
+        self._see_tried(Retried.COLDPLUG, self._devices.unseen)
         self._reading.tried(self._devices.unread is None)
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:

@@ -42,6 +42,10 @@ class Devices(Protocol):
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
 
+    @property
+    def unseen(self) -> GenericdpError | None:
+        """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
+
     def want(self, resources: Iterable[Resource], /) -> bool:
         """Look at what these rules look at from now on; True if anything changed."""
 

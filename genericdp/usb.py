@@ -32,6 +32,16 @@ def reset(busnum: int, devnum: int) -> None:
         raise _failure(node, error) from error
 
 
+def backend() -> object | None:
+    """Libusb for pyusb; None if it cannot be loaded.
+
+    Left to itself, pyusb asks ldconfig(8) or a compiler for the file's name; a container image has neither.
+    """
+    from usb.backend import libusb1  # noqa: PLC0415  (see the rules of this file)
+
+    return libusb1.get_backend(find_library=lambda _: "libusb-1.0.so.0")
+
+
 def _node(busnum: int, devnum: int) -> str:
     return f"/dev/bus/usb/{busnum:03}/{devnum:03}"
 
@@ -53,7 +63,7 @@ def _reset(busnum: int, devnum: int) -> bool:
     from usb import core, util  # noqa: PLC0415  (see the rules of this file)
 
     try:
-        device = core.find(bus=busnum, address=devnum)
+        device = core.find(bus=busnum, address=devnum, backend=backend())
     except core.NoBackendError as error:
         raise GenericdpError(
             f"cannot reset USB device '{_node(busnum, devnum)}': libusb cannot be loaded",

@@ -189,14 +189,15 @@ def wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns.
 
     They are broken at a space, else behind one of `/,=` or before a `@`, else behind a `-`, else
-    anywhere.
+    anywhere. Only a space leaves less than a quarter of a line.
     """
     lines: list[str] = []
     while columns(text) > width:
         head = _first_columns(text, width)
         space = head.rfind(" ") if text[len(head)] != " " else len(head)
         mark = max(*(head.rfind(char) + 1 for char in "/,="), text.rfind("@", 0, len(head) + 1))
-        at = next((at for at in (space, mark, head.rfind("-") + 1) if at > 0), len(head))
+        others = (at for at in (mark, head.rfind("-") + 1) if 4 * at >= len(head))
+        at = space if space > 0 else next(others, len(head))
         lines.append(text[:at].rstrip())
         text = text[at:].lstrip()
     lines.append(text)

@@ -60,6 +60,8 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     memory, remarks = remembered(settings)
     if devices.unread is not None:
         remarks = (*remarks, str(devices.unread))
+    if devices.unseen is not None:
+        remarks = (*remarks, f"{devices.unseen}; {devices.unseen.hint}")
     survey = survey_of(settings, files.resources, devices.devices, memory, unread=devices.unread is not None)
     return replace(survey, problems=files.problems, remarks=remarks)
 

@@ -84,8 +84,9 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
         numbers = dict.fromkeys(f"{bus}:{number}" for device in chosen.values() for bus, number in device.usb)
         envs[kubevirt_env(resource.name)] = ",".join(numbers)
     texts = _Texts(link_dir)
-    for index, (id_, device) in enumerate(chosen.items()):
-        texts.add_row(str(index), id_, device.nodes[0], device.values)
+    if resource.device_templates:
+        for index, (id_, device) in enumerate(chosen.items()):
+            texts.add_row(str(index), id_, device.nodes[0], device.values)
     return Allocation(
         devices=specs,
         mounts=_mounts(resource, texts),
@@ -216,7 +217,7 @@ def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpe
         place(node)
     for device in chosen.values():
         announced += [place(node) for node in device.nodes]
-    return tuple([DeviceSpec(*each) for each in places]), dict.fromkeys(announced)
+    return tuple(map(DeviceSpec._make, places)), dict.fromkeys(announced)
 
 
 def _shared_nodes(devices: Iterable[Device]) -> Sequence[Node]:
@@ -253,4 +254,4 @@ def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
         inside, outside = (texts.of(path, for_path) for path in (mount.container_path, mount.host_path))
         for container_path, host_path in zip(inside, outside, strict=True):
             places.place(container_path, host_path, mount.read_only)
-    return tuple([MountSpec(*each) for each in places])
+    return tuple(map(MountSpec._make, places))

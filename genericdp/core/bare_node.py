@@ -8,7 +8,7 @@ The rules of this file:
 * Only root makes device nodes that can be trusted.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import DeviceNumber, UdevDevice
@@ -40,22 +40,25 @@ def judge(
     owners    device number -> the device node that udev knows under it, "" if that is not known
     is_named  whether rules name a path; others are only shown
     """
-    by_number: dict[DeviceNumber, list[str]] = {}
     known = frozenset(owners.values())
-    bare = [each for each in sightings if each.path not in known]
-    for each in bare:
-        if each.number is not None:
-            by_number.setdefault(each.number, []).append(each.path)
+    bare = sorted((each for each in sightings if each.path not in known), key=lambda each: each.path)
+    named: dict[DeviceNumber, list[str]] = {}
+    shown: dict[DeviceNumber, list[str]] = {}
     judged: dict[str, str] = {}
     for each in bare:
-        paths = by_number[each.number] if each.number is not None else ()
+        if each.number is not None:
+            shown.setdefault(each.number, []).append(each.path)
+            if is_named(each.path):
+                named.setdefault(each.number, []).append(each.path)
+    for each in bare:
         # What no rule names is offered to nobody, so it is in nobody's way.
-        rivals = [path for path in paths if path != each.path and (is_named(path) or not is_named(each.path))]
-        judged[each.path] = _why_not(each, owners, rivals)
+        rivals = named if is_named(each.path) else shown
+        judged[each.path] = _why_not(each, owners, rivals.get(each.number, ()) if each.number else ())
     return judged
 
 
-def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Iterable[str]) -> str:
+def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Sequence[str]) -> str:
+    """`rivals` are the paths with the same number, its own among them, in order."""
     number = sighting.number
     if number is None:
         return f"it is a symlink; match the device node to which it leads, '{sighting.target}'"
@@ -66,12 +69,13 @@ def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Ite
         return "it is a block device that udev does not know"
     if sighting.uid != 0:
         return "udev does not know it, and it does not belong to root"
-    others = [f"'{path}'" for path in sorted(rivals)]
-    if not others:
+    count = len(rivals) - 1
+    if not count:
         return ""
-    has = "has" if len(others) == 1 else "have"
-    if len(others) > _MOST_RIVALS:
-        others = [", ".join(others[:_MOST_RIVALS]), f"{len(others) - _MOST_RIVALS} more"]
+    has = "has" if count == 1 else "have"
+    others = [f"'{path}'" for path in rivals[: _MOST_RIVALS + 1] if path != sighting.path][:_MOST_RIVALS]
+    if count > _MOST_RIVALS:
+        others = [", ".join(others), f"{count - _MOST_RIVALS} more"]
     return f"udev does not know it, and {' and '.join(others)} {has} the same number, {number}"
 
 

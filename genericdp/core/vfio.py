@@ -40,10 +40,17 @@ def is_bridge(function: UdevDevice) -> bool:
 def why_not_viable(device: UdevDevice) -> str:
     """Why no program can use the node of a VFIO device; "" if one can, or for any other device."""
     for function in functions_of(device):
-        if not is_bridge(function) and "vfio" not in function.driver:
+        if not is_bridge(function) and not _is_for_vfio(function):
             bound = f"bound to {function.driver}" if function.driver else "bound to no driver"
             return f"{function.sys_name} of its IOMMU group is {bound}, not to a vfio driver"
     return ""
+
+
+def _is_for_vfio(function: UdevDevice) -> bool:
+    """Whether its driver hands it over. Every driver of a mediated device does, whatever its name is."""
+    if function.subsystem == "mdev":
+        return bool(function.driver)
+    return "vfio" in function.driver
 
 
 def _address(function: UdevDevice) -> tuple[int, str]:

@@ -81,8 +81,7 @@ class Plugins:
                 yield
             finally:
                 for task in self._tasks.values():
-                    if not task.cancelling():
-                        task.cancel()
+                    task.cancel()
                 await asyncio.gather(*self._tasks.values(), return_exceptions=True)
                 follower.cancel()
                 self._tasks.clear()

@@ -208,16 +208,19 @@ class Registration:
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Finish the work even if cancelled meanwhile: grpc cannot stop a half-started server."""
+    """Finish the work however often cancelled meanwhile: grpc cannot stop a half-started server."""
     task = asyncio.ensure_future(work)
+    await _until_done(task)
+    await task
+
+
+async def _until_done(task: asyncio.Future[None]) -> None:
+    """Wait for a task. A cancellation takes effect once it is done."""
     try:
-        await asyncio.shield(task)
+        await asyncio.wait((task,))
     except asyncio.CancelledError as cancelled:
-        try:
-            await task
-        except Exception as error:
-            raise cancelled from error
-        raise
+        await _until_done(task)
+        raise cancelled from task.exception()
 
 
 def _end_if_cancelled() -> None:

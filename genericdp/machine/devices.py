@@ -35,6 +35,9 @@ class KnownDevices(Protocol):
     @property
     def unread(self) -> GenericdpError | None: ...
 
+    @property
+    def unseen(self) -> GenericdpError | None: ...
+
     def want(self, attributes: Iterable[str], /) -> bool: ...
 
     def resync(self) -> bool: ...
@@ -84,6 +87,11 @@ class MachineDevices:
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
         return self._udev.unread or self._bare.unread
+
+    @property
+    def unseen(self) -> GenericdpError | None:
+        """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
+        return self._udev.unseen
 
     def want(self, resources: Iterable[Resource], /) -> bool:
         """Look at what these rules look at from now on; True if anything changed."""

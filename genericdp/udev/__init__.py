@@ -8,6 +8,7 @@ Reading order:
     database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)
     unread        those that could not be read
+    coldplug      whether udevd has looked at those that were there before it
     pending       what several hints amount to
     polling       asks for attributes to be read again, for rules that want it
     hearing       are udev's events arriving? (a pure judgement)

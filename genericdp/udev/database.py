@@ -24,7 +24,7 @@ class Database:
     """
 
     def __init__(self, run: str) -> None:
-        self._run = run
+        self.run = run
         # The sys paths that udev has described, in its database or in a message.
         self._described: set[str] = set()
         # For which incarnation a database entry was written: its (inode, time) was first read for that one.
@@ -74,7 +74,7 @@ class Database:
             return False
         number = found.number
         try:
-            status = os.stat(f"{self._run}/data/{number.kind}{number.major}:{number.minor}")
+            status = os.stat(f"{self.run}/data/{number.kind}{number.major}:{number.minor}")
         except OSError as error:
             if error.errno not in sysfs.GONE:
                 raise
@@ -92,7 +92,7 @@ class Database:
     def _is_awaited(self, found: UdevDevice) -> bool:
         # udev stores nothing about a device with neither a node nor a network interface.
         matters = found.number is not None or "IFINDEX" in found.properties
-        return matters and sysfs.is_there(f"{self._run}/control")
+        return matters and sysfs.is_there(f"{self.run}/control")
 
 
 def _is_the_same(found: UdevDevice, known: UdevDevice) -> bool:

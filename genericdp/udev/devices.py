@@ -22,7 +22,7 @@ from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 from genericdp.core.vfio import with_first
 from genericdp.errors import GenericdpError
-from genericdp.udev import iommu, snapshot, sysfs
+from genericdp.udev import coldplug, iommu, snapshot, sysfs
 from genericdp.udev.database import Database
 from genericdp.udev.unread import Unread, complaint, plain
 
@@ -59,6 +59,11 @@ class UdevDevices:
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
         return complaint(self._unread)
+
+    @property
+    def unseen(self) -> GenericdpError | None:
+        """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
+        return coldplug.unseen(self._devices.values(), self._database.run)
 
     def want(self, attributes: Iterable[str]) -> bool:
         """Read these attributes, too, from now on; True if anything changed."""

@@ -278,6 +278,29 @@ def test_the_daemon_runs_without_openssl() -> None:
     assert done.stdout.splitlines()[-1] == "e3b0c442 [None, None]"
 
 
+def test_what_the_daemon_never_uses_is_not_loaded_and_works_all_the_same() -> None:
+    script = (
+        "import sys; from genericdp.__main__ import _SELDOM_USED, _leave_unused_modules_out;"
+        "_leave_unused_modules_out();"
+        "import genericdp.cli.main, genericdp.cli.verbs.run, genericdp.cli.service;"
+        "print([name for name in _SELDOM_USED if sys.modules[name].__spec__], 'pickle' in sys.modules);"
+        "import calendar, shutil, tempfile; from asyncio import sslproto;"
+        "from google.protobuf.internal import python_message;"
+        "print(calendar.timegm((1970, 1, 1, 0, 0, 9)), shutil.which('sh') is not None,"
+        "tempfile.gettempprefix(), sslproto.SSLProtocol.__name__,"
+        "python_message.GeneratedProtocolMessageType.__name__);"
+        "print([name for name in _SELDOM_USED if not sys.modules[name].__spec__])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.splitlines()[-3:] == [
+        "[] False",
+        "9 True tmp SSLProtocol GeneratedProtocolMessageType",
+        "[]",
+    ]
+
+
 def test_the_daemon_runs_without_compressors() -> None:
     script = (
         "import sys; sys.argv = ['genericdp', 'run', '--help'];"

@@ -1,9 +1,12 @@
 """Which device nodes that udev does not know may be offered, and why others are refused."""
 
+from collections.abc import Callable
+
 import pytest
 
 from genericdp.core.bare_node import Sighting, device_of, judge
 from genericdp.core.device import DeviceNumber
+from tests.scenes.steps import growth
 
 GPU0, GPU1 = DeviceNumber("c", 195, 0), DeviceNumber("c", 195, 1)
 NULL = DeviceNumber("c", 1, 3)
@@ -63,6 +66,14 @@ def test_of_two_nodes_with_one_number_none_is_offered() -> None:
     assert judge(many, {}, everything)["/dev/b"] == (
         "udev does not know it, and '/dev/a', '/dev/c' and 11 more have the same number, c 195:0"
     )
+
+
+@pytest.mark.parametrize("is_named", [everything, lambda _: False], ids=["named", "shown"])
+def test_twice_as_many_nodes_with_one_number_are_twice_as_much_work(is_named: Callable[[str], bool]) -> None:
+    def judging(size: int) -> Callable[[], object]:
+        return lambda: judge([Sighting(f"/dev/acme{n}", GPU0) for n in range(size)], {}, is_named)
+
+    assert growth(judging, 100) < 2.2
 
 
 def test_a_node_that_no_rule_names_is_in_nobody_s_way() -> None:

@@ -99,3 +99,22 @@ async def test_the_device_is_the_same_after_a_restart_of_the_daemon(short_dir: P
         await scene.until_allocatable(1, GPU)
         status = await scene.kubelet.restart_container(pod, "main")
         assert nodes_in(status) == [("/dev/acme0", UNKNOWN_MAJOR, 2)]
+
+
+async def test_a_node_that_is_renamed_while_a_pod_has_it_is_given_to_no_other(short_dir: Path) -> None:
+    async with a_scene(short_dir) as scene:
+        node = Path(await a_gpu(scene))
+        pod = await scene.admit(resource=GPU)
+
+        node.rename(node.with_name("acme1"))
+        await scene.until_allocatable(0, GPU, capacity=2)
+        told = {id_: device.reason for id_, device in scene.daemon.inventory.offers[GPU].ids.items()}
+        (held,) = (id_ for id_, reason in told.items() if reason == "it is unplugged")
+        assert sorted(told.values()) == [f"a pod may still hold it as {held}", "it is unplugged"]
+        other = await scene.admit(resource=GPU, name="other")
+        assert other.phase is Phase.FAILED
+
+        node.with_name("acme1").rename(node)
+        await scene.until_allocatable(1, GPU)
+        status = await scene.kubelet.restart_container(pod, "main")
+        assert nodes_in(status) == [("/dev/acme0", UNKNOWN_MAJOR, 1)]

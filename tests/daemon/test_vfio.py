@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from genericdp.core.device import UdevDevice
-from genericdp.simulator import ContainerState, Runtime
+from genericdp.simulator import ContainerState, Phase, Runtime
 from tests.scenes.builders import a_function, a_vfio_group
 from tests.scenes.rules import DOMAIN
 from tests.scenes.scene import a_scene, both_runtimes, minors_in
@@ -57,3 +57,23 @@ async def test_a_group_that_another_driver_takes_a_part_of_is_given_to_nobody(sh
         scene.unplug(group(""))
         scene.plug(group("vfio-pci"))
         await scene.until_allocatable(1, T4)
+
+
+async def test_a_group_that_a_pod_has_is_given_to_no_other_when_its_first_function_changes(
+    short_dir: Path,
+) -> None:
+    before = a_function("0000:80:00.0")
+    async with a_scene(short_dir, a_vfio_group(51, ONE), rules=RULE) as scene:
+        await scene.until_allocatable(1, T4)
+        pod = await scene.admit(resource=T4)
+
+        scene.unplug(a_vfio_group(51, ONE))
+        scene.plug(a_vfio_group(51, before, ONE))
+        await scene.until_allocatable(0, T4, capacity=2)
+        assert (await scene.admit(resource=T4, name="other")).phase is Phase.FAILED
+
+        scene.unplug(a_vfio_group(51, before, ONE))
+        scene.plug(a_vfio_group(51, ONE))
+        await scene.until_allocatable(1, T4)
+        status = await scene.kubelet.restart_container(pod, "main")
+        assert minors_in(status) == [51]

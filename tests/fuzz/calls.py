@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -57,7 +58,7 @@ class Ids:
 
     def of(self, offer: Offer) -> list[str]:
         """Written out for an offer."""
-        known = list(offer.ids)[: self.own]
+        known = islice(offer.ids, self.own)
         return [*known, *(f"serial_X{n}" for n in range(self.unknown)), *self.odd] * self.times
 
 

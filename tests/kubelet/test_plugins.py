@@ -1,5 +1,6 @@
 """Plugins that are no longer served: they give nothing, and nothing is kept of them."""
 
+import asyncio
 import gc
 import weakref
 from pathlib import Path
@@ -13,9 +14,11 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
+from genericdp.kubelet.registration import Pauses
 from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
+from tests.scenes.kubelets import Context, FakeKubelet
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.service import settings_below
 from tests.scenes.waiting import until
@@ -40,6 +43,28 @@ async def test_nothing_is_kept_of_the_plugins_that_a_resource_had_before(short_d
             earlier.append(weakref.ref(plugins.plugins[FTDI]))
             plugins.apply(after, diff(before, after))
         await until(lambda: gc.collect() >= 0 and not any(each() for each in earlier), timeout_s=5.0)
+
+
+async def test_a_stop_in_the_moment_in_which_a_pause_ends_is_not_lost(short_dir: Path) -> None:
+    """The end of a pause is a cancellation of the task, too, which asyncio takes back."""
+
+    async def refuse(_: api.RegisterRequest, context: Context) -> None:
+        await context.abort(grpc.StatusCode.UNKNOWN, "no")
+
+    settings = settings_below(short_dir)
+    offered = inventory_of(FTDI_RULE, a_usb_serial(0))
+    plugins = Plugins(settings, pauses=Pauses(first=0.0, longest=0.0))
+    directory = Path(settings.kubelet_dir)
+    directory.mkdir(parents=True)
+    async with FakeKubelet(directory, never, refuse).serving(), asyncio.timeout(10.0):
+        async with plugins.running():
+            plugins.apply(offered, diff(Inventory(), offered))
+            (task,) = (each for each in asyncio.all_tasks() if each.get_name() == f"registration of {FTDI}")
+            await until(task.cancelling)
+
+
+async def never(_: api.RegisterRequest, __: api.DevicePluginStub) -> None:
+    raise AssertionError("it was refused")
 
 
 @pytest.mark.parametrize("rules", ["", FTDI_RULE + "prestart = {}\n"], ids=["no rule", "registered again"])

@@ -27,6 +27,26 @@ async def test_a_cancellation_waits_for_work_that_must_not_be_half_done() -> Non
     assert done.is_set()
 
 
+async def test_another_cancellation_does_not_interrupt_it_either() -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+    done = []
+
+    async def work() -> None:
+        started.set()
+        await release.wait()
+        done.append("done")
+
+    task = asyncio.ensure_future(_uninterrupted(work()))
+    await started.wait()
+    for _ in range(3):
+        task.cancel()
+        await idle()
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["done"]
+
+
 async def test_a_cancellation_is_one_even_if_the_work_fails() -> None:
     started, release = asyncio.Event(), asyncio.Event()
 

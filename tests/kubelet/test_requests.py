@@ -43,7 +43,8 @@ from tests.kubelet.test_plugin import a_ftdi, a_plugin, a_resource, an_offer, se
     ],
 )
 def test_a_request_beyond_what_a_kubelet_sends_says_so(containers: list[tuple[str, ...]], why: str) -> None:
-    asked = [api.ContainerAllocateRequest(devices_ids=ids) for ids in containers]
+    requests = {ids: api.ContainerAllocateRequest(devices_ids=ids) for ids in {*containers}}
+    asked = [requests[ids] for ids in containers]
     assert excess(asked, "devices_ids") == why
 
 

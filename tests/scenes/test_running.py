@@ -159,20 +159,25 @@ FAILING = {
     ),
     "block in a loop": (
         """
-        @pytest.mark.timeout_s(0.01)
+        @pytest.mark.timeout_s(0.5)
         def test_it():
             asyncio.run(asyncio.Event().wait())
         """,
-        "E       tests.scenes.running.HangError: the test took longer than 0.01 s",
+        "E       tests.scenes.running.HangError: the test took longer than 0.5 s",
     ),
     "no end": (
         """
+        @pytest.fixture(autouse=True)
+        def end_soon(monkeypatch):
+            monkeypatch.setattr("tests.scenes.running.ENDING_S", 0.5)
+
+
         @pytest.mark.timeout_s(0.01)
         async def test_it(leave):
             waiting = Waiting(leave)
             await asyncio.to_thread(waiting.join)
         """,
-        "E       tests.scenes.running.HangError: the test took longer than 0.05 s",
+        "E       tests.scenes.running.HangError: the test took longer than 0.51 s",
     ),
     "task": (
         """
@@ -231,7 +236,6 @@ def test_a_test_that_hangs_or_leaves_something_behind_fails(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, case: str, line: str
 ) -> None:
     monkeypatch.setattr("tests.scenes.running._CLOSING_S", 0.01)
-    monkeypatch.setattr("tests.scenes.running.ENDING_S", 0.04)
     result = outcome(pytester, case)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([line])

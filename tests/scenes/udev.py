@@ -25,12 +25,14 @@ class FakeUdev:
 
     changes  whether looking again after a hint finds something changed
     unread   what cannot be read
+    unseen   that udevd has not looked at the devices
     """
 
     def __init__(self, dev: Path) -> None:
         self.dev = dev
         self.changes = True
         self.unread: GenericdpError | None = None
+        self.unseen: GenericdpError | None = None
         self._devices: dict[str, UdevDevice] = {}
         self._sinks: list[Callable[[Hint], None]] = []
         self._unheard: list[Hint] | None = None

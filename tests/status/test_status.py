@@ -192,6 +192,28 @@ async def test_a_memory_that_cannot_be_saved_is_reported_until_it_is(
     assert logged(caplog, "memory") == [why, "the memory is saved again"]
 
 
+async def test_a_udevd_that_was_not_told_of_the_devices_is_reported_until_it_has_looked(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    why = "udevd runs, but has not looked at 9 of 9 device nodes, and none of these is offered"
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        scene.udev.unseen = GenericdpError(why, hint="'udevadm trigger'")
+        scene.udev.tell(Uevent("change", "/sys/x", "tty", "udev"))
+        await until(lambda: scene.daemon.recorder.history.failing)
+        report = await status_of(scene.settings)
+        assert (report["complaints"], report["well"]) == ([why], False)
+        assert [(each["what"], each["hint"]) for each in report["failing"]] == [
+            ("coldplug", "'udevadm trigger'")
+        ]
+        scene.udev.unseen = None
+        scene.udev.tell(Uevent("change", "/sys/x", "tty", "udev"))
+        await until(lambda: not scene.daemon.recorder.history.failing)
+        assert (await status_of(scene.settings))["well"]
+    assert logged(caplog, "udevd") == [why, "udevd has looked at the devices now"]
+
+
 async def test_devices_that_cannot_be_read_are_reported_and_read_again(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

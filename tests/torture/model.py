@@ -49,6 +49,7 @@ from genericdp.simulator import (
     PodStatus,
     Runtime,
 )
+from tests.scenes.running import HANGS_S
 from tests.scenes.waiting import until
 from tests.torture.node import CONTROL_MAJOR, TestNode, controls_in, ids_in, numbers_in
 from tests.torture.truth import BAD_RULES, FOLLOWING, PORTS, RULES, UNITS, Place, Table, Truth, may_stand_in
@@ -123,7 +124,7 @@ class NodeMachine(RuleBasedStateMachine):
         """Do one step and count it."""
         DONE[kind] += 1
         DONE["steps"] += 1
-        return self._loop.run_until_complete(work)
+        return self._loop.run_until_complete(asyncio.wait_for(work, HANGS_S))
 
     def teardown(self) -> None:
         try:

@@ -3,6 +3,7 @@
 The device nodes are the testbed's; libusb's part is played, because nothing here can be reset.
 """
 
+import ctypes.util
 import errno
 import os
 import subprocess
@@ -13,9 +14,10 @@ from types import SimpleNamespace
 import pytest
 import usb.core
 import usb.util
+from usb.backend import libusb1
 
 from genericdp.errors import GenericdpError
-from genericdp.usb import reset
+from genericdp.usb import backend, reset
 from tests.udev import gadgets
 from tests.udev.testbed import Testbed
 
@@ -42,7 +44,7 @@ def plugged(bed: Testbed, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     bed.plug(gadgets.serial_dongle())
     played = SimpleNamespace(unit=Unit(), error=None, asked=[])
 
-    def find(**numbers: int) -> Unit | None:
+    def find(*, backend: object, **numbers: int) -> Unit | None:
         played.asked.append(numbers)
         if played.error is not None:
             raise played.error
@@ -141,6 +143,13 @@ def test_a_machine_without_libusb(plugged: SimpleNamespace) -> None:
         "cannot reset USB device '/dev/bus/usb/001/005': libusb cannot be loaded",
         "install it (Debian: libusb-1.0-0)",
     )
+
+
+def test_libusb_is_found_without_ldconfig_and_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libusb1, "_lib_object", None)
+    monkeypatch.setattr(ctypes.util, "find_library", lambda _: None)
+
+    assert backend() is not None
 
 
 def test_importing_it_does_not_load_pyusb() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.hint import RescanCause, Resync, Uevent
+from genericdp.core.hint import Poll, RescanCause, Resync, Uevent
 from genericdp.udev import UdevDevices
 from tests.udev.gadgets import Entry
 from tests.udev.listening import by_node
@@ -129,6 +129,18 @@ def test_a_function_that_joins_or_leaves_the_group_is_noticed(bed: Testbed) -> N
     assert devices.apply(removed(AUDIO))
     assert by_node(devices)["/dev/vfio/51"].companions == ()
     assert AUDIO.sys_path not in devices.devices
+
+
+@pytest.mark.parametrize("node", [GROUP, function_node(GPU)], ids=["group", "function"])
+def test_an_attribute_of_a_companion_is_polled_with_the_node(bed: Testbed, node: Entry) -> None:
+    devices = a_group(bed, GPU, AUDIO, node=node)
+    bed.set_attribute(AUDIO, "numa_node", "7")
+
+    ask = Poll({node.sys_path: frozenset({"numa_node"})})
+    assert devices.apply(ask)
+    (companion,) = by_node(devices)[f"/dev/{node.node}"].companions
+    assert companion.attributes["numa_node"] == "7"
+    assert not devices.apply(ask)
 
 
 def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:

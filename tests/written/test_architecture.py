@@ -38,8 +38,19 @@ DOORS = {
     "tomli": {"genericdp.core.reading.positions", "genericdp.core.reading.toml"},
 }
 
-#: Folders of tests that are not about one package: the whole daemon, laws, documents, the scenes themselves.
-OF_NO_PACKAGE = {"bench", "daemon", "families", "fuzz", "properties", "scenes", "soak", "torture", "written"}
+#: Folders of tests that are not about one package: the whole daemon, laws, documents, manifests, scenes.
+OF_NO_PACKAGE = {
+    "bench",
+    "daemon",
+    "families",
+    "fuzz",
+    "kubernetes",
+    "properties",
+    "scenes",
+    "soak",
+    "torture",
+    "written",
+}
 
 #: Names that say nothing about what a module is for.
 SAYING_NOTHING = {

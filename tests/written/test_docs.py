@@ -17,6 +17,7 @@ from genericdp.core.reading.parse import parse_rules, parse_settings
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS
 from genericdp.core.reading.settings import SETTINGS_KEYS
 from genericdp.core.reading.table import Key
+from genericdp.core.rules.pitfalls import pitfalls
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.status import events
 from genericdp.core.status.events import Kind
@@ -55,6 +56,7 @@ def test_an_example_is_a_good_rule_file(path: Path) -> None:
     resources, problems = parse_rules(str(path), path.read_text(encoding="utf-8"), DEFAULT_DOMAIN)
     assert [problem.render() for problem in problems] == []
     assert resources
+    assert pitfalls(resources) == ()
 
 
 def test_the_debian_package_carries_every_example() -> None:
@@ -105,6 +107,12 @@ def test_the_settings_file_of_the_packages_has_every_setting_with_its_default() 
 def test_a_page_of_the_reference_has_a_row_for_every_key(name: str, words: list[str]) -> None:
     rows = re.findall(r"^\| `(\w+)` \|", page(name), re.MULTILINE)
     assert [word for word in words if word not in rows] == []
+
+
+def test_the_manual_has_an_example_of_every_key() -> None:
+    written = "\n".join(blocks("toml", page("rules.md")))
+    keys = [key.name for table in TABLES for key in table]
+    assert [key for key in keys if re.search(rf"\b{key}( =|\]\])", written) is None] == []
 
 
 def test_the_page_of_commands_has_every_verb() -> None:

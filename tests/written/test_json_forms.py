@@ -22,7 +22,6 @@ from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.lookup import look_up
 from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
-from genericdp.core.explain.unfound import unfound
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
@@ -135,8 +134,7 @@ def test_check(tmp_path: Path) -> None:
     _, files = open_rules([str(tmp_path)], "/dev/null", None)
     waits = [Waiting("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
     bare = [BareNode("/dev/acme0", "example.com/acme", "")]
-    moved = resources_of('[[resource]]\nname = "gpu"\nmatch.SUBSYSTEM = "drm"\ncontainer_path = "/dev/gpu"')
-    found = check.as_json(files, files.problems, waits, bare, [*unfound(*moved)])
+    found = check.as_json(files, files.problems, waits, bare)
     assert all_keys(found) == documented("`genericdp check --json`")
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import BareNode, Waiting, bare_nodes, waiting
-from genericdp.core.explain.unfound import Unfound, unfound
+from genericdp.core.explain.unfound import unfound
 from genericdp.core.hostile import for_terminal
+from genericdp.core.rules.pitfalls import pitfalls
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, Settings
 from genericdp.core.words import counted
@@ -17,7 +18,7 @@ from genericdp.errors import ConfigError, Problem
 from genericdp.files.overlooked import notes
 from genericdp.files.rulefiles import RULE_DIRECTORIES, RuleFiles
 
-#: How many devices that have to wait are named.
+#: How many remarks of one kind are made.
 MOST_REMARKS = 10
 
 
@@ -66,17 +67,17 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
         problems = error.problems
         rule_files = RuleFiles(places or RULE_DIRECTORIES, domain or DEFAULT_DOMAIN)
     problems += rule_files.problems
-    not_found = [each for resource in rule_files.resources for each in unfound(resource)]
     output = Output(sys.stdout)
     match format:
         case "json":
-            output.json(as_json(rule_files, problems, waits, bare, not_found))
+            output.json(as_json(rule_files, problems, waits, bare))
         case "github":
             for problem in problems:
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            remarks = (*notes_on_runtime, *map(str, not_found), *of_bare_nodes(bare), *in_words(waits))
+            doubts = doubts_about(rule_files.resources)[:MOST_REMARKS]
+            remarks = (*doubts, *notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
             show(rule_files, problems, output, (*notes(rule_files.places), *remarks))
     return 1 if errors_in(problems) else 0
 
@@ -120,6 +121,11 @@ def without_runtime(settings: Settings, resources: Iterable[Resource]) -> tuple[
     return ()
 
 
+def doubts_about(resources: Sequence[Resource]) -> list[str]:
+    """What rules say but hardly mean, and what programs would not find, a sentence each."""
+    return [*pitfalls(resources), *(str(each) for resource in resources for each in unfound(resource))]
+
+
 def errors_in(problems: Sequence[Problem]) -> list[Problem]:
     """Those that keep a file from being used."""
     return [problem for problem in problems if problem.severity == "error"]
@@ -161,7 +167,6 @@ def as_json(
     problems: Sequence[Problem],
     waits: Sequence[Waiting] = (),
     bare: Sequence[BareNode] = (),
-    not_found: Sequence[Unfound] = (),
 ) -> dict[str, object]:
     """What was found, for programs. Keys are only ever added."""
     return {
@@ -183,9 +188,7 @@ def as_json(
         "bareNodes": [
             {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
         ],
-        "notFoundByLibraries": [
-            {"resource": each.resource, "path": each.path, "library": each.library.name} for each in not_found
-        ],
+        "pitfalls": doubts_about(rule_files.resources),
     }
 
 

@@ -35,11 +35,12 @@ Each keeps its number and its id for as long as it is plugged in: its directory 
 **Shared** nodes, such as `/dev/kfd`, go along with every device of a resource. They belong to none of
 them, have links of their own, and sharing a node claims nothing.
 
-All of this is built anew from the rules and the udev devices at each event; only the builder keeps what it
-found out, to be fast. What has to outlive a device or a restart is `genericdp.core.memory`.
+All of this is a function of the rules and the udev devices. The builder keeps what it found out, and judges
+and sorts only the snapshots that an event replaced; a new builder comes to the same result. What has to
+outlive a device or a restart is `genericdp.core.memory`.
 
-Read in this order: `place`, `past`, `identity`, `id_form`, `plugged`, `claims`, `group`, `offer`,
-`compose` (one device), `inventory`, `shared`, `build`, `changes`.
+Read in this order: `place`, `past`, `identity`, `ids`, `plugged`, `claims`, `group`, `offer`,
+`compose` (one device), `inventory`, `shared`, `sorting`, `build`, `changes`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

@@ -9,18 +9,19 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.compose import Composer
 from genericdp.core.inventory.group import Group, gather, identity_of
 from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
-from genericdp.core.inventory.inventory import Conflict, Inventory, Overlap, Refusal
+from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.inventory.past import NO_PAST, Past, Ties
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.shared import shared_nodes
+from genericdp.core.inventory.sorting import Nodes, Sorting
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import MissingPropertyError
@@ -41,6 +42,7 @@ class Builder:
         self.claims = Claims(self.resources)
         self._domain = domain
         self._answer = answer
+        self._sorting = Sorting(self.resources)
         self._drafts: dict[str, _Draft] = {}
 
     def build(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Inventory:
@@ -48,15 +50,18 @@ class Builder:
 
         A resource whose devices are the snapshots of last time keeps the very offer that it had.
         """
-        self.claims.see(devices, past)
-        nodes, overlaps, conflicts = self._sort(devices)
+        left, came = self.claims.see(devices, past)
+        for each in left:
+            self._sorting.remove(each)
+        for each in came:
+            self._sorting.add(each)
         for resource in self.resources:
             draft = self._drafts.get(resource.name)
-            mine = nodes[resource.name]
-            siblings = [*self._siblings_of(mine.taken), *self._siblings_of(mine.shared)]
-            if draft is None or not draft.still_holds(mine, siblings, past):
-                made = self._draft(resource, mine, siblings, past)
-                if draft is not None and draft.nodes == mine and draft.offer == made.offer:
+            nodes = self._sorting.of[resource.name]
+            siblings = self._siblings_of(nodes)
+            if draft is None or not draft.still_holds(nodes, siblings, past):
+                made = self._draft(resource, nodes, siblings, past)
+                if draft is not None and draft.changes == made.changes and draft.offer == made.offer:
                     # Only what is remembered has changed. The same object is quickly compared, in every step.
                     made = replace(made, offer=draft.offer)
                 self._drafts[resource.name] = made
@@ -65,40 +70,23 @@ class Builder:
         return Inventory(
             offers={draft.offer.resource.name: draft.offer for draft in drafts},
             refusals=tuple(sorted(refusal for draft in drafts for refusal in draft.refusals)),
-            overlaps=tuple(sorted(overlaps)),
+            overlaps=tuple(sorted(self._sorting.overlaps.values())),
             ties={**past.ties, **new_ties},
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
-            conflicts=tuple(sorted(conflicts)),
+            conflicts=tuple(sorted(self._sorting.conflicts.values())),
         )
 
-    def _sort(
-        self, devices: Mapping[str, UdevDevice]
-    ) -> tuple[Mapping[str, "_Nodes"], list[Overlap], list[Conflict]]:
-        """Resource name -> its device nodes; those that several resources take; those that others share."""
-        nodes = {resource.name: _Nodes() for resource in self.resources}
-        overlaps: list[Overlap] = []
-        conflicts: list[Conflict] = []
-        for device in devices.values():
-            judged = self.claims.judged(device)
-            found, path = judged.claims, device.device_node or ""
-            if found:
-                nodes[found[0].resource.name].taken.append(device)
-            if len(found) > 1:
-                winner, *losers = (claim.resource.name for claim in found)
-                overlaps.append(Overlap(path, winner, tuple(losers)))
-            if judged.shares:
-                sharers = tuple(claim.resource.name for claim in judged.shares)
-                for name in sharers:
-                    nodes[name].shared.append(device)
-                if found and found[0].resource.is_exclusive:
-                    conflicts.append(Conflict(path, found[0].resource.name, sharers))
-        return nodes, overlaps, conflicts
-
-    def _siblings_of(self, devices: Sequence[UdevDevice]) -> Sequence[tuple[Spot, int]]:
-        """The spots of those that have siblings, or had some, with their number."""
+    def _siblings_of(self, nodes: Nodes) -> Mapping[str, tuple[Spot, int]]:
+        """The spots of those that have siblings, or had some, with how many there may be: by sys path."""
         numbers = self.claims.plugged.numbers
-        spots = [self.claims.place(device).spot for device in devices if device.sys_path in numbers]
-        return [(spot, self._count_at(spot)) for spot in spots]
+        if not numbers:
+            return {}
+        spots = {
+            path: self.claims.place(these[path]).spot
+            for these in (nodes.taken, nodes.shared)
+            for path in numbers.keys() & these.keys()
+        }
+        return {path: (spot, self._count_at(spot)) for path, spot in spots.items()}
 
     def _count_at(self, spot: Spot) -> int:
         """How many numbers siblings at a spot may have."""
@@ -107,11 +95,11 @@ class Builder:
     def _draft(
         self,
         resource: Resource,
-        nodes: "_Nodes",
-        siblings: Sequence[tuple[Spot, int]],
+        nodes: Nodes,
+        siblings: Mapping[str, tuple[Spot, int]],
         past: Past,
     ) -> "_Draft":
-        groups, refusals = gather(resource, nodes.taken, self.claims)
+        groups, refusals = gather(resource, nodes.taken.values(), self.claims)
         identified: list[tuple[Group, Identity]] = []
         for group in groups:
             try:
@@ -121,7 +109,7 @@ class Builder:
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, past, self._count_at)
         composer = Composer(resource, self._answer)
-        shared = shared_nodes(resource, nodes.shared, self.claims, composer.node)
+        shared = shared_nodes(resource, nodes.shared.values(), self.claims, composer.node)
         refusals += shared.refusals
         composed: list[Device] = []
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
@@ -130,54 +118,48 @@ class Builder:
             except MissingPropertyError as error:
                 reason = f"it has no property {error.name}, which a template uses without a default"
                 refusals += group.refusals(reason)
-        units = tuple(dict.fromkeys(assigned.units))
         return _Draft(
-            nodes=nodes,
+            changes=nodes.changes,
             siblings=siblings,
             offer=Offer(resource, in_order(composed)),
             refusals=refusals,
-            units=units,
-            ties={unit: assigned.ties[unit] for unit in units if unit in assigned.ties},
+            units=set(assigned.units),
+            ties={
+                unit: assigned.ties[unit] for unit in dict.fromkeys(assigned.units) if unit in assigned.ties
+            },
             unsure=assigned.unsure,
             seats=assigned.seats,
             plain=assigned.plain,
         )
 
 
-@dataclass(slots=True)
-class _Nodes:
-    """The device nodes of one resource: those that it takes, and those that it shares."""
-
-    taken: list[UdevDevice] = field(default_factory=list)
-    shared: list[UdevDevice] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class _Draft:
     """One resource's part of an inventory, and what it was made of.
 
+    changes   how often the nodes of the resource had changed
     siblings  the spots of the nodes that have siblings, with their number
     units     of all its devices
     ties      those of its units, old and new
     seats, plain  see `identity.Assignment`
     """
 
-    nodes: _Nodes
-    siblings: Sequence[tuple[Spot, int]]
+    changes: int
+    siblings: Mapping[str, tuple[Spot, int]]
     offer: Offer
     refusals: Sequence[Refusal]
-    units: Sequence[str]
+    units: set[str]
     ties: Ties
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
 
-    def still_holds(self, nodes: _Nodes, siblings: Sequence[tuple[Spot, int]], past: Past) -> bool:
-        """Whether these snapshots, siblings and memories would give the same draft."""
+    def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
+        """Whether these nodes, siblings and memories would give the same draft."""
         return (
-            self.nodes == nodes
+            self.changes == nodes.changes
             and self.siblings == siblings
-            and all(past.ties.get(unit) == self.ties.get(unit) for unit in self.units)
+            and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.units}
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
         )

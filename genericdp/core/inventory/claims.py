@@ -8,18 +8,19 @@ The rules of this file:
 * A resource claims only the nodes that go into a container, not everything that its match holds for.
   The other nodes of a composite device stay free for other resources.
 * The claims on a snapshot never change, so they are kept for as long as the snapshot is the same
-  object. The cost of an event does not grow with the devices that it does not touch.
+  object. Of the devices that an event does not touch, it only compares whether they are.
 * A node that a resource shares is none of its own.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import NO_PAST, Past
 from genericdp.core.inventory.place import Place, locate
-from genericdp.core.inventory.plugged import Plugged, plugged_of
+from genericdp.core.inventory.plugged import NO_GROUPS, NOTHING_PLUGGED, Sighting
 from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -181,32 +182,51 @@ def _test_of(condition: Condition) -> tuple[int, Test] | None:
 
 
 @dataclass(slots=True)
-class _Known:
-    """What was found out about a snapshot; its place only when it was needed."""
+class Examined:
+    """A snapshot and what was found out about it; its place only if it has a device node or was asked for."""
 
     device: UdevDevice
     judged: Judged
-    place: Place | None = None
+    place: Place | None
+
+
+class Turnover(NamedTuple):
+    """The snapshots that are no longer there, and those that are new. One that was replaced is in both."""
+
+    left: Sequence[Examined]
+    came: Sequence[Examined]
 
 
 class Claims:
-    """The claims of a fixed list of resources, kept for each snapshot.
+    """The claims of a fixed list of resources, kept for each snapshot that was seen last.
 
     plugged  the device nodes that are plugged in
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self.plugged = Plugged()
+        self.plugged = NOTHING_PLUGGED
+        self._groups = NO_GROUPS
         self._candidates = _Candidates.of(resources)
         self._candidates_of: dict[_Traits, _Candidates] = {}
-        self._known: dict[str, _Known] = {}
+        self._examined: dict[str, Examined] = {}
 
-    def see(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> None:
+    def see(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Turnover:
         """Take into account what is plugged in now, before anything is asked about it."""
-        self.plugged = plugged_of(devices.values(), past, self._place)
-        if len(self._known) > len(devices):
-            # What is kept about devices that are gone is dropped, so that memory stays flat.
-            self._known = {path: known for path, known in self._known.items() if path in devices}
+        before = self._examined
+        # All that is done for each device, so it does as little as possible.
+        came = [
+            self._examine(device)
+            for path, device in devices.items()
+            if (known := before.get(path)) is None or known.device is not device
+        ]
+        left = [before[each.device.sys_path] for each in came if each.device.sys_path in before]
+        before.update((each.device.sys_path, each) for each in came)
+        if len(before) > len(devices):
+            left += [before.pop(path) for path in before.keys() - devices.keys()]
+        if left or came:
+            self._groups = self._groups.after(_sightings(left), _sightings(came))
+        self.plugged = self._groups.numbered(past)
+        return Turnover(left, came)
 
     def on(self, device: UdevDevice) -> tuple[Claim, ...]:
         """The claims on a udev device in file order; the first one wins."""
@@ -218,21 +238,18 @@ class Claims:
 
     def place(self, device: UdevDevice) -> Place:
         """Where a udev device sits, and which of its siblings it is."""
-        place = self._place(device)
-        number = self.plugged.numbers.get(device.sys_path)
-        return replace(place, spot=place.spot._replace(number=number)) if number else place
-
-    def _place(self, device: UdevDevice) -> Place:
         known = self._of(device)
         if known.place is None:
             known.place = locate(device)
-        return known.place
+        number = self.plugged.numbers.get(device.sys_path)
+        return replace(known.place, spot=known.place.spot._replace(number=number)) if number else known.place
 
-    def _of(self, device: UdevDevice) -> _Known:
-        known = self._known.get(device.sys_path)
-        if known is None or known.device is not device:
-            known = self._known[device.sys_path] = _Known(device, self._judge(device))
-        return known
+    def _of(self, device: UdevDevice) -> Examined:
+        known = self._examined.get(device.sys_path)
+        return known if known is not None and known.device is device else self._examine(device)
+
+    def _examine(self, device: UdevDevice) -> Examined:
+        return Examined(device, self._judge(device), None if device.device_node is None else locate(device))
 
     def _judge(self, device: UdevDevice) -> Judged:
         if device.device_node is None or not device.initialized:
@@ -245,3 +262,9 @@ class Claims:
                 self._candidates_of.clear()
             self._candidates_of[traits] = candidates
         return candidates.judge(device)
+
+
+def _sightings(examined: Iterable[Examined]) -> Iterator[Sighting]:
+    for each in examined:
+        if each.device.device_node is not None and each.place is not None:
+            yield each.device, each.place.spot

@@ -65,6 +65,7 @@ class Composer:
             usb=_bus_and_device(member.place.usb for member, _ in places),
             values=self._of_device.values([member.device for member, _ in places], about.sys_name),
             spots=tuple([member.place.spot for member, _ in places]),
+            also=tuple([spot for member, _ in places for spot in member.also]),
         )
 
     def node(self, member: Member, link: str) -> Node:
@@ -163,7 +164,7 @@ def _why_unhealthy(resource: Resource, members: Sequence[Member]) -> str:
     present = {member.claim.table for member in members}
     for index, table in enumerate(resource.nodes):
         if index not in present and not table.optional and not table.shared:
-            return f"the device node for '{table.container_paths[0].text}' is missing"
+            return f"the device node for {table.in_words} is missing"
     for member in members:
         if member.fault:
             return member.fault

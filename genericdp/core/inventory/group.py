@@ -17,7 +17,7 @@ from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.place import Place, unit_of
+from genericdp.core.inventory.place import Place, Spot, locate, spot_of, unit_of
 from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
 from genericdp.core.vfio import why_not_viable
@@ -36,6 +36,19 @@ class Member:
         """The sort key: first what a re-plug does not change, last the kernel's name."""
         port, serial, within = self.place.spot[:3]
         return (natural(within), serial, port, natural(self.device.sys_path))
+
+    @property
+    def also(self) -> tuple[Spot, ...]:
+        """Where the very node may be found later, although it is another device by then.
+
+        A bare node may get another path, and a VFIO group another first function.
+        """
+        device = self.device
+        if device.is_bare:
+            return (spot_of(device.number),)
+        if not device.companions or device.subsystem != "vfio":
+            return ()
+        return tuple(locate(replace(device, parent=each, companions=())).spot for each in device.companions)
 
     @property
     def fault(self) -> str:

@@ -84,6 +84,7 @@ class Device:
     values: Mapping[str, str] = field(default_factory=dict)
     spots: tuple[Spot, ...] = ()
     shared: tuple[Node, ...] = ()
+    also: tuple[Spot, ...] = ()
 
     @property
     def healthy(self) -> bool:

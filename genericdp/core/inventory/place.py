@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from genericdp.core.device import UdevDevice, ata_attributes
+from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
 from genericdp.core.usb_port import UsbPort
 
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
@@ -54,6 +54,8 @@ class Port:
     hub: str = ""
 
 
+_NUMBER = "number"
+
 #: The number of a sibling when nobody can say which one it is.
 UNKNOWN = -1
 
@@ -84,6 +86,16 @@ class Spot(NamedTuple):
     def may_be(self, other: "Spot") -> bool:
         """Whether both may be spots of one device node, seen at different times."""
         return self == other or (UNKNOWN in (self.number, other.number) and self.of_all == other.of_all)
+
+
+def spot_of(number: DeviceNumber | None) -> Spot:
+    """A spot for a device number: whatever path has it, it is the same device."""
+    return Spot(str(number), "", _NUMBER)
+
+
+def is_of_number(spot: Spot) -> bool:
+    """Whether it is one of `spot_of`. No port is a device number."""
+    return spot.within == _NUMBER and not spot.port.startswith("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,17 @@ The rules of this file:
 * Which siblings a device node has depends on what is plugged in, never on what the rules take.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.past import NO_PAST, Known, Past, Seen, Siblings
-from genericdp.core.inventory.place import UNKNOWN, Place, Spot, locate
+from genericdp.core.inventory.place import UNKNOWN, Spot, locate
+
+#: A device node, and the spot that it shares with its siblings.
+Sighting = tuple[UdevDevice, Spot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,29 +82,64 @@ class Plugged:
 NOTHING_PLUGGED = Plugged()
 
 
-def plugged_of(
-    devices: Iterable[UdevDevice],
-    past: Past = NO_PAST,
-    place: Callable[[UdevDevice], Place] = locate,
-) -> Plugged:
-    """The device nodes among udev devices. `place` finds out where one sits; a cache makes this fast."""
-    groups: dict[Spot, list[UdevDevice]] = {}
-    for device in devices:
-        if device.device_node is not None:
-            groups.setdefault(place(device).spot, []).append(device)
-    numbers: dict[str, int] = {}
-    siblings: dict[Spot, Mapping[int, Seen]] = {}
-    in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
-    shared = [spot for spot, group in groups.items() if len(group) > 1]
-    for spot in dict.fromkeys((*shared, *past.siblings)):
-        group = groups.get(spot, [])
-        group.sort(key=lambda sibling: natural(sibling.sys_path))
-        numbered = _number(group, spot, past)
-        numbers |= numbered.numbers
-        siblings[spot] = numbered.siblings
-        if numbered.in_doubt:
-            in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
-    return Plugged(groups, numbers, siblings, in_doubt)
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The device nodes that are plugged in, by the spot that siblings share.
+
+    at      spot -> the nodes there, in the order of their paths
+    shared  the spots of siblings, where there are several
+    """
+
+    at: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
+    shared: Mapping[Spot, None] = field(default_factory=dict)
+
+    def after(self, left: Iterable[Sighting], came: Iterable[Sighting]) -> "Groups":
+        """The groups after these nodes have left and those have come. Costs what changed, and two copies."""
+        changed: dict[Spot, dict[str, UdevDevice]] = {}
+
+        def group_at(spot: Spot) -> dict[str, UdevDevice]:
+            if spot not in changed:
+                changed[spot] = {node.sys_path: node for node in self.at.get(spot, ())}
+            return changed[spot]
+
+        for node, spot in left:
+            del group_at(spot)[node.sys_path]
+        for node, spot in came:
+            group_at(spot)[node.sys_path] = node
+        at, shared = {**self.at}, {**self.shared}
+        for spot, group in changed.items():
+            nodes = tuple(group.values())
+            at.pop(spot, None)
+            shared.pop(spot, None)
+            if nodes:
+                at[spot] = nodes
+            if len(nodes) > 1:
+                at[spot] = tuple(sorted(nodes, key=lambda node: natural(node.sys_path)))
+                shared[spot] = None
+        return Groups(at, shared)
+
+    def numbered(self, past: Past = NO_PAST) -> Plugged:
+        """The same nodes, each sibling with its number."""
+        numbers: dict[str, int] = {}
+        siblings: dict[Spot, Mapping[int, Seen]] = {}
+        in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
+        for spot in dict.fromkeys((*self.shared, *past.siblings)):
+            group = self.at.get(spot, ())
+            numbered = _number(group, spot, past)
+            numbers |= numbered.numbers
+            siblings[spot] = numbered.siblings
+            if numbered.in_doubt:
+                in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
+        return Plugged(self.at, numbers, siblings, in_doubt)
+
+
+NO_GROUPS = Groups()
+
+
+def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST) -> Plugged:
+    """The device nodes among udev devices."""
+    nodes = (device for device in devices if device.device_node is not None)
+    return NO_GROUPS.after((), ((node, locate(node).spot) for node in nodes)).numbered(past)
 
 
 class _Numbered(NamedTuple):

@@ -18,7 +18,7 @@ from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.inventory.place import stem_of
-from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import MissingPropertyError
 
 #: How the name of every link to a shared node begins; "+" follows. Behind an id comes nothing or "@".
@@ -97,7 +97,7 @@ def shared_nodes(
                 refusals.append(Refusal(resource.name, path, str(error)))
                 refused = refused or f"the shared node '{path}' is not offered: {error}"
         if len(nodes) == before and not table.optional:
-            reasons.append(refused or f"the shared node for {_wanted_by(table)} is missing")
+            reasons.append(refused or f"the shared node for {table.in_words} is missing")
     return SharedNodes(tuple(nodes), next(filter(None, reasons), ""), tuple(refusals))
 
 
@@ -131,9 +131,3 @@ def _link(member: Member) -> str:
     if (is_virtual or device.is_bare) and _PLAIN.fullmatch(device.devname) is not None:
         return f"{SHARED}+{device.devname.replace('/', '+')}"
     return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{hash_of(*place.spot)[:_MARK_LENGTH]}"
-
-
-def _wanted_by(table: NodeTable) -> str:
-    """Which node a table is for, by its path in the container if that is fixed."""
-    path = table.container_paths[0]
-    return " or ".join(table.match.in_words) if path.fields else f"'{path.text}'"

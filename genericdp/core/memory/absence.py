@@ -44,6 +44,8 @@ class Absence:
         if not device.spots:
             return NOTHING_KNOWN
         nodes = [node for spot in device.spots for node in self._plugged.nodes_at(spot)]
+        if not nodes and (id_ := self._found_under(device)):
+            return f"its id is now {id_}"
         if not nodes:
             # One that was there, and that is not found now, has gone for certain.
             return UNREAD if self._unread and not device.nodes else UNPLUGGED
@@ -54,6 +56,39 @@ class Absence:
         if refusal is None and any(self._is_in_doubt(spot) for spot in device.spots):
             return _IN_DOUBT
         return refusal or self._by_ids(device, nodes)
+
+    def also(self, device: Device) -> tuple[Spot, ...]:
+        """Where the nodes of the device may be found as well, whatever has become of it.
+
+        While a VFIO group exists, its functions may be replaced one after the other.
+        """
+        if not self._also:
+            return device.also
+        also = dict.fromkeys(device.also)
+        for spot in (*device.spots, *device.also):
+            other = self._also.get(spot)
+            if other is not None:
+                also.update(dict.fromkeys((*other.spots, *other.also)))
+        return tuple(also)
+
+    def _found_under(self, device: Device) -> str:
+        """The id under which a node of the device is offered that is elsewhere now; "" if there is none."""
+        for spot in (*device.spots, *device.also):
+            if spot in self._also:
+                return self._also[spot].id
+        nodes = (node for spot in device.also for node in self._plugged.nodes_at(spot))
+        return next((id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())), "")
+
+    @cached_property
+    def _also(self) -> Mapping[Spot, Device]:
+        """Where offered VFIO groups are, and may be found as well. A bare node is what its path is."""
+        return {
+            spot: device
+            for offer in self._inventory.offers.values()
+            for device in offer.devices
+            if device.also and not any(node.is_bare for node in device.nodes)
+            for spot in (*device.spots, *device.also)
+        }
 
     def _is_in_doubt(self, spot: Spot) -> bool:
         return spot.number == UNKNOWN or spot.of_all in self._plugged.in_doubt

@@ -190,14 +190,17 @@ class _Leaving:
 
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
         """What takes the place of a device that has left."""
-        if known.absent_since is not None and known.device.reason == reason:
+        also = self.absence.also(known.device)
+        if known.absent_since is not None and known.device.reason == reason and known.device.also == also:
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
         nodes, shared = (
             tuple(replace(node, sys_path="") for node in these)
             for these in (known.device.nodes, known.device.shared)
         )
-        device = replace(known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared)
+        device = replace(
+            known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared, also=also
+        )
         since = self.now if known.absent_since is None else known.absent_since
         return Remembered(known.resource, device, since, known.earlier)
 

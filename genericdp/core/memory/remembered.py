@@ -35,7 +35,7 @@ class Whereabouts:
     def __init__(self, devices: Mapping[str, Remembered]) -> None:
         self._at: dict[Spot, list[tuple[Spot, str]]] = {}
         for id_, known in devices.items():
-            for spot in (*known.device.spots, *known.earlier):
+            for spot in (*known.device.spots, *known.device.also, *known.earlier):
                 self._at.setdefault(spot.of_all, []).append((spot, id_))
 
     def at(self, spot: Spot) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, is_of_number, spot_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered, Whereabouts
@@ -98,9 +98,16 @@ class Renewal:
         if device.spots == known.device.spots:
             return known.earlier
         lost = dict.fromkeys((*known.device.spots, *known.earlier))
+        numbers = [
+            spot_of(node.number)
+            for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
+            if node.is_bare and spot not in device.spots
+        ]
+        numbers += filter(is_of_number, known.earlier)
         for spot in device.spots:
             lost.pop(spot, None)
-        return self._plugged_of(lost)
+        # A bare node may have another path now, and then nothing is at its spot.
+        return (*self._plugged_of(lost), *(spot for spot in numbers if spot not in device.also))
 
     def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
         return tuple(spot for spot in spots if self._plugged.nodes_at(spot))

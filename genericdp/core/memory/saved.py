@@ -84,6 +84,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "links": [link for link in known.device.links if not is_shared_link(link)],
         "shared": [link for link in known.device.links if is_shared_link(link)],
         "spots": [_render_spot(spot) for spot in known.device.spots],
+        "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,
     }
@@ -155,6 +156,7 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
         port=fields.text(entry["port"]),
         hub=fields.text(entry["hub"]),
         spots=spots,
+        also=tuple(fields.spot(spot) for spot in fields.items(entry.get("also", []))),
     )
     earlier = tuple(fields.spot(spot) for spot in fields.items(entry.get("earlier", [])))
     listed = fields.truth(entry.get("listed", True))

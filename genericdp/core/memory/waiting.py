@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.inventory.place import Spot, spot_of
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 
@@ -84,7 +85,7 @@ def _waiting(
             continue
         others = {
             id_: holding
-            for spot in device.spots
+            for spot in _spots_of(device)
             for holder in whereabouts.at(spot)
             for id_, holding in holders[holder].items()
             if not (shared and holding.shared)
@@ -95,6 +96,15 @@ def _waiting(
                 other = next((name for name in names if name != id_), None)
                 if other is not None:
                     yield id_, _reason(offer, other, others[other])
+
+
+def _spots_of(device: Device) -> Iterator[Spot]:
+    """Where a pod may have got a node of the device, under its number as well."""
+    yield from device.spots
+    yield from device.also
+    for node in device.nodes:
+        if not node.is_bare:
+            yield spot_of(node.number)
 
 
 def _reason(offer: Offer, id_: str, holding: Holding) -> str:

@@ -161,7 +161,8 @@ class _Scanner:
             scalar = _SCALAR.match(self.text, start)
             if scalar is None:
                 raise _NotTomlError
-            self.at = start + len(scalar.group().rstrip())
+            # Not all of Python's white space: what begins a scalar has to be passed.
+            self.at = start + len(scalar.group().rstrip(" \t\r"))
         self.found.values[path] = self._span(start, self.at)
 
     def _array(self, path: Path) -> None:

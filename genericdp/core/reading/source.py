@@ -5,6 +5,7 @@ The rules of this file:
 * Reading a value either gives something in which nothing can be wrong or raises `Mistake`.
 * The reader of a table or a list catches the mistakes of its parts, so that one run finds all of them,
   and a misspelt key is not also a missing one.
+* A message and a hint that repeat a very long value leave out its middle.
 * Nobody corrects more than MISTAKES_LIMIT mistakes at once: then reading ends, and says so.
 """
 
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 #: So many mistakes are reported of one file.
 MISTAKES_LIMIT = 100
+
+#: How many characters of a very long message or hint are shown at each end.
+_ENDS = 400
 
 
 class Mistake(Exception):  # noqa: N818  (the mistake is the operator's, not a defect)
@@ -84,12 +88,17 @@ class Source:
         if len(self.problems) == MISTAKES_LIMIT:
             self.problems.append(too_many(location))
             raise TooManyMistakesError
-        self.problems.append(Problem(location, mistake.message, mistake.hint, self.lines.at(location.line)))
+        message, hint = _brief(mistake.message), _brief(mistake.hint)
+        self.problems.append(Problem(location, message, hint, self.lines.at(location.line)))
 
     def in_order(self) -> tuple[Problem, ...]:
         """The problems in the order of the lines; last, that there are too many."""
         found, rest = self.problems[:MISTAKES_LIMIT], self.problems[MISTAKES_LIMIT:]
         return (*sorted(found, key=lambda problem: problem.location), *rest)
+
+
+def _brief(words: str) -> str:
+    return words if len(words) <= 2 * _ENDS else f"{words[:_ENDS]}…{words[-_ENDS:]}"
 
 
 def too_many(location: Location) -> Problem:

@@ -73,6 +73,13 @@ class NodeTable:
     optional: bool = False
     shared: bool = False
 
+    @property
+    def in_words(self) -> str:
+        """Which node it is for: by its path in the container if that is fixed, or else by its match."""
+        path = self.container_paths[0]
+        wanted = self.match.in_words if path.fields else ()
+        return " or ".join(wanted) or f"'{path.text}'"
+
 
 #: The table of a resource without tables: every node, under its kernel name.
 EVERY_NODE = NodeTable()

@@ -78,6 +78,8 @@ class Retried(StrEnum):
 
     #: Reading every device.
     DEVICES = "devices"
+    #: What udevd owes to the devices that were there before it.
+    COLDPLUG = "coldplug"
     #: Saving the memory.
     MEMORY = "memory"
     #: Writing the CDI spec files.

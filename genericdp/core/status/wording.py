@@ -56,6 +56,7 @@ def why_rescan(resync: Resync) -> str:
 
 _WORKS = {
     Retried.DEVICES: "every device can be read again",
+    Retried.COLDPLUG: "udevd has looked at the devices now",
     Retried.MEMORY: "the memory is saved again",
     Retried.CDI: "the CDI spec files are written again",
     Retried.CONTROL: "listening on the control socket now",

@@ -71,7 +71,10 @@ def test_a_mistake_in_the_settings_does_not_hide_those_in_the_rules(
     assert out.endswith("\n2 mistakes in 2 files\n")
 
 
-def test_no_rule_files_are_no_mistake(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_rule_files_are_no_mistake(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     assert main(["check", str(rules)]) == 0
     assert capsys.readouterr().out == f"no rule files in {rules}\n"
 
@@ -119,7 +122,7 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
         ],
         "waiting": [],
         "bareNodes": [],
-        "notFoundByLibraries": [],
+        "pitfalls": [],
     }
 
 
@@ -218,14 +221,14 @@ def test_what_libraries_will_not_find_in_the_container_is_noted(
         "/dev/gpu{index} 1 rule file, 1 resource: no mistakes"
     )
     assert main(["check", "--json", "--config", settings, gpu]) == 0
-    assert json.loads(capsys.readouterr().out)["notFoundByLibraries"] == [
-        {"resource": "genericdp.io/gpu", "path": "/dev/gpu{index}", "library": "libdrm"}
-    ]
+    (pitfall,) = json.loads(capsys.readouterr().out)["pitfalls"]
+    assert pitfall.startswith("genericdp.io/gpu: libdrm looks for the kernel's name")
 
 
 def test_rules_that_need_the_container_runtime_are_noted_where_there_is_none(
-    rules: Path, capsys: pytest.CaptureFixture[str]
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     write(rules / "50-a.toml", GOOD + 'on_replug = "restart"\n')
     config = write(rules / "genericdp.conf", f'runtime_socket = "{rules}/none.sock"\n')
     assert main(["check", "--config", config, str(rules / "50-a.toml")]) == 0
@@ -239,3 +242,20 @@ def test_rules_that_need_the_container_runtime_are_noted_where_there_is_none(
     (rules / "none.sock").touch()
     assert main(["check", "--config", config, str(rules / "50-a.toml")]) == 0
     assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n"
+
+
+def test_what_a_rule_hardly_means_is_noted(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shares = '[[resource.node]]\nmatch = { DEVNAME = ["/dev/acmectl", "/dev/acme-uvm"] }\nshared = true\n'
+    write(rules / "50-a.toml", GOOD + shares)
+    assert main(["check", "--config", "/dev/null", str(rules)]) == 0
+    assert capsys.readouterr().out == (
+        "note: genericdp.io/fuse: one of '/dev/acme-uvm' and '/dev/acmectl' is enough;\n"
+        "write a [[resource.node]] for each node that must be there\n"
+        "1 rule file, 1 resource: no mistakes\n"
+    )
+    assert main(["check", "--json", "--config", "/dev/null", str(rules)]) == 0
+    (pitfall,) = json.loads(capsys.readouterr().out)["pitfalls"]
+    assert pitfall == (
+        "genericdp.io/fuse: one of '/dev/acme-uvm' and '/dev/acmectl' is enough; "
+        "write a [[resource.node]] for each node that must be there"
+    )

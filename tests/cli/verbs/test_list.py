@@ -404,8 +404,9 @@ def test_mistakes_in_rule_files_are_printed_beside_the_devices_of_the_good_ones(
 
 
 def test_the_consequences_of_an_unreadable_memory_are_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     settings = tmp_path / "genericdp.toml"
     settings.write_text(f'state_dir = "{tmp_path}"\n')
     (tmp_path / "memory.json").mkdir()

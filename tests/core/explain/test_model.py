@@ -32,6 +32,32 @@ def test_what_others_call_a_usb_device_is_not_its_name(words: dict[str, str]) ->
     assert identification(named) == "usb 0403:6001 serial A50285BI"
 
 
+@pytest.mark.parametrize("name", ["2.0 root hub", "Atom Processor Z36xxx/Z37xxx Series USB xHCI"])
+def test_a_usb_device_that_does_not_say_its_model_is_not_called_like_its_host_controller(name: str) -> None:
+    """Where the hardware database does not know a unit, udev gives it what it knows of the one above."""
+    words = {"ID_MODEL": "6001", "ID_MODEL_FROM_DATABASE": name}
+    dongle = a_usb_serial(0)
+    usb = dongle.usb_device
+    assert usb is not None
+    assert usb.parent is not None
+    above = replace(usb.parent, properties={**usb.parent.properties, **words})
+    usb = replace(usb, properties={**usb.properties, **words}, parent=above)
+    tty = replace(dongle, properties={**dongle.properties, **words}, parent=usb)
+
+    assert identification(tty) == identification(usb) == "usb 0403:6001 serial A50285BI"
+    assert model_name(tty) == ""
+
+
+def test_a_usb_device_without_a_name_is_called_what_the_hardware_database_calls_it() -> None:
+    dongle = a_usb_serial(0)
+    usb = dongle.usb_device
+    assert usb is not None
+    known = replace(usb, properties={**usb.properties, "ID_MODEL_FROM_DATABASE": "FT232 Serial (UART) IC"})
+    tty = replace(dongle, parent=known)
+
+    assert identification(tty) == "usb 0403:6001 FT232 Serial (UART) IC serial A50285BI"
+
+
 def test_a_device_is_called_what_its_pci_function_is_called() -> None:
     node = a_device(f"{CARD.sys_path}/drm/card0", subsystem="drm", node="/dev/dri/card0", parent=CARD)
 

@@ -2,7 +2,9 @@
 
 import itertools
 import random
+import sys
 from dataclasses import replace
+from types import FrameType
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
@@ -161,7 +163,36 @@ def test_a_builder_keeps_nothing_about_devices_that_have_left() -> None:
     builder = Builder(resources_of(FTDI), DOMAIN)
     builder.build(by_sys_path(fuse, terminal))
     builder.build(by_sys_path(fuse))
-    assert builder.claims._known.keys() == {fuse.sys_path}
+    assert builder.claims._examined.keys() == {fuse.sys_path}
+
+
+def calls_of_an_event(consoles: int) -> int:
+    """How many functions are called to build the inventory again after one device of many has changed."""
+    nodes = (a_device(f"/sys/devices/virtual/tty/tty{n}", node=f"/dev/tty{n}") for n in range(consoles))
+    builder = Builder(
+        resources_of(FTDI + '[[resource]]\nname = "tty"\nmatch = { SUBSYSTEM = "tty" }\n'), DOMAIN
+    )
+    stick = a_usb_serial(serial="A")
+    devices = by_sys_path(stick, *nodes)
+    builder.build(devices)
+    devices[stick.sys_path] = replace(stick)
+    calls = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        builder.build(devices)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def test_an_event_costs_the_same_however_many_devices_it_does_not_touch() -> None:
+    assert calls_of_an_event(300) == calls_of_an_event(3) > 0
 
 
 def rebuilt(builder: Builder, devices: dict[str, UdevDevice], past: Past = NO_PAST) -> Inventory:

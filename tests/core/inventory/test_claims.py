@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claims, is_dangerous
+from genericdp.core.inventory.claims import Claims, Turnover, is_dangerous
 from genericdp.core.rules.match import Match, PropertyCondition
 from genericdp.core.rules.pattern import glob
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -118,34 +118,50 @@ def test_a_snapshot_is_judged_once() -> None:
     counted = Counted()
     claims = Claims([Resource("example.com/x", Match(((counted.condition(),),)))])
     device = a_fuse()
-    first = claims.on(device)
-    assert claims.on(device) is first
-    assert counted.asked == 1
-    claims.on(replace(device))
+    for _ in range(2):
+        claims.see({device.sys_path: device})
+        claims.on(device)
+        assert counted.asked == 1
+    claims.see({device.sys_path: replace(device)})
     assert counted.asked == 2
 
 
 def test_a_place_is_found_once() -> None:
     claims, device = Claims([]), a_usb_serial()
-    assert claims.place(device) is claims.place(device)
-    assert claims.place(replace(device)) is not claims.place(device)
-    assert claims.place(device).port.readable == "port-2"
+    usb = device.usb_device
+    assert usb is not None
+    claims.see({each.sys_path: each for each in (usb, device)})
+    for each in (usb, device):
+        assert claims.place(each) is claims.place(each)
+        assert claims.place(replace(each)) is not claims.place(each)
+        assert claims.place(each).port.readable == "port-2"
 
 
-def test_what_is_gone_is_not_remembered() -> None:
+def test_what_has_left_is_judged_anew() -> None:
     counted = Counted()
     claims = Claims([Resource("example.com/x", Match(((counted.condition(),),)))])
     fuse, terminal = a_fuse(), a_terminal()
-    claims.on(fuse)
-    claims.on(terminal)
+    both = {fuse.sys_path: fuse, terminal.sys_path: terminal}
+    claims.see(both)
     claims.see({fuse.sys_path: fuse})
-    claims.on(fuse)
     assert counted.asked == 2
-    claims.on(terminal)
+    claims.see(both)
     assert counted.asked == 3
-    claims.see({fuse.sys_path: fuse, terminal.sys_path: terminal})
-    claims.on(terminal)
-    assert counted.asked == 3
+
+
+def test_what_was_replaced_has_left_and_come() -> None:
+    claims = Claims([])
+    fuse, terminal = a_fuse(), a_terminal()
+    assert came_and_left(claims.see({fuse.sys_path: fuse})) == ([fuse], [])
+    assert came_and_left(claims.see({fuse.sys_path: fuse})) == ([], [])
+    other = replace(fuse)
+    both = {terminal.sys_path: terminal, fuse.sys_path: other}
+    assert came_and_left(claims.see(both)) == ([terminal, other], [fuse])
+    assert came_and_left(claims.see({terminal.sys_path: terminal})) == ([], [other])
+
+
+def came_and_left(turnover: Turnover) -> tuple[list[UdevDevice], list[UdevDevice]]:
+    return [each.device for each in turnover.came], [each.device for each in turnover.left]
 
 
 def test_a_device_that_invents_vendors_does_not_fill_the_memory() -> None:

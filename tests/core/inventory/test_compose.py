@@ -218,7 +218,7 @@ def test_all_nodes_of_a_resource_are_one_device_with_links_that_say_which_node_i
     assert whole.healthy
     part = the_device(rules, a_terminal(7))
     assert (part.id, part.links) == ("media", whole.links[:1])
-    assert part.reason == "the device node for '/dev/{devname}' is missing"
+    assert part.reason == "the device node for DEVNAME '/dev/fuse' is missing"
 
 
 # Health

@@ -3,7 +3,9 @@
 import pytest
 
 from genericdp.core.allocate import RefusalReason, RefusedError
-from tests.scenes.builders import a_modem, a_usb_serial
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory.saved import dump, load
+from tests.scenes.builders import a_bare_node, a_device, a_function, a_modem, a_usb_serial, a_vfio_group
 from tests.scenes.edits import Node, rule
 
 STICK = a_usb_serial(3, serial="A5")
@@ -227,3 +229,93 @@ def test_an_id_waits_although_a_pod_holds_it_when_another_pod_has_the_device_as_
     with pytest.raises(RefusedError):
         node.allocate("ftdi_A5.0")
     assert node.inventory.links()["ftdi_A5"] == "/dev/ttyUSB3", "the pod that has it keeps it"
+
+
+ACME = rule("acme", match='{ DEVNAME = "/dev/acme*" }')
+VFIO = rule("t4", match='{ SUBSYSTEM = "vfio" }')
+FIRST, SECOND = a_function("0000:81:00.1"), a_function("0000:81:00.2")
+ABOVE = a_function("0000:81:00.0")
+OF_ABOVE = "t4_port-0000-81-00-0-vfio_adpsyt2gsr"
+OF_FIRST = "t4_port-0000-81-00-1-vfio_ymqz4rn5jq"
+OF_SECOND = "t4_port-0000-81-00-2-vfio_mckibskar5"
+
+#: Rules and a device that a pod holds; rules and the device later, and what the kubelet is told then.
+SAME_NODES = {
+    "a bare node is renamed": (
+        (ACME, a_bare_node("/dev/acme0")),
+        (ACME, a_bare_node("/dev/acme1")),
+        {"acme_acme0": "it is unplugged", "acme_acme1": "a pod may still hold it as acme_acme0"},
+    ),
+    "edited rules name an alias of it": (
+        (ACME, a_bare_node("/dev/acme0")),
+        (rule("beta", match='{ DEVNAME = "/dev/beta0" }'), a_bare_node("/dev/beta0")),
+        {"beta_beta0": "a pod may still hold it as acme_acme0 of example.com/acme"},
+    ),
+    "udev knows it now": (
+        (ACME, a_bare_node("/dev/acme0")),
+        (ACME, a_device(f"{ABOVE.sys_path}/acme/acme0", node="/dev/acme0", number="c 195:0", parent=ABOVE)),
+        {
+            "acme_acme0": "it is unplugged",
+            "acme_port-0000-81-00-0-acme_suxtmtpqu2": "a pod may still hold it as acme_acme0",
+        },
+    ),
+    "the first function of a group has gone": (
+        (VFIO, a_vfio_group(51, FIRST, SECOND)),
+        (VFIO, a_vfio_group(51, SECOND)),
+        {OF_FIRST: f"its id is now {OF_SECOND}", OF_SECOND: f"a pod may still hold it as {OF_FIRST}"},
+    ),
+    "a group gets another first function": (
+        (VFIO, a_vfio_group(51, FIRST, SECOND)),
+        (VFIO, a_vfio_group(51, ABOVE, FIRST, SECOND)),
+        {OF_FIRST: f"its id is now {OF_ABOVE}", OF_ABOVE: f"a pod may still hold it as {OF_FIRST}"},
+    ),
+}
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["", "and genericdp restarts"])
+@pytest.mark.parametrize(("before", "after", "told"), SAME_NODES.values(), ids=SAME_NODES)
+def test_a_node_that_a_pod_holds_waits_under_whatever_id_it_comes_back(
+    before: tuple[str, UdevDevice], after: tuple[str, UdevDevice], told: dict[str, str], *, restarts: bool
+) -> None:
+    node = Node()
+    (id_,) = node.look(*before)
+    node.allocate(id_)
+    if restarts:
+        node.memory = load(dump(node.memory))
+    assert node.look(*after) == told
+    later = node.look(*after, answer=node.nobody_holds_anything())
+    assert {later[new] for new in told.keys() - {id_}} == {"Healthy"}
+
+
+def test_two_bare_nodes_that_exchange_their_numbers_are_the_same_devices() -> None:
+    node = Node()
+    node.look(ACME, a_bare_node("/dev/acme0", "c 195:0"), a_bare_node("/dev/acme1", "c 195:1"))
+    node.allocate("acme_acme0")
+    told = node.look(ACME, a_bare_node("/dev/acme0", "c 195:1"), a_bare_node("/dev/acme1", "c 195:0"))
+    assert told == {"acme_acme0": "Healthy", "acme_acme1": "Healthy"}
+
+
+def test_a_group_with_the_number_of_one_that_has_gone_waits_for_nobody() -> None:
+    node = Node()
+    (id_,) = node.look(VFIO, a_vfio_group(51, FIRST, SECOND))
+    node.allocate(id_)
+    told = node.look(VFIO, a_vfio_group(51, a_function("0000:82:00.0")))
+    del told[id_]
+    assert [*told.values()] == ["Healthy"]
+
+
+def test_a_part_of_a_bundle_that_a_pod_has_waits_in_another_resource() -> None:
+    node = Node()
+    rules = rule("bundle", 'group_by = "all"', match='{ DEVNAME = "/dev/acme*" }')
+    rules += rule("beta", match='{ DEVNAME = "/dev/beta*" }')
+    stays, goes = a_bare_node("/dev/acme0", "c 195:0"), a_bare_node("/dev/acme1", "c 195:1")
+    node.look(rules, stays, goes)
+    node.allocate("bundle")
+
+    renamed = a_bare_node("/dev/beta0", "c 195:1")
+    for _ in range(2):
+        assert node.look(rules, stays, renamed) == {
+            "bundle": "Healthy",
+            "beta_beta0": "a pod may still hold it as bundle of example.com/bundle",
+        }
+    assert node.look(rules, stays, renamed, answer=node.nobody_holds_anything())["beta_beta0"] == "Healthy"

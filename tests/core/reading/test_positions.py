@@ -1,5 +1,7 @@
 """Every key and value that tomli finds has a position, nothing else has one, and it points at the text."""
 
+import sys
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -7,7 +9,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.reading.positions import Path, find
+from genericdp.core.reading.positions import Path, TooDeepError, find
 
 KEYS = st.from_regex(r"[a-z][a-z0-9_-]{0,4}", fullmatch=True) | st.sampled_from(
     ['"a b"', "'q.r'", '"\\u0041"']
@@ -129,3 +131,23 @@ def test_what_stands_before_the_mistake_has_its_place(text: str) -> None:
     with pytest.raises(tomli.TOMLDecodeError):
         tomli.loads(text)
     assert [*find(text).values] == [("a",)]
+
+
+#: What Python takes for white space and TOML does not.
+NO_SPACE = [char for char in map(chr, range(sys.maxunicode + 1)) if char.isspace() and char not in " \t\r\n"]
+
+
+@pytest.mark.timeout_s(10)
+@pytest.mark.parametrize("char", NO_SPACE, ids=ascii)
+@pytest.mark.parametrize("before", ["a = ", "a = [", "a = [1, ", "a = [{} ", "a = {b = "])
+def test_what_only_python_takes_for_white_space_ends_the_scan(before: str, char: str) -> None:
+    """Once, the scan of an array went on forever."""
+    find(before + char)
+    find(f"{before}{char}]")
+
+
+@pytest.mark.timeout_s(60)
+@given(st.text(" \t\r\n\v\f\x1c\x85\u2028'\"\\[]{}=,.#a1\0"))
+def test_the_scan_of_any_text_ends(text: str) -> None:
+    with suppress(TooDeepError):
+        find(text)

@@ -1,5 +1,6 @@
-"""Where a mistake is shown when it is about something that is not in the file."""
+"""Where a mistake is shown when it is about something that is not in the file, and how much of it is."""
 
+from genericdp.core.reading.parse import parse_rules
 from genericdp.core.reading.toml import parse_toml
 
 
@@ -13,3 +14,13 @@ def test_what_is_not_written_is_shown_at_the_nearest_thing_that_is() -> None:
     assert str(source.location(("a", "nothing"))) == "x.toml:1:5"
     assert str(source.location(("nothing", 0))) == "x.toml:1:1"
     assert str(source.location(())) == "x.toml:1:1"
+
+
+def test_a_very_long_value_is_not_repeated_whole() -> None:
+    text = f'[[resource]]\nname = "a"\nmatch = {{ DEVNAME = "{"a" * 4000}" }}\n'
+    _, (problem,) = parse_rules("x.toml", text, "example.com")
+    assert problem.message.startswith("'aaaa")
+    assert "aaaa…aaaa" in problem.message
+    assert problem.message.endswith("aaaa' can never match: DEVNAME is the path of the device node")
+    assert problem.hint.startswith('write "/dev/aaaa')
+    assert (len(problem.message), len(problem.hint)) == (801, 801)

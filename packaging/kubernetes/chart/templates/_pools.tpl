@@ -1,0 +1,85 @@
+{{/*
+The values of each DaemonSet: of one for all nodes, or of one for each pool.
+
+genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, …}]}.
+*/}}
+
+{{- define "genericdp.pools" -}}
+{{- $root := . -}}
+{{- $all := list -}}
+{{- $seen := dict -}}
+{{- range $pool := .Values.pools | default (list dict) -}}
+{{- if hasKey $seen ($pool.name | default "") -}}
+{{- fail (printf "two pools have the name %q: give each pool a name of its own" $pool.name) -}}
+{{- end -}}
+{{- $_ := set $seen ($pool.name | default "") true -}}
+{{- $name := include "genericdp.fullname" $root -}}
+{{- if $pool.name -}}
+{{- $name = printf "%s-%s" $name $pool.name -}}
+{{- end -}}
+{{- $rules := merge (dict) ($pool.rules | default dict) $root.Values.rules -}}
+{{- $existing := $pool.existingConfigMap | default $root.Values.existingConfigMap -}}
+{{- if and $rules $existing -}}
+{{- fail (printf "%s has both rules and existingConfigMap (%s): move the rules into that ConfigMap, or remove existingConfigMap" $name $existing) -}}
+{{- end -}}
+{{- $settings := merge (dict) ($pool.settings | default dict) $root.Values.settings -}}
+{{- $_ := set $settings "domain" ($pool.domain | default $root.Values.domain) -}}
+{{- if $root.Values.metrics.enabled -}}
+{{- $_ := set $settings "metrics" (printf "%s:%v" (include "genericdp.address" $root) $root.Values.metrics.port) -}}
+{{- end -}}
+{{- if ne $root.Values.hostPaths.links "/dev/genericdp" -}}
+{{- $_ := set $settings "link_dir" $root.Values.hostPaths.links -}}
+{{- end -}}
+{{- $all = append $all (dict
+  "pool" $pool
+  "name" $name
+  "rules" $rules
+  "rulesName" ($existing | default (printf "%s-rules" $name))
+  "existing" $existing
+  "settings" $settings
+  "nodeSelector" (merge (dict) ($pool.nodeSelector | default dict) $root.Values.nodeSelector)
+  "affinity" ($pool.affinity | default $root.Values.affinity)
+  "tolerations" ($pool.tolerations | default $root.Values.tolerations)
+) -}}
+{{- end -}}
+{{- dict "all" $all | toYaml -}}
+{{- end -}}
+
+{{/* genericdp.toml. In TOML, a string is written as in JSON. */}}
+{{- define "genericdp.settings" -}}
+{{- range $key, $value := . }}
+{{ $key }} = {{ $value | toJson }}
+{{- end }}
+{{- end -}}
+
+{{- define "genericdp.address" -}}
+{{- if .Values.metrics.address -}}
+{{- .Values.metrics.address -}}
+{{- else if or .Values.podMonitor.enabled (not .Values.hostNetwork) -}}
+0.0.0.0
+{{- else -}}
+127.0.0.1
+{{- end -}}
+{{- end -}}
+
+{{/* Where processes of the node reach the daemon. */}}
+{{- define "genericdp.reachableAddress" -}}
+{{- $address := include "genericdp.address" . -}}
+{{- get (dict "0.0.0.0" "127.0.0.1" "[::]" "::1") $address | default (trimAll "[]" $address) -}}
+{{- end -}}
+
+{{/* A probe: as it is written, or with a question to the daemon. The kubelet is in the network of the host. */}}
+{{- define "genericdp.probe" -}}
+{{- $probe := .probe -}}
+{{- if or $probe.httpGet $probe.exec $probe.grpc $probe.tcpSocket -}}
+{{ toYaml $probe }}
+{{- else -}}
+httpGet:
+  {{- if .root.Values.hostNetwork }}
+  host: {{ include "genericdp.reachableAddress" .root | quote }}
+  {{- end }}
+  port: {{ .root.Values.metrics.port }}
+  path: {{ .path }}
+{{ toYaml $probe }}
+{{- end -}}
+{{- end -}}

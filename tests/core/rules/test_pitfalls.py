@@ -1,0 +1,114 @@
+"""What rules may say but hardly mean."""
+
+from collections.abc import Callable
+
+import pytest
+
+from genericdp.core.rules.pitfalls import pitfalls
+from tests.scenes.builders import resources_of
+from tests.scenes.steps import growth
+
+GPU = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "drm" }\ngroup_by = "parent"\n'
+
+
+def table(names: str, *keys: str) -> str:
+    return "\n".join(["[[resource.node]]", f"match = {{ DEVNAME = {names} }}", *keys, ""])
+
+
+def bundle(names: str, *keys: str) -> str:
+    return "\n".join(["[[resource]]", 'name = "bundle"', f"match = {{ DEVNAME = {names} }}", *keys, ""])
+
+
+ALL = 'group_by = "all"'
+SHARED = "shared = true"
+
+EACH = "write a [[resource.node]] for each node that must be there"
+A_AND_B = bundle('["/dev/a", "/dev/b"]', ALL)
+
+DOUBTFUL = {
+    "a shared table names two nodes": (
+        GPU + table('["/dev/a", "/dev/b"]', SHARED),
+        f"gpu: one of '/dev/a' and '/dev/b' is enough; {EACH}",
+    ),
+    "a table of a bundle names two nodes": (
+        bundle('"/dev/a|/dev/b|/dev/c"', ALL) + table('"/dev/c"') + table('"/dev/a|/dev/b"'),
+        f"bundle: one of '/dev/a' and '/dev/b' is enough; {EACH}",
+    ),
+    "a bundle has no tables": (A_AND_B, f"bundle: one of '/dev/a' and '/dev/b' is enough; {EACH}"),
+    "a bundle of many nodes": (
+        bundle('"/dev/a|/dev/b|/dev/c|/dev/d|/dev/e|/dev/f"', ALL),
+        f"bundle: one of '/dev/a', '/dev/b', '/dev/c', '/dev/d', '/dev/e' and 1 more is enough; {EACH}",
+    ),
+    "an earlier shared table takes the node": (
+        GPU + table('"/dev/k*"', SHARED) + table('"/dev/kfd"', SHARED, 'container_path = "/dev/other"'),
+        "gpu: the [[resource.node]] for '/dev/kfd' never gets a node: another one takes it",
+    ),
+    "the node is shared and owned": (
+        A_AND_B + table('"/dev/a"') + table('"/dev/b"') + table('"/dev/a"', SHARED),
+        "bundle: the [[resource.node]] for '/dev/a' never gets a node: another one takes it",
+    ),
+    "a node of the device is outside the match": (
+        bundle('"/dev/a"', ALL) + table('"/dev/a"') + table('"/dev/b"'),
+        (
+            "bundle: 'match' does not hold for '/dev/b', so no device has it; write 'shared = true' in the "
+            "[[resource.node]] for what goes along with every device"
+        ),
+    ),
+    "an exclusive node is shared": (
+        bundle('"/dev/kfd"') + GPU + table('"/dev/kfd"', SHARED),
+        (
+            "gpu: it shares '/dev/kfd', which example.com/bundle gives to one container at a time; "
+            "that limit does not hold for shared nodes"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "remark"), DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_is_hardly_meant_is_named(rules: str, remark: str) -> None:
+    assert pitfalls(resources_of(rules)) == (f"example.com/{remark}",)
+
+
+FINE = {
+    "one of two names, each a device": bundle('["/dev/a", "/dev/b"]'),
+    "what need not be there": GPU + table('["/dev/a", "/dev/b"]', SHARED, "optional = true"),
+    "a table for each": GPU + table('"/dev/a"', SHARED) + table('"/dev/b"', SHARED),
+    "a pattern": bundle('"/dev/video*"', ALL),
+    "a node on some machines only": GPU + table('["/dev/a", "/dev/b*"]', SHARED),
+    "a match on more than the name": (
+        '[[resource]]\nname = "kfd"\nmatch = { DEVNAME = "/dev/kfd", SUBSYSTEM = "kfd" }\n'
+        + GPU + table('"/dev/kfd"', SHARED)
+    ),
+    "a node for many containers": bundle('"/dev/kfd"', "replicas = 2") + GPU + table('"/dev/kfd"', SHARED),
+    "a node that two share": (
+        GPU + table('"/dev/a"', SHARED) + GPU.replace("gpu", "npu") + table('"/dev/a"', SHARED)
+    ),
+    "a node table of a match that does not name its nodes": GPU + table('"/dev/dri/card0"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rules", FINE.values(), ids=FINE)
+def test_what_may_well_be_meant_is_not_named(rules: str) -> None:
+    assert pitfalls(resources_of(rules)) == ()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_twice_as_many_resources_are_twice_as_much_work(*, shared: bool) -> None:
+    def looking(size: int) -> Callable[[], object]:
+        each = table('["/dev/a", "/dev/b"]', SHARED) if shared else ""
+        text = "".join(bundle(f'"/dev/n{n}"').replace('"bundle"', f'"b{n}"') + each for n in range(size))
+        resources = resources_of(text)
+        return lambda: pitfalls(resources)
+
+    assert growth(looking, 30) < 2.2
+
+
+def test_twice_as_many_names_are_twice_as_much_work() -> None:
+    def looking(size: int) -> Callable[[], object]:
+        names = ", ".join(f'"/dev/n{n}"' for n in range(size))
+        resources = resources_of(
+            bundle(f"[{names}]", ALL) + table(f"[{names}]") + table(f"[{names}]", SHARED)
+        )
+        return lambda: pitfalls(resources)
+
+    assert growth(looking, 30) < 2.2

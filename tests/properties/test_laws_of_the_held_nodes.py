@@ -1,0 +1,73 @@
+"""Laws of the nodes that pods hold: whatever name one comes back under, no other pod gets it."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.bare_node import Sighting, device_of, judge
+from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.memory.saved import dump, load
+from tests.scenes.builders import a_function, a_vfio_group
+from tests.scenes.edits import Node, rule
+
+BARE = rule("acme", match='{ DEVNAME = "/dev/acme*" }')
+GROUPS = rule("t4", match='{ SUBSYSTEM = "vfio" }')
+FUNCTIONS = [a_function(f"0000:81:00.{number}") for number in range(4)]
+
+#: Which paths have which numbers.
+bare_nodes = st.dictionaries(st.sampled_from(["acme0", "acme1", "acme2"]), st.integers(0, 2), max_size=3)
+#: The functions of the one group, by their numbers.
+functions = st.sets(st.sampled_from(range(4)), max_size=4)
+
+
+@dataclass
+class Pods:
+    """Pods that take whatever is Healthy, and the device numbers that they have."""
+
+    node: Node = field(default_factory=Node)
+    numbers: dict[str, DeviceNumber | None] = field(default_factory=dict)
+
+    def see(self, rules: str, *devices: UdevDevice, takes: bool, restarts: bool) -> None:
+        if restarts:
+            self.node.memory = load(dump(self.node.memory))
+        told = self.node.look(rules, *devices)
+        (offer,) = self.node.inventory.offers.values()
+        there = {
+            id_: node.number for id_, device in offer.ids.items() for node in device.nodes if node.sys_path
+        }
+        healthy = {id_: number for id_, number in there.items() if told[id_] == "Healthy"}
+        # A path is the identity of a bare node, so with another number it is the same one.
+        self.numbers |= {id_: number for id_, number in there.items() if id_ in self.numbers}
+        for id_, number in healthy.items():
+            assert [each for each, has in self.numbers.items() if has == number and each != id_] == []
+        if takes and healthy:
+            id_ = min(healthy)
+            self.node.allocate(id_)
+            self.numbers[id_] = healthy[id_]
+
+
+@given(st.lists(st.tuples(bare_nodes, st.booleans(), st.booleans()), max_size=8))
+def test_a_bare_node_that_a_pod_holds_is_given_to_no_other_under_another_path(
+    steps: list[tuple[dict[str, int], bool, bool]],
+) -> None:
+    pods = Pods()
+    for nodes, takes, restarts in steps:
+        sightings = [Sighting(f"/dev/{name}", DeviceNumber("c", 195, minor)) for name, minor in nodes.items()]
+        judged = judge(sightings, {}, lambda path: path.startswith("/dev/acme"))
+        devices = [device_of(each, judged[each.path]) for each in sightings]
+        pods.see(BARE, *devices, takes=takes, restarts=restarts)
+
+
+@given(st.lists(st.tuples(functions, st.booleans(), st.booleans()), max_size=8))
+def test_a_group_that_a_pod_holds_is_given_to_no_other_whichever_functions_it_has(
+    steps: list[tuple[set[int], bool, bool]],
+) -> None:
+    pods, before = Pods(), set[int]()
+    for members, takes, restarts in steps:
+        if before.isdisjoint(members):
+            # A group without functions is gone; the next one with its number is another one.
+            pods.numbers.clear()
+        before = members
+        group = [a_vfio_group(51, *(FUNCTIONS[each] for each in sorted(members)))] if members else []
+        pods.see(GROUPS, *group, takes=takes, restarts=restarts)

@@ -1,0 +1,1 @@
+# Only the name of the package matters.

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp suggest /dev/ttyUSB0 > /etc/genericdp/rules.d/50-meter.toml\n"
         "  genericdp suggest --node /dev/ttyUSB2   a single port of a modem\n"
         "  genericdp suggest 1-2                   all nodes of the USB device at port 2\n"
-        "  genericdp suggest --all                 a draft on one screen for all that no rule matches"
+        "  genericdp suggest --all                 a draft for all that no rule matches"
     )
     parser.add_argument(
         "device", metavar="DEVICE", nargs="?", help="a path below /dev or /sys, or a kernel name"

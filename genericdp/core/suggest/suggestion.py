@@ -175,7 +175,7 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
 def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
-    more = tuple(with_companions(group, present))
+    more = (*_each_required(group), *with_companions(group, present))
     rivals: frozenset[str] = frozenset()
     for clue, conditions in _candidates(group, present):
         table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
@@ -260,6 +260,12 @@ def table_of(
 def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
     return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
+
+
+def _each_required(group: Siblings) -> Iterator[str]:
+    """A node table for each of several names of one thing: none of them may be missing."""
+    for node in group.nodes if group.group_by == "all" else ():
+        yield from ("", "[[resource.node]]", *rule_text.match_lines(names_of([node])))
 
 
 def with_companions(group: Siblings, present: Present) -> Iterator[str]:

@@ -132,19 +132,16 @@ async def the_same_packages_make_the_same_image_wherever_and_by_whomever(node: N
     again.mkdir(mode=0o777)
     again.chmod(0o777)
     architectures = " ".join(image.architecture for image in _all(node.image))
-    # Another user, time zone and umask, other names of directories, other hashes.
-    other = ("TZ=Asia/Tokyo", "TMPDIR=/run/image-again", "PYTHONHASHSEED=1", "LC_ALL=C", f"HOME={again}")
+    # A user who can read the checkout, whoever it belongs to, but may do nothing else.
+    nobody = ("--reuid=65534", "--regid=65534", "--clear-groups")
+    reads = (
+        "--bounding-set=-all,+dac_read_search",
+        "--inh-caps=+dac_read_search",
+        "--ambient-caps=+dac_read_search",
+    )
+    other = ("PATH=/usr/bin:/bin", "TZ=Asia/Tokyo", f"TMPDIR={again}", "PYTHONHASHSEED=1", f"HOME={again}")
     run(
-        *(
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            "env",
-            "-i",
-            *other,
-            "PATH=/usr/bin:/bin",
-        ),
+        *("setpriv", *nobody, *reads, "env", "-i", *other),
         *("sh", "-c", 'umask 077; exec "$0" "$@"', f"{CHECKOUT}/.ci/image"),
         *(f"--packages={CHECKOUT}/.cache/image", f"--to={again}", f"--architectures={architectures}"),
     )

@@ -93,7 +93,8 @@ async def without_the_hosts_network_devices_come_and_go_too_and_the_log_says_wha
     pod = await node.pod(host_network=False)
     await node.until(lambda: SCREEN in node.kubelet.capacity)
     measured = await _replugged(node)
-    await pod.logged("udev")
+    line = await pod.logged("no udev events; using kernel events and periodic rescans")
+    assert "'hostNetwork: true'" in line["hint"], line
     return measured
 
 
@@ -112,6 +113,15 @@ async def a_change_of_the_rules_takes_effect_without_a_restart(node: Node) -> st
         node.rules.update({"50-screen.toml": node.screen_rules("screen")})
         await node.until_offered(1)
     return f"offered after {took_s:.1f} s"
+
+
+async def a_node_without_rules_waits_for_them(node: Node) -> None:
+    node.rules.update({})
+    with node.console.plugged():
+        pod = await node.pod()
+        await pod.logged("ready")
+        node.rules.update({"50-screen.toml": node.screen_rules("screen")})
+        await node.until_offered(1)
 
 
 async def the_kubelets_directory_may_be_wiped(node: Node) -> None:
@@ -197,6 +207,7 @@ CASES: tuple[Case, ...] = (
     a_device_comes_and_goes,
     without_the_hosts_network_devices_come_and_go_too_and_the_log_says_what_it_costs,
     a_change_of_the_rules_takes_effect_without_a_restart,
+    a_node_without_rules_waits_for_them,
     the_kubelets_directory_may_be_wiped,
     it_ends_at_once_when_it_is_asked_to,
 )

@@ -67,7 +67,9 @@ def test_what_ends_the_silence_of_udev() -> None:
     hints = {cause: what_to_do(Silence(cause)) for cause in SilenceCause}
     assert hints == {
         SilenceCause.NO_SOCKET: "",
-        SilenceCause.NO_UDEV: "in a pod, mount the host's '/run/udev'; on a host, systemctl start systemd-udevd",
+        SilenceCause.NO_UDEV: (
+            "in a pod, mount the host's '/run/udev'; on a host, systemctl start systemd-udevd"
+        ),
         SilenceCause.UNANSWERED: (
             "in a pod, set 'hostNetwork: true'; on a host, systemctl restart systemd-udevd"
         ),

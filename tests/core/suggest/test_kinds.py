@@ -1,6 +1,7 @@
 """What is suggested for devices of many kinds, on machines as an operator has them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.machines import MACHINES, machine, node
-from tests.scenes.suggestions import DOMAIN
+from tests.scenes.suggestions import DOMAIN, offers_of
 
 
 def suggested(name: str, path: str) -> Suggestion:
@@ -247,3 +248,15 @@ def test_a_made_up_node_of_no_known_kind_is_in_the_draft() -> None:
     )
     present = Present(by_sys_path(acme, a_usb_serial()), DOMAIN)
     assert "/dev/acme0" in starter(present, (), Claims(())).text
+
+
+# On the second one, the infrared sensor came first.
+@pytest.mark.parametrize(
+    ("name", "colours"), [("laptop-intel", "/dev/video0"), ("laptop-amd", "/dev/video2")]
+)
+def test_the_example_for_cameras_offers_the_colours_and_not_the_infrared_sensor(
+    name: str, colours: str
+) -> None:
+    text = (Path(__file__).parents[3] / "examples" / "70-camera.toml").read_text(encoding="utf-8")
+    (offer,) = offers_of(text, machine(name))
+    assert [each.path for device in offer.devices for each in device.nodes] == [colours]

@@ -81,7 +81,8 @@ class DirectoryWatch:
     """
 
     def __init__(self, directory: str, on_event: Callback, *, again_s: float = AGAIN_S) -> None:
-        self.directory = os.path.join(os.getcwd(), directory)
+        # The current directory may have been removed.
+        self.directory = directory if os.path.isabs(directory) else os.path.join(os.getcwd(), directory)
         self._on_event = on_event
         self._again_s = again_s
         self._loop = asyncio.get_running_loop()

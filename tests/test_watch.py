@@ -44,6 +44,18 @@ class Ear:
         return [self._told.get_nowait() for _ in range(self._told.qsize())]
 
 
+async def test_a_process_watches_from_a_directory_that_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with Ear(tmp_path) as ear:
+        (tmp_path / "name").touch()
+        await ear.hears("name")
+
+
 async def test_names_in_the_directory_are_told(tmp_path: Path) -> None:
     with Ear(tmp_path) as ear:
         (tmp_path / "kubelet.sock").touch()

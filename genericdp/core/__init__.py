@@ -19,6 +19,7 @@ Reading order:
     comeback             which containers no longer have their device
     status               how the daemon is doing
     hint, hostile        where something may have changed; what a device says, made harmless
+    fillers              serial numbers that tell nothing
     limits, usb_port, words   the kernel's limits; USB ports; English for messages
 
 Does not belong here: anything that reads or writes the machine. No I/O, no clock, no randomness, no logging;

@@ -6,7 +6,8 @@ The rules of this file:
 * Who holds a device is asked of PodResources, what runs of the container runtime; `core.comeback` decides.
   Without an answer of both, nothing is stopped, and they are asked again.
 * What is asked grows with the containers, not with their devices: a container may hold thousands.
-* A stop lasts as long as the pod's grace period. It delays no other one.
+* A stop lasts as long as the pod's grace period. It delays no other one. One that fails is tried again for
+  each device that it was for: some may have come back by then.
 """
 
 import asyncio
@@ -83,7 +84,8 @@ class Comeback:
         self._on_tried = on_tried
         self._inventory = Inventory()
         self._plugs = Plugs()
-        self._stopping: set[str] = set()
+        # The id of a container that is being stopped -> the cases for which it is.
+        self._stopping: dict[str, list[Case]] = {}
         self._look_at = float("inf")
         self._changed = asyncio.Event()
 
@@ -195,8 +197,9 @@ class Comeback:
                 for case, judgement in judgements:
                     for container in judgement.stops:
                         # It may hold another device that was judged as well.
-                        if container.id not in self._stopping:
-                            self._stopping.add(container.id)
+                        of_it = self._stopping.setdefault(container.id, [])
+                        of_it.append(case)
+                        if len(of_it) == 1:
                             stops.create_task(self._stop(case, container, runtime.socket))
         except GenericdpError as error:
             self._tried(error)
@@ -213,10 +216,11 @@ class Comeback:
                 await runtime.stop(container.id, container.grace_s)
         except GenericdpError as error:
             self._on_stop(Stop(*case.key, container.holder, cause, str(error)))
-            self._plugs = not_stopped(self._plugs, case, container, self._now() + STOP_AGAIN_S)
+            for each in self._stopping[container.id]:
+                self._plugs = not_stopped(self._plugs, each, container, self._now() + STOP_AGAIN_S)
             self._changed.set()
         finally:
-            self._stopping.discard(container.id)
+            del self._stopping[container.id]
 
     def _why_not(self, runtime: "ContainerRuntime") -> GenericdpError | None:
         """Why this runtime cannot say what the rules depend on."""

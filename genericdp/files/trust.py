@@ -81,7 +81,7 @@ def open_trusted(path: str) -> int:
     Of a device, FIFO or socket, it is one that can only be looked at (O_PATH): opening them may have effects.
     Raises UntrustedError, OSError.
     """
-    left = _names(os.path.join(os.getcwd(), path))
+    left = _names(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
     symlinks = 0
     with ExitStack() as stack:
         at = above = _Entry(-1, "/", os.stat("/"))

@@ -9,7 +9,7 @@ The rules of this file:
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from genericdp.core.cdi import ByCdi
@@ -50,7 +50,8 @@ class Plugins:
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._pauses = pauses
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        # Those of each resource that have not ended; all but the last one are being cancelled.
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         self._group: asyncio.TaskGroup | None = None
 
     @property
@@ -80,9 +81,10 @@ class Plugins:
             try:
                 yield
             finally:
-                for task in self._tasks.values():
+                tasks = [task for each in self._tasks.values() for task in each]
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 follower.cancel()
                 self._tasks.clear()
                 self.registrations.clear()
@@ -117,25 +119,27 @@ class Plugins:
             usb_reset=self._usb_reset,
         )
         registration = Registration(plugin, self.kubelet, on_progress=self._on_progress, pauses=self._pauses)
-        earlier = self._tasks.get(name)
+        tasks = self._tasks.setdefault(name, [])
         self.registrations[name] = registration
-        task = self._group.create_task(_serve_after(earlier, registration), name=f"registration of {name}")
-        self._tasks[name] = task
+        serving = _serve_after(tuple(tasks), registration)
+        task = self._group.create_task(serving, name=f"registration of {name}")
+        tasks.append(task)
         task.add_done_callback(functools.partial(self._ended, name))
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
         """Forget a task: its result refers to its plugin and all its devices."""
-        if self._tasks.get(name) is task:
-            del self._tasks[name]
+        left = [each for each in self._tasks.pop(name, ()) if each is not task]
+        if left:
+            self._tasks[name] = left
 
     def _stop(self, name: str) -> None:
         self.registrations.pop(name).plugin.stop()
-        self._tasks[name].cancel()
+        self._tasks[name][-1].cancel()
 
 
-async def _serve_after(earlier: asyncio.Task[None] | None, registration: Registration) -> None:
-    """Serve once the earlier registration of the same resource has ended its stream."""
-    if earlier is not None:
-        await asyncio.wait((earlier,))
-    del earlier  # this runs for long, and the result of the earlier one refers to its plugin
+async def _serve_after(earlier: Collection[asyncio.Task[None]], registration: Registration) -> None:
+    """Serve once all earlier registrations of the same resource have ended their streams."""
+    if earlier:
+        await asyncio.wait(earlier)
+    del earlier  # this runs for long, and the results of the earlier ones refer to their plugins
     await registration.serve()

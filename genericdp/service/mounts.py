@@ -49,7 +49,8 @@ def is_in_a_pod(environment: Mapping[str, str] = os.environ) -> bool:
 def warn(settings: Settings, resources: Iterable[Resource], mountinfo: str = "/proc/self/mountinfo") -> None:
     """Log a warning for each directory of the host that is not mounted."""
     try:
-        with open(mountinfo, encoding="utf-8", errors="surrogateescape") as file:
+        # A carriage return in a name ends no line.
+        with open(mountinfo, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             mounts = [_mount_of(line) for line in file]
     except OSError:
         return  # without /proc, nobody can tell

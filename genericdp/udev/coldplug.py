@@ -12,29 +12,48 @@ from genericdp.core.device import UdevDevice
 from genericdp.errors import GenericdpError
 from genericdp.udev import sysfs
 
-#: As many devices may wait at once without it being worth a word: a docking station brings so many.
+#: Fewer waiting device nodes are not worth a word: a docking station brings so many.
 _MANY = 20
 
 
-def unseen(devices: Iterable[UdevDevice], run: str) -> GenericdpError | None:
-    """That udevd has not looked at most of these devices, and what makes it; None if all is well.
+class Coldplug:
+    """The device nodes that udevd has not looked at. An event costs no more than the device of the event.
 
     run  udev's run directory
     """
-    nodes = [device for device in devices if device.number is not None]
-    waiting = sum(not device.initialized for device in nodes)
-    if waiting < _MANY or 2 * waiting < len(nodes) or _is_busy(run):
-        return None
-    these = f"{waiting} of {len(nodes)} device nodes"
-    return GenericdpError(
-        f"udevd runs, but has not looked at {these}, and none of these is offered",
-        hint="'udevadm trigger' makes it look at what was there before it",
-    )
 
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._waiting: set[str] = set()
 
-def _is_busy(run: str) -> bool:
-    # udevd has this file while it has events to deal with.
-    try:
-        return sysfs.is_there(f"{run}/queue")
-    except OSError:
-        return True
+    def see(self, device: UdevDevice) -> None:
+        """A new snapshot of a device."""
+        if device.number is not None and not device.initialized:
+            self._waiting.add(device.sys_path)
+        else:
+            self._waiting.discard(device.sys_path)
+
+    def forget(self, sys_path: str) -> None:
+        """Forget a device that is gone."""
+        self._waiting.discard(sys_path)
+
+    def unseen(self, devices: Iterable[UdevDevice]) -> GenericdpError | None:
+        """That udevd has not looked at most of these devices, and what makes it; None if all is well."""
+        waiting = len(self._waiting)
+        if waiting < _MANY:
+            return None
+        nodes = sum(device.number is not None for device in devices)
+        if 2 * waiting < nodes or self._is_busy():
+            return None
+        these = f"{waiting} of {nodes} device nodes"
+        return GenericdpError(
+            f"udevd runs, but has not looked at {these}, and none of these is offered",
+            hint="'udevadm trigger' makes it look at what was there before it",
+        )
+
+    def _is_busy(self) -> bool:
+        # udevd has this file while it has events to deal with.
+        try:
+            return sysfs.is_there(f"{self._run}/queue")
+        except OSError:
+            return True

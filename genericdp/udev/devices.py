@@ -49,6 +49,7 @@ class UdevDevices:
         self._unread: dict[str, Unread] = {}
         self._groups = iommu.Groups()
         self._changes = 0
+        self._coldplug = coldplug.Coldplug(run)
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
@@ -63,7 +64,7 @@ class UdevDevices:
     @property
     def unseen(self) -> GenericdpError | None:
         """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
-        return coldplug.unseen(self._devices.values(), self._database.run)
+        return self._coldplug.unseen(self._devices.values())
 
     def want(self, attributes: Iterable[str]) -> bool:
         """Read these attributes, too, from now on; True if anything changed."""
@@ -86,8 +87,7 @@ class UdevDevices:
         # Parents sort before their children.
         for sys_path in sorted(sys_paths):
             if sys_path not in seen:
-                unread = before.get(sys_path)
-                message = None if unread is None else unread.message
+                message = before[sys_path].message if sys_path in before else None
                 seen[sys_path] = self._look_at(sys_path, seen, message)
         found = [device for device in seen.values() if device]
         # What could not be read keeps its parents as well.
@@ -196,10 +196,8 @@ class UdevDevices:
         if self._changes == changes:
             return False
         # An ancestor is kept only for its descendants.
-        needed: set[str] = set()
-        for device in self._devices.values():
-            if device.number is not None:
-                needed.update(each.sys_path for each in device.related())
+        nodes = (device for device in self._devices.values() if device.number is not None)
+        needed = {each.sys_path for device in nodes for each in device.related()}
         for sys_path in self._devices.keys() - needed:
             self._take_out(sys_path)
         return True
@@ -292,9 +290,11 @@ class UdevDevices:
             return known
         self._changes += 1
         self._devices[device.sys_path] = device
+        self._coldplug.see(device)
         return device
 
     def _take_out(self, sys_path: str) -> None:
         if self._devices.pop(sys_path, None) is not None:
             self._changes += 1
+        self._coldplug.forget(sys_path)
         self._database.forget(sys_path)

@@ -6,6 +6,8 @@ The rules of this file:
   become surrogates, long values are cut, an attribute that its driver does not supply is absent.
 * Only the errors in GONE prove that something does not exist. Any other one is raised: a device without the
   part that could not be read would be taken for another one. libudev silently leaves such parts out.
+* The `uevent` file has what a device calls itself, line feeds included, so it may say any MAJOR and DEVNAME.
+  A device has the number that its `dev` file says, or none.
 * The device node is examined with stat and never opened: opening a device can change it.
 * libudev reads the devices but does not find them: it would enumerate thousands that have neither a
   device node nor a descendant with one (memory blocks, ACPI objects), and enumerating one takes 4 times
@@ -28,7 +30,7 @@ import pyudev
 
 from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
 from genericdp.errors import SHORTAGES, GenericdpError
-from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, unless_gone
+from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, unless_gone
 
 #: Names that cannot lead to a device node, whatever is plugged in.
 _NO_NODE = GONE | {errno.ELOOP, errno.ENAMETOOLONG}
@@ -93,6 +95,8 @@ def snapshot(
         properties = _properties(device)
         number_of_error = ctypes.get_errno()
         node, number = _node(properties, subsystem)
+        if number is not None and number_of(sys_path) != f"{number.major}:{number.minor}":
+            node = number = None
         there, gid = _look_at(node, number)
         found = UdevDevice(
             sys_path=sys_path,

@@ -71,6 +71,16 @@ def has_node(sys_path: str) -> bool:
     return is_there(f"{sys_path}/dev")
 
 
+def number_of(sys_path: str) -> str:
+    """The device number that the kernel gave a device, "major:minor"; "" if it has none. Raises OSError."""
+    try:
+        with open(f"{sys_path}/dev", encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError as error:
+        unless_gone(error)
+        return ""
+
+
 def incarnation(path: str) -> int | None:
     """The inode number of a path, None if it does not exist (any more). Raises OSError."""
     try:

@@ -148,6 +148,26 @@ async def test_a_container_that_holds_two_devices_is_stopped_once_for_both(short
         assert scene.daemon.recorder.history.stops.by_kind == {(FTDI, "unplug"): 1}
 
 
+async def test_a_stop_that_fails_is_tried_again_for_each_device_that_it_was_for(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them came back meanwhile, so the stop is no longer wanted for that one."""
+    monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
+    monkeypatch.setattr(comeback, "STOP_AGAIN_S", 0.05)
+    async with a_scene(short_dir, STICK, OTHER, rules=STOP) as scene:
+        await scene.until_allocatable(2)
+        main = Container("main", limits={FTDI: 2}, ends_after_s=3600.0)
+        await scene.kubelet.admit(Pod("app", [main], grace_period_s=3000))
+        scene.unplug(STICK, OTHER)
+        await until_judged(scene, "ftdi_A", "ftdi_B")
+        await until(lambda: len(stops(scene)) == 1)
+        scene.plug(STICK)
+        await scene.until_allocatable(1)
+        await scene.kubelet.container_runtime.stop()
+        await scene.kubelet.container_runtime.start()
+        await until(lambda: len(stops(scene)) == 2)
+
+
 async def test_a_swap_while_the_daemon_was_away_is_seen_when_it_starts(short_dir: Path) -> None:
     async with a_scene(short_dir, STICK, rules=RESTART) as scene:
         await scene.until_allocatable(1)

@@ -267,9 +267,10 @@ READ_ONLY = """
 import json, sys
 from subprocess import run
 from genericdp import log
+from genericdp.core.rules.settings import LogFormat
 from genericdp.files.links import Changed, Links
 
-log.configure(stream=sys.stdout)
+log.configure(LogFormat.TEXT, stream=sys.stdout)
 links = Links(sys.argv[1])
 links.apply({"ftdi_A5": "/dev/ttyUSB0", "forgotten": "/dev/ttyUSB1", "there": "/dev/ttyUSB2"})
 run(["mount", "--bind", sys.argv[1], sys.argv[1]], check=True)

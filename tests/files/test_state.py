@@ -407,6 +407,20 @@ def test_where_there_can_be_no_file_nothing_is_remembered(tmp_path: Path) -> Non
     assert StateFile(str(tmp_path / "file")).load() == Memory()
 
 
+def test_a_memory_is_read_and_saved_from_a_directory_that_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFile(str(tmp_path))
+    state.save(MEMORY)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert StateFile(str(tmp_path)).load().held == MEMORY.held
+    state.save(Memory())
+    assert StateFile(str(tmp_path)).load() == Memory()
+
+
 def test_on_a_full_disk_half_a_file_is_not_left_behind(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     state.save(Memory())

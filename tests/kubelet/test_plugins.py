@@ -21,7 +21,7 @@ from tests.scenes.inventories import inventory_of
 from tests.scenes.kubelets import Context, FakeKubelet
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.service import settings_below
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 
 async def test_nothing_is_kept_of_a_plugin_whose_resource_has_left(short_dir: Path) -> None:
@@ -61,6 +61,33 @@ async def test_a_stop_in_the_moment_in_which_a_pause_ends_is_not_lost(short_dir:
             plugins.apply(offered, diff(Inventory(), offered))
             (task,) = (each for each in asyncio.all_tasks() if each.get_name() == f"registration of {FTDI}")
             await until(task.cancelling)
+
+
+@pytest.mark.parametrize("begins", [True, False], ids=["it had begun to wait", "it had not begun"])
+async def test_a_resource_waits_for_each_of_its_earlier_registrations(short_dir: Path, begins: bool) -> None:
+    """The stream of the first one may still be open when the second one, which waited for it, has ended."""
+
+    async def follow(_: api.RegisterRequest, plugin: api.DevicePluginStub) -> None:
+        async for _list in plugin.ListAndWatch(api.Empty()):
+            pass
+
+    settings = settings_below(short_dir)
+    offered, nothing = inventory_of(FTDI_RULE, a_usb_serial(0)), Inventory()
+    plugins = Plugins(settings)
+    directory = Path(settings.kubelet_dir)
+    directory.mkdir(parents=True)
+    async with FakeKubelet(directory, follow).serving(), asyncio.timeout(10.0), plugins.running():
+        plugins.apply(offered, diff(nothing, offered))
+        await until(lambda: plugins.registered == 1)
+        with plugins.plugins[FTDI].streams.opened("one that does not end"):
+            for _ in range(2):
+                plugins.apply(nothing, diff(offered, nothing))
+                plugins.apply(offered, diff(nothing, offered))
+                if begins:
+                    await idle()
+            await idle()
+            assert plugins.registrations[FTDI].tries == 0
+        await until(lambda: plugins.registered == 1)
 
 
 async def never(_: api.RegisterRequest, __: api.DevicePluginStub) -> None:

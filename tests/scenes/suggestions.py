@@ -6,6 +6,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.reading.parse import parse_rules
+from genericdp.core.suggest.alternatives import Alternative
+from genericdp.core.suggest.rule_text import match_lines
+from genericdp.core.suggest.suggestion import Suggestion
 
 DOMAIN = "example.com"
 
@@ -33,3 +36,12 @@ def uncommented(text: str) -> str:
         line.removeprefix("# ") if line.startswith(("# container_path = ", "# replicas = ")) else line
         for line in text.splitlines(keepends=True)
     )
+
+
+def with_alternative(suggestion: Suggestion, alternative: Alternative) -> str:
+    """The rule with an alternative in place of its match, as its comment tells an operator."""
+    own = (*suggestion.table, "").index("")
+    mine = [line for line in suggestion.table[:own] if not line.startswith("match")]
+    after_name = next(number for number, line in enumerate(mine) if line.startswith("name = ")) + 1
+    mine[after_name:after_name] = match_lines(alternative.conditions)
+    return "\n".join([*mine, *suggestion.table[own:]])

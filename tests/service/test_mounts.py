@@ -103,6 +103,16 @@ def test_the_warning_says_what_the_directory_is_for_and_what_works_without_it(
     }
 
 
+def test_a_mount_point_may_have_any_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever may mount with FUSE chooses it. The kernel escapes spaces, tabs, line feeds and backslashes."""
+    mountinfo = tmp_path / "mountinfo"
+    lines = [f"1 0 8:1 {each.point} {each.point} rw - {each.type} none rw\n" for each in (*OWN, *OF_THE_HOST)]
+    odd = b"2 1 0:40 / /dev/shm/a\rb\x0cc\xc2\x85d\xff\\012\\040-\\040e rw - fuse none rw\n"
+    mountinfo.write_bytes("".join(lines).encode() + odd)
+    warn(Settings(), (), str(mountinfo))
+    assert caplog.records == []
+
+
 def test_without_proc_it_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     warn(Settings(), (), str(tmp_path / "missing"))
     assert caplog.records == []

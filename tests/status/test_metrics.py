@@ -66,9 +66,10 @@ async def test_a_resource_that_is_stuck_makes_it_unhealthy(short_dir: Path, sett
     clock = [0.0]
     async with a_scene(short_dir, settings=settings, now=lambda: clock[0]) as scene:
         await scene.until_allocatable(0)
-        for task in scene.daemon.plugins._tasks.values():  # as only a bug would end it
+        tasks = [task for each in scene.daemon.plugins._tasks.values() for task in each]
+        for task in tasks:  # as only a bug would end it
             task.cancel()
-        await asyncio.wait(scene.daemon.plugins._tasks.values())
+        await asyncio.wait(tasks)
         assert (await get(settings, "/healthz"))[0] == "200"
         clock[0] = 100.0
         assert await get(settings, "/healthz") == (

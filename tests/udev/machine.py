@@ -34,7 +34,8 @@ KINDS = {
 INSIDE = "GENERICDP_TEST_MACHINE"
 _REPORTS = "GENERICDP_TEST_REPORTS"
 
-_TIMEOUT_S = 180
+#: How long the tests of a file may take: less than `faulthandler_timeout`, which ends the whole process.
+_TIMEOUT_S = 360
 
 # The dgram queue is what umockdev's uevents go through; 10 messages are less than one USB hub has.
 _SET_UP = """

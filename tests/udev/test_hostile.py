@@ -19,6 +19,7 @@ pytestmark = pytest.mark.testbed
 
 DONGLE = gadgets.serial_dongle()
 USB, TTY = DONGLE[2], DONGLE[-1]
+KVM = (Entry("/devices/virtual/misc/kvm", "misc", "kvm", "10:232"),)
 
 STRINGS = {
     "a line feed": "A\nB",
@@ -201,3 +202,20 @@ def test_devices_that_come_and_go_while_they_are_read_do_no_harm(bed: Testbed) -
         flapper.kill()
     assert len(sizes) > 2
     assert {"/dev/video0", "/dev/video1", "/dev/media0"} <= set(by_node(devices))
+
+
+@pytest.mark.parametrize(("subsystem", "name"), [("hid", "HID_NAME"), ("input", "NAME")])
+def test_a_name_with_line_feeds_gives_a_device_no_device_node_of_another(
+    bed: Testbed, subsystem: str, name: str
+) -> None:
+    """The kernel writes what a device calls itself into its `uevent` file as it is."""
+    forged = {name: "Pad\nDEVNAME=kvm\nMAJOR=10\nMINOR=232"}
+    gamepad = gadgets.gamepad()
+    (pad,) = (entry for entry in gamepad if entry.subsystem == subsystem and not entry.node)
+    bed.plug(KVM, tuple(replace(entry, kernel=forged) if entry is pad else entry for entry in gamepad))
+    devices = UdevDevices()
+    devices.resync()
+
+    found = {device.sys_path: device.device_node for device in devices.devices.values()}
+    assert found[pad.sys_path] is None
+    assert [path for path, node in found.items() if node == "/dev/kvm"] == [KVM[0].sys_path]

@@ -183,8 +183,8 @@ def test_explain_of_what_is_absent() -> None:
 
 
 def test_suggest() -> None:
-    machine = a_machine(a_usb_serial(0))
-    (node,) = [device for device in machine.devices.values() if device.device_node == "/dev/ttyUSB0"]
+    machine = a_machine(a_usb_serial(0), *a_modem())
+    (node,) = [device for device in machine.devices.values() if device.device_node == "/dev/cdc-wdm0"]
     suggestion = suggested(node, Present(machine.devices, "example.com"))
     assert all_keys(suggest.as_json(suggestion, suggestion.remarks(machine.claims))) == documented(
         "`genericdp suggest --json DEVICE`"

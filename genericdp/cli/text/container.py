@@ -57,6 +57,8 @@ def _rows(container: Container) -> Iterator[Row]:
         yield from rows_of(container.allocation)
         if container.needs.advice:
             yield ("access", container.needs.advice)
+    for text in container.unfound:
+        yield ("caution", text)
     if container.by is AnswerBy.AUTO:
         yield ("by CDI", f"{container.named.cdi_devices[0]}, if the container runtime reads CDI")
     elif container.by is AnswerBy.DEVICES and container.stale:
@@ -106,6 +108,7 @@ def as_json(container: Container) -> dict[str, object]:
         "supplementalGroups": list(container.needs.groups),
         "onlyForRoot": list(container.needs.closed),
         "notWithUserNamespaces": list(container.renamed),
+        "notFoundByLibraries": list(container.unfound),
     }
 
 

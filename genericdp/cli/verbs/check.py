@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import BareNode, Waiting, bare_nodes, waiting
+from genericdp.core.explain.unfound import unfound
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.pitfalls import pitfalls
 from genericdp.core.rules.resource import Resource
@@ -75,7 +76,7 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
-            doubts = pitfalls(rule_files.resources)[:MOST_REMARKS]
+            doubts = doubts_about(rule_files.resources)[:MOST_REMARKS]
             remarks = (*doubts, *notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
             show(rule_files, problems, output, (*notes(rule_files.places), *remarks))
     return 1 if errors_in(problems) else 0
@@ -118,6 +119,11 @@ def without_runtime(settings: Settings, resources: Iterable[Resource]) -> tuple[
     except RuntimeUnavailableError as error:
         return (f"{', '.join(names[:MOST_REMARKS])}: no container is stopped: {error}; {error.hint}",)
     return ()
+
+
+def doubts_about(resources: Sequence[Resource]) -> list[str]:
+    """What rules say but hardly mean, and what programs would not find, a sentence each."""
+    return [*pitfalls(resources), *(str(each) for resource in resources for each in unfound(resource))]
 
 
 def errors_in(problems: Sequence[Problem]) -> list[Problem]:
@@ -182,7 +188,7 @@ def as_json(
         "bareNodes": [
             {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
         ],
-        "pitfalls": [*pitfalls(rule_files.resources)],
+        "pitfalls": doubts_about(rule_files.resources),
     }
 
 

@@ -11,8 +11,9 @@ from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.node_names import NO_NAMES
+from genericdp.core.suggest.rule_text import match_lines
+from genericdp.core.suggest.siblings import subject_of
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.subject import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
 
@@ -21,7 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the smallest rule that matches a device and no other that is present, with the reasons "
         "as comments. All nodes of a composite device (a modem's ports, the nodes of a sound card) "
-        "form one device. The output is a complete rule file. Needs neither the daemon nor root."
+        "form one device; matches for parts of it stand below the rule as comments. Of a camera, the stream "
+        "that was named, or else the first one with colours, is the device. The output is a complete rule "
+        "file. Needs neither the daemon nor root."
     )
     parser.epilog = (
         "examples:\n"
@@ -105,4 +108,8 @@ def as_json(suggestion: Suggestion, remarks: Sequence[str]) -> dict[str, object]
         "rivals": list(suggestion.rivals),
         "reasons": list(suggestion.reasons),
         "remarks": list(remarks),
+        "alternatives": [
+            {"nodes": list(each.paths), "about": each.about, "match": "\n".join(match_lines(each.conditions))}
+            for each in suggestion.instead
+        ],
     }

@@ -8,6 +8,8 @@ answers for a device that is there, and `absent` for one that is not:
     opinion, near_misses  how one resource judges a device; how near the device comes to being taken
     absent                what is known of a device that is not plugged in
     container, access     what a container gets with a device, and who may open it there
+    library_paths         which device nodes libraries find only under the kernel's name
+    unfound               the rules that give such a node another name
     origin                which udev device has a property that a template names
     model                 what a device calls itself
     selection             which device nodes a list shows

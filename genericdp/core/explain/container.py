@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from genericdp.core.allocate import Allocation, RefusedError, allocate
 from genericdp.core.cdi import by_names, cdi_device, groups_of
 from genericdp.core.explain.access import Access, Needs, needs_of
+from genericdp.core.explain.library_paths import library_for
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.rules.name import kubevirt_env
 from genericdp.core.rules.resource import Resource
@@ -52,6 +53,18 @@ class Container:
             spec.container_path
             for spec in self.allocation.devices
             if spec.container_path not in (spec.host_path, self.targets.get(spec.host_path), *self.devlinks)
+        )
+
+    @property
+    def unfound(self) -> tuple[str, ...]:
+        """What programs will not find under its container path, a sentence each."""
+        inside: dict[str, list[str]] = {}
+        for spec in self.allocation.devices:
+            inside.setdefault(self.targets.get(spec.host_path, ""), []).append(spec.container_path)
+        return tuple(
+            f"{library.name} looks for {node}, not for {', '.join(paths)}"
+            for node, paths in inside.items()
+            if (library := library_for(node)) is not None and not any(map(library.finds, paths))
         )
 
 

@@ -19,10 +19,11 @@ a virtual device its kernel name. A rule may choose the port, or udev properties
 **id** is a function of the identity: `modem_EC25-17`. An id that would be too long, would hold
 characters that are not allowed, or could be that of another identity, is shortened and ends in a hash.
 
-**Twins** are units with the same serial number. Cheap ones all say 0001. The first one keeps the
-plain id, which a pod may already hold, and is **tied** to its port as soon as a second one appears.
-Every other unit with this serial number gets an id that includes its port. Ties are never dropped:
-which twin was the first could not be found out again after a reboot.
+**Twins** are units with the same serial number. The first one keeps the plain id, which a pod may
+already hold, and is **tied** to its port as soon as a second one appears. Every other unit with this
+serial number gets an id that includes its port. Ties are never dropped: which twin was the first could
+not be found out again after a reboot. A serial number that tells nothing (`genericdp.core.fillers`),
+such as 0001, counts only together with the port.
 
 Each device node gets a **link** that is named after the id (and the place, if the device has
 several nodes). Pods get the link, never the kernel's name, so the answer that the kubelet saved
@@ -38,8 +39,8 @@ All of this is a function of the rules and the udev devices. The builder keeps w
 and sorts only the snapshots that an event replaced; a new builder comes to the same result. What has to
 outlive a device or a restart is `genericdp.core.memory`.
 
-Read in this order: `place`, `past`, `identity`, `plugged`, `claims`, `group`, `offer`, `compose` (one
-device), `inventory`, `shared`, `sorting`, `build`, `changes`.
+Read in this order: `place`, `past`, `identity`, `ids`, `plugged`, `claims`, `group`, `offer`,
+`compose` (one device), `inventory`, `shared`, `sorting`, `build`, `changes`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

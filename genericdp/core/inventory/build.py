@@ -129,6 +129,7 @@ class Builder:
             },
             unsure=assigned.unsure,
             seats=assigned.seats,
+            plain=assigned.plain,
         )
 
 
@@ -140,7 +141,7 @@ class _Draft:
     siblings  the spots of the nodes that have siblings, with their number
     units     of all its devices
     ties      those of its units, old and new
-    seats     see `identity.Assignment`
+    seats, plain  see `identity.Assignment`
     """
 
     changes: int
@@ -151,6 +152,7 @@ class _Draft:
     ties: Ties
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
+    plain: Mapping[str, str]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""
@@ -159,4 +161,5 @@ class _Draft:
             and self.siblings == siblings
             and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.units}
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
+            and all(past.port_of(id_) == port for id_, port in self.plain.items())
         )

@@ -15,6 +15,9 @@ number. Ports and properties never take the first form.
 Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
 its port from the moment when the second one appears; ties are remembered for ever (`Ties`). Every
 other unit with that serial number has its port in its id.
+
+A filler such as `0001` is the serial number of too many units: each of them has its port in its id. One that
+got the plain id from an earlier release keeps it at its port for as long as it is remembered.
 """
 
 import base64
@@ -23,6 +26,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
 from genericdp.core.inventory.past import Past, Ties
 from genericdp.core.inventory.place import Place, Port, Spot
@@ -40,10 +44,6 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
 
 #: `fuse`, `vhost-net`, `tty63`, `i2c-0`. Next to no maker prints serial numbers that look like this.
 _KERNEL_NAME = re.compile(r"(?:i2c|v4l|[a-z])[A-Za-z-]*[0-9]{0,4}")
-
-#: What an id of a device looks like, in either form, and what follows it in the id of a replica.
-_DEVICE_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_LIMIT - REPLICA_ROOM - 1}}}")
-_NUMBERED = re.compile(r"\.(0|[1-9][0-9]{0,3})")
 
 #: The end of an id that has a number of a replica, or looks as if it had one.
 _REPLICA = re.compile(r"(?:.*\.)?[0-9]+")
@@ -71,6 +71,11 @@ class Identity:
     port: Port
     order: str
     spots: tuple[Spot, ...] = field(default=(), compare=False)
+
+    @property
+    def is_filler(self) -> bool:
+        """Whether it is a serial number that tells nothing without the port."""
+        return self.basis == "serial" and why_filler(self.key) != ""
 
 
 #: The identity of everything that a resource takes, wherever its parts are.
@@ -130,6 +135,7 @@ class Assignment:
     ties    unit -> exact port of the twin that has the plain ids
     unsure  the ids of siblings that only their order tells apart
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
+    plain   the ids without a port that fillers may have had before, each with the port that was remembered
     """
 
     ids: tuple[str, ...]
@@ -137,6 +143,7 @@ class Assignment:
     ties: Ties
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
+    plain: Mapping[str, str] = field(default_factory=dict)
 
 
 def assign(
@@ -160,9 +167,14 @@ def assign(
     ids = [""] * len(identities)
     unsure: list[str] = []
     seats: dict[str, Sequence[Spot]] = {}
+    plain: dict[str, str] = {}
     for (unit, _, port), indexes in siblings.items():
         is_twin = ties.get(unit, port) != port
         mine = [identities[index] for index in indexes]
+        if unit not in ties and mine[0].is_filler:
+            id_ = spell.device(mine[0])
+            plain[id_] = past.port_of(id_)
+            is_twin = plain[id_] != port
         count = max((count_at(spot) for each in mine for spot in each.spots), default=1)
         may_have = [
             spell.device(mine[0], at_port=is_twin, rank=rank) for rank in range(max(count, len(mine)))
@@ -176,7 +188,7 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
-    return Assignment(tuple(ids), units, ties, tuple(sorted(unsure)), seats)
+    return Assignment(tuple(ids), units, ties, tuple(sorted(unsure)), seats, plain)
 
 
 def _seated(siblings: Sequence[Identity], seats: Mapping[str, Sequence[Spot]]) -> list[str]:
@@ -198,7 +210,8 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ti
     """The ties, with new ones for twins that are seen side by side for the first time."""
     ports: dict[str, set[str]] = {}
     for unit, identity in zip(units, identities, strict=True):
-        ports.setdefault(unit, set()).add(identity.port.exact)
+        if not identity.is_filler:
+            ports.setdefault(unit, set()).add(identity.port.exact)
     new = {}
     for unit, rivals in ports.items():
         if len(rivals) > 1 and unit not in past.ties:
@@ -256,23 +269,6 @@ class Speller:
 
 def _basis_of_the_first_form(key: str) -> str:
     return "name" if _KERNEL_NAME.fullmatch(key) is not None else "serial"
-
-
-def may_be_device(id_: str) -> bool:
-    """Whether a device may have this id."""
-    return _DEVICE_ID.fullmatch(id_) is not None
-
-
-def may_be_id_of(device: str, id_: str) -> bool:
-    """Whether the kubelet may have been told this id for the device: its own, or that of a replica."""
-    is_numbered = id_.startswith(device) and _NUMBERED.fullmatch(id_, len(device)) is not None
-    return id_ == device or is_numbered
-
-
-def may_be_id(id_: str) -> bool:
-    """Whether the kubelet may have been told this id for any device."""
-    device = id_.rpartition(".")[0]
-    return may_be_device(id_) or (may_be_device(device) and may_be_id_of(device, id_))
 
 
 def hash_of(*parts: str | int) -> str:

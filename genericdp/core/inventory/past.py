@@ -52,6 +52,7 @@ class Past:
     siblings     the numbers of siblings of remembered devices
     known_at     the numbers of remembered devices at a spot that siblings share
     spots_of     where the nodes of a device are or were, by its id
+    port_of      the exact port of a remembered device, by its id; "" for any other
     """
 
     ties: Ties = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Past:
     siblings: Siblings = field(default_factory=dict)
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
+    port_of: Callable[[str], str] = lambda _: ""
 
 
 NO_PAST = Past()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from genericdp.core.inventory.identity import may_be_device, may_be_id, may_be_id_of
+from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.rules.name import why_not_a_resource_name

@@ -46,8 +46,8 @@ class Memory:
         ports = self.known_ports
         if self.is_of_earlier_release:
             # It did not number siblings.
-            return Past(self.ties, ports)
-        return Past(self.ties, ports, self.siblings, _Numbers(self), self._spots_of)
+            return Past(self.ties, ports, port_of=self._port_of)
+        return Past(self.ties, ports, self.siblings, _Numbers(self), self._spots_of, self._port_of)
 
     @property
     def known_ports(self) -> Ties:
@@ -60,6 +60,10 @@ class Memory:
     def _spots_of(self, id_: str) -> Sequence[Spot]:
         known = self.devices.get(id_)
         return () if known is None else known.device.spots
+
+    def _port_of(self, id_: str) -> str:
+        known = self.devices.get(id_)
+        return "" if known is None else known.device.port
 
 
 class _Numbers:

@@ -217,6 +217,10 @@ def _usb_condition(at: At) -> UsbCondition:
     if at.key not in USB_KEYS:
         hint = nearest(at.key, USB_KEYS) or f"the keys are {listing(USB_KEYS)}"
         raise Mistake(at, f"unknown key '{at.key}' in 'usb'", hint, on_key=True)
+    if at.key == "port" and at.value == "":
+        raise Mistake(
+            at, "'port' must not be empty: it could never match", "leave it out; a root hub has no port"
+        )
     return UsbCondition(at.key, wanted(at, hex_form(HEX_USB.get(at.key, 0))))
 
 

@@ -131,13 +131,15 @@ def member_of(enum: type[E]) -> Kind[E]:
 
 
 def absolute_path(at: At) -> str:
-    """An absolute path of the host, without `..`."""
+    """An absolute path of the host, without `..` and in its shortest form."""
     path = text(at)
     if not path.startswith("/"):
         raise Mistake(at, f"'{at.key}' must be an absolute path, not '{path}'", "begin it with '/'")
     if ".." in path.split("/"):
         raise Mistake(at, f"'{at.key}' must not contain '..'")
-    return path.rstrip("/") or "/"
+    if "\0" in path:
+        raise Mistake(at, f"'{at.key}' must not contain a null character")
+    return "/" + "/".join(name for name in path.split("/") if name not in ("", "."))
 
 
 ABSOLUTE_PATH = Kind(absolute_path, {"type": "string", "pattern": "^/"})

@@ -3,12 +3,14 @@
 Read `suggestion` first: it tries candidates from the best clue to the last resort, as text that the
 parser reads, until one takes exactly these nodes. Then:
 
-    subject, siblings     which device nodes the operator means
+    siblings, camera      which device nodes the operator means
     companions            what goes along with devices of a kind
-    clues                 what distinguishes them from all others, as conditions
+    clues, fixed_names    what distinguishes them from all others, as conditions
     quoting, rule_text    conditions as TOML that reads back as the same values
     title, reasons        what the comments say: what the device is, why the rule is written so
-    starter               the file for everything that no rule matches yet
+    cautions              what a container could do to the host
+    alternatives          what the operator may want instead
+    starter, left_out     the file for everything that no rule matches yet, and what is not in it
 
 Does not belong here: how a rule is read or matched. `reading` and `rules` do that, for suggestions too.
 """

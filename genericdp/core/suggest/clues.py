@@ -8,14 +8,16 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
+from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.siblings import Siblings
 
@@ -32,6 +34,7 @@ class By(StrEnum):
     PLACE = "place"
     INTERFACE = "interface"
     NAME = "name"
+    LABEL = "label"
     PATH = "path"
     KIND = "kind"
     ARRIVAL = "arrival"
@@ -48,11 +51,20 @@ class Clue:
 #: A USB string has at most 126 characters: anything longer is not a serial number.
 _LONGEST_SERIAL = 126
 
-#: Kernel names that are given in the order of arrival although the device is on no bus.
-_BY_ARRIVAL = re.compile(r"(?:dm-|md|tap|input/|hidraw|vfio/)\d*.*")
-
 #: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
 _NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
+#: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
+#: is an address: serial8250.
+_COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"\d+-([\d.]+(?::[\d.]+)?|[0-9a-f]{4})"), r"*-\1"),
+    (re.compile(r"([0-9A-F]{4}:[0-9A-F]{4}:[0-9A-F]{4})\.[0-9A-F]{4,}"), r"\1.*"),
+    (re.compile(r"([a-z]+C)\d+(D\d+[pc]?)?"), r"\1*\2"),
+    (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
+    (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
+)
+#: Their driver gives device nodes of these subsystems a name that says what they are.
+_LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
+
 #: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
@@ -74,23 +86,30 @@ def _one_or_more(values: Iterable[str]) -> str | tuple[str, ...]:
 
 def serial_of(unit: UdevDevice) -> str | None:
     """The serial number of a USB device as a rule can write it, or None."""
+    serial = raw_serial_of(unit)
+    return None if serial is None or why_no_serial(unit) else serial
+
+
+def raw_serial_of(unit: UdevDevice) -> str | None:
+    """What a USB device says is its serial number, even if it tells nothing."""
     serial = unit.attributes.get("serial", "")
     return serial if serial.strip() and len(serial) <= _LONGEST_SERIAL else None
 
 
-def has_a_fixed_name(node: UdevDevice) -> bool:
-    """Whether the kernel always gives this node this name: not on a bus, not numbered by arrival."""
-    virtual = node.sys_path.startswith("/sys/devices/virtual/")
-    return virtual and _BY_ARRIVAL.fullmatch(node.devname) is None
+def why_no_serial(unit: UdevDevice) -> str:
+    """Why the serial number of a USB device tells nothing; "" when it may tell one unit from another."""
+    names = [unit.properties.get(name, "") for name in ("ID_MODEL", "ID_VENDOR")]
+    serial = raw_serial_of(unit)
+    return "" if serial is None else why_filler(serial, *names, unit.attributes.get("product", ""))
 
 
 def clues(node: UdevDevice) -> Iterator[Clue]:
     """The clues to the unit of a device node, the best one first."""
     unit = unit_of(node)
-    if unit.subsystem == "usb":
-        yield from _usb_clues(unit)
-    elif has_a_fixed_name(node):
+    if has_a_fixed_name(node):
         yield Clue(By.NAME, names_of([node]))
+    elif unit.subsystem == "usb":
+        yield from _usb_clues(unit)
     elif node.is_bare:
         yield Clue(By.PATH, names_of([node]))
     else:
@@ -103,17 +122,42 @@ def model_of(unit: UdevDevice) -> Conditions:
     return {"usb": {key: exactly(value) for key, value in values.items() if value}}
 
 
+def model_of_any(group: Siblings) -> Conditions:
+    """What every unit of the model of a device satisfies; {} when it has none that a rule can name."""
+    unit = unit_of(group.nodes[0])
+    match unit.subsystem:
+        case "usb":
+            return model_of(unit)
+        case "pci" if "PCI_ID" in unit.properties:
+            return {"parent": {"PCI_ID": exactly(unit.properties["PCI_ID"])}}
+        case _:
+            # The parts of a chip have no numbers of vendor and product; the driver knows no other model.
+            driver = driver_of(group.nodes[0])
+            return {"parent": {"DRIVER": exactly(driver)}} if driver else {}
+
+
+def driver_of(node: UdevDevice) -> str:
+    """The driver of a device node, or of the nearest of its parents that has one; "" without."""
+    return next((each.driver for each in node.self_and_ancestors() if each.driver), "")
+
+
 def _usb_clues(unit: UdevDevice) -> Iterator[Clue]:
     model = model_of(unit)
     serial = serial_of(unit)
+    by, known = By.MODEL, model
     if serial is not None:
-        yield Clue(By.SERIAL, joined(model, {"usb": {"serial": exactly(serial)}}))
+        by, known = By.SERIAL, joined(model, {"usb": {"serial": exactly(serial)}})
+    yield Clue(by, known)
+    if product := unit.properties.get("ID_MODEL"):
+        # Another board of the maker may say the same of itself but for its name.
+        yield Clue(by, joined(known, {"parent": {"DEVTYPE": "usb_device", "ID_MODEL": exactly(product)}}))
+    controller = {"DEVPATH": f"{_lasting(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"}
+    if port := usb_value(unit, "port"):
+        at_port = joined(model, {"usb": {"port": exactly(port)}})
+        yield Clue(By.PORT, at_port)
+        yield Clue(By.PLACE, joined(at_port, controller))
     else:
-        yield Clue(By.MODEL, model)
-    at_port = joined(model, {"usb": {"port": exactly(usb_value(unit, "port") or "")}})
-    yield Clue(By.PORT, at_port)
-    controller = unit.sys_path.partition("/usb")[0].removeprefix("/sys")
-    yield Clue(By.PLACE, joined(at_port, {"DEVPATH": f"{_lasting(controller)}/*"}))
+        yield Clue(By.PLACE, joined(model, controller))
 
 
 def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
@@ -121,21 +165,50 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         if above.subsystem == "hid":
             # Over Bluetooth, the first one is the address of the device.
             for name, by in (("HID_UNIQ", By.SERIAL), ("HID_NAME", By.MODEL)):
-                if value := above.properties.get(name):
+                if (value := above.properties.get(name)) and not (by is By.SERIAL and why_filler(value)):
                     yield Clue(by, {"parent": {name: exactly(value)}})
         if above.subsystem == "net":
             yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
     for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID"):
-        if value := node.properties.get(name):
+        value = node.properties.get(name)
+        if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
             yield Clue(By.SERIAL, {name: exactly(value)})
+    function: dict[str, str] = {}
     for name, by in (("PCI_ID", By.MODEL), ("PCI_SLOT_NAME", By.PLACE)):
         if value := unit.properties.get(name):
-            yield Clue(by, {"parent": {name: exactly(value)}})
-    if unit.sys_path.startswith("/sys/devices/virtual/"):
-        yield Clue(By.KIND, {})
-    else:
-        below = "" if unit is node else "/*"
-        yield Clue(By.PLACE, {"DEVPATH": _lasting(unit.sys_path.removeprefix("/sys")) + below})
+            function[name] = exactly(value)
+            yield Clue(by, {"parent": dict(function)})
+    is_virtual = unit.sys_path.startswith("/sys/devices/virtual/")
+    if is_virtual or node.subsystem in _LABELLED:
+        yield from (Clue(By.LABEL, label) for label in _nearest(node, "name"))
+        if product := node.properties.get("ID_V4L_PRODUCT"):
+            yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
+    path = f"{_lasting(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"
+    if not is_virtual:
+        yield Clue(By.PLACE, {"DEVPATH": path})
+
+
+def lasting_place(group: Siblings) -> Clue:
+    """Where a device sits, by the parts of its path in sysfs that do not follow the order of arrival."""
+    first = group.nodes[0]
+    paths = sorted({_without_numbers(node.sys_path.removeprefix("/sys")) for node in group.nodes})
+    is_virtual = first.sys_path.startswith("/sys/devices/virtual/") and not unit_of(first).properties.get(
+        "PCI_ID"
+    )
+    return Clue(
+        By.KIND if is_virtual else By.PLACE, {"DEVPATH": paths[0] if len(paths) == 1 else tuple(paths)}
+    )
+
+
+def _without_numbers(path: str) -> str:
+    return "/".join(map(_without_number, _lasting(path).split("/")))
+
+
+def _without_number(part: str) -> str:
+    for counted, lasting in _COUNTED:
+        if counted.fullmatch(part):
+            return counted.sub(lasting, part)
+    return part
 
 
 def _lasting(path: str) -> str:
@@ -159,6 +232,12 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
             yield from _nearest(node, attribute)
+
+
+def details_of_all(nodes: Sequence[UdevDevice]) -> Iterator[Conditions]:
+    """The details that device nodes have in common, and that they share with fewer others than their kind."""
+    others = [[*details(node)] for node in nodes[1:]]
+    yield from (detail for detail in details(nodes[0]) if all(detail in each for each in others))
 
 
 def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:

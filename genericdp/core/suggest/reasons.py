@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import unit_of
-from genericdp.core.suggest.clues import By, serial_of
+from genericdp.core.suggest.cautions import what_it_can_do
+from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.siblings import Siblings
-
-#: Serial numbers that makers give to all their units.
-_SHARED = frozenset({"0123456789ABCDEF", "123456789ABCDEF", "1234567890", "123456789", "12345678"})
 
 #: More names than this do not help.
 _NAMES = 4
@@ -16,70 +15,86 @@ _NAMES = 4
 def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
-    usb = unit if unit.subsystem == "usb" else None
-    serial = None if usb is None else serial_of(usb)
+    yield (
+        _of_usb(unit, by, rivals) if unit.subsystem == "usb" and by in _OF_USB else _of_any(unit, by, rivals)
+    )
+    if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
+        yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
+    if len(group.nodes) > 1:
+        yield from _of_groups(group)
+
+
+_OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
+
+
+def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+    port = usb.sys_name.partition("-")[2]
+    why_none = why_no_serial(usb)
+    no_serial = "it has no serial number"
+    if why_none:
+        no_serial = f"its serial number, '{raw_serial_of(usb)}', tells nothing ({why_none})"
     match by:
         case By.SERIAL:
-            yield f"By serial number: the rule finds this unit wherever it is{' plugged in' if usb else ''}."
-            if serial is not None and _is_shared(serial):
-                yield (
-                    f"Many makers give every unit the serial number '{serial}'. A second unit of this "
-                    "model would match, too; the two ids would then differ by port."
-                )
-        case By.MODEL if usb is not None:
-            yield (
-                "By model: it has no serial number, and no other unit of the model is plugged in. A "
-                "second one would match, too; to exclude it, add "
-                f"port = \"{unit.sys_name.partition('-')[2]}\" to 'usb'."
-            )
+            return "By serial number: the rule finds this unit wherever it is plugged in."
         case By.MODEL:
-            yield "By model: this machine has only one."
-        case By.PORT | By.PLACE if usb is not None:
-            told_by = "port" if by is By.PORT else "controller and port"
-            tell, distinguish = ("tells", "distinguishes") if by is By.PORT else ("tell", "distinguish")
+            exclude = f"; to exclude it, add port = \"{port}\" to 'usb'" if port else ""
+            return (
+                f"By model: {no_serial}, and no other unit of the model is plugged in. A second one would "
+                f"match, too{exclude}."
+            )
+        case _:
+            told_by = "port" if by is By.PORT else "controller and port" if port else "controller"
+            tell, distinguish = ("tell", "distinguish") if " and " in told_by else ("tells", "distinguishes")
             twin = f"its twin ({listed(rivals)})" if rivals else "others"
-            if serial is None:
-                why = f"it has no serial number, so only the {told_by} {distinguish} it from {twin}"
+            if serial_of(usb) is None:
+                why = f"{no_serial}, so only the {told_by} {distinguish} it from {twin}"
             else:
                 why = f"{twin} has the same serial number, so only the {told_by} {tell} the two apart"
-            yield (
+            return (
                 f"By {told_by}: {why}. Any unit of this model matches there, and this one does not match "
                 "at another port."
             )
+
+
+def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+    match by:
+        case By.SERIAL:
+            return "By serial number: the rule finds this unit wherever it is."
+        case By.MODEL:
+            return "By model: this machine has only one."
+        case By.PLACE if "PCI_SLOT_NAME" in unit.properties:
+            return "By model and slot: another unit of the model in this slot matches, too."
         case By.PORT | By.PLACE:
-            yield "By its place in the machine: any device there matches."
+            return "By its place in the machine: any device of this kind there matches."
+        case By.LABEL:
+            return "By the name that its driver gives it: this machine has only one with this name."
         case By.KIND:
-            yield "By its kind: this machine has only one."
+            return "By its kind: no hardware is behind it, and this machine has only one."
         case By.INTERFACE:
-            yield "By the name of its network interface."
+            return "By the name of its network interface."
         case By.NAME:
-            yield "By name: the kernel always gives it the same name."
+            return "By name: the kernel always gives it the same name."
         case By.PATH:
-            yield "By its path: udev does not know it, nor which unit is behind it."
+            return "By its path: udev does not know it, nor which unit is behind it."
         case _:
-            yield (
+            return (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
                 "that the kernel has given it for now; after a re-plug or reboot, another device may have "
                 "that name."
             )
-    if len(group.nodes) > 1:
-        yield from _of_groups(group)
 
 
 def _of_groups(group: Siblings) -> Iterator[str]:
     usb = group.nodes[0].usb_device
     text = f"A container gets these {len(group.nodes)} nodes together."
+    if group.group_by == "all":
+        text = "Both names lead to one timer, so one container gets both."
     if usb is not None and usb.device_node is not None:
         text += (
             f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "
             f"that one: 'genericdp suggest {usb.device_node}'."
         )
     yield text
-
-
-def _is_shared(serial: str) -> bool:
-    serial = serial.strip().upper()
-    return serial in _SHARED or len(set(serial.lstrip("0"))) <= 1
 
 
 def listed(names: Sequence[str], most: int = _NAMES) -> str:

@@ -4,27 +4,47 @@ The rules of this file:
 
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
+* Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
 * A node that gives control of the host is never added to others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.identity import natural
+from genericdp.core.suggest.camera import is_stream, streams_of
+from genericdp.errors import GenericdpError
 
-#: Nodes of these subsystems are useful only with their siblings, on any bus: the control and playback
-#: nodes of a sound card, the two of a graphics card, those of a keyboard or a tuner.
-_WITH_SIBLINGS = frozenset({"sound", "drm", "input", "dvb"})
+#: Nodes of these subsystems are useful only with their siblings below the same parent, on any bus: the nodes
+#: of a sound card, the two of a graphics card, those of a tuner, of a modem, of a capture card.
+_TOGETHER: tuple[frozenset[str], ...] = (
+    frozenset({"sound"}),
+    frozenset({"drm"}),
+    frozenset({"dvb"}),
+    frozenset({"wwan"}),
+    frozenset({"input"}),
+    # A decoder or a camera of a board is set up through the media node.
+    frozenset({"video4linux", "media"}),
+    # The resource manager is the same chip.
+    frozenset({"tpm", "tpmrm"}),
+)
+#: A touch controller has both, below its device of the subsystem hid.
+_OF_HID = frozenset({"hidraw", "input"})
+_BY_HID = '{ SUBSYSTEM = "hid" }'
+
+#: The node with the old name leads to the first of the timers.
+_ONE_TIMER = ("watchdog", "watchdog0")
 
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
     """Device nodes that make one device.
 
-    group_by   how a rule says so; "node" for a single node
-    nodes      in the order of their names
+    group_by   how a rule says so, a word or a match as TOML; "node" for a single node
+    nodes      in the order of their names, the one that the device is named after first
     """
 
     group_by: str
@@ -47,30 +67,93 @@ def alone(node: UdevDevice) -> Siblings:
 
 def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     """The device nodes that make one device with this one."""
+    nodes = [each for each in devices if each.device_node is not None]
+    if node.devname in _ONE_TIMER:
+        return _made("all", node, [each for each in nodes if each.devname in _ONE_TIMER])
     usb = node.usb_device
-    above = usb if usb is not None else node.parent if node.subsystem in _WITH_SIBLINGS else None
-    if above is None or above is node:
+    if usb is not None:
+        if node is usb or is_stream(node):
+            return alone(node)
+        return _made("usb_device", node, [each for each in _below(usb, nodes) if _is_with(node, each)])
+    hid = hid_of(node)
+    if hid is not None:
+        siblings = [each for each in _below(hid, nodes) if each.subsystem in _OF_HID]
+        if len({each.subsystem for each in siblings}) > 1:
+            return _made(_BY_HID, node, siblings)
+    together = next((each for each in _TOGETHER if node.subsystem in each), None)
+    if together is None or node.parent is None or is_dangerous(node):
         return alone(node)
-    below = f"{above.sys_path}/"
-    siblings = [
-        each
-        for each in devices
-        if each.sys_path.startswith(below) and each.device_node is not None and _are_one(node, each)
-    ]
+    return _made(
+        "parent",
+        node,
+        [
+            each
+            for each in _below(node.parent, nodes)
+            if each.subsystem in together and _same(each.parent, node.parent)
+        ],
+    )
+
+
+def hid_of(node: UdevDevice) -> UdevDevice | None:
+    """The HID device of a node that is not on USB; a USB device has all nodes of its HID devices."""
+    if node.subsystem not in _OF_HID or node.usb_device is not None:
+        return None
+    return next((each for each in node.ancestors() if each.subsystem == "hid"), None)
+
+
+def _made(group_by: str, node: UdevDevice, siblings: list[UdevDevice]) -> Siblings:
     if len(siblings) < 2:
         return alone(node)
-    group_by = "usb_device" if usb is not None else "parent"
-    return Siblings(group_by, tuple(sorted(siblings, key=lambda each: natural(each.device_node or ""))))
+    order = sorted(siblings, key=lambda each: (_only_sets_up(each), natural(each.device_node or "")))
+    return Siblings(group_by, tuple(order))
 
 
-def _are_one(node: UdevDevice, other: UdevDevice) -> bool:
-    """Whether a node below the same USB device or parent belongs to it, not to something in between."""
-    if is_dangerous(node) is not is_dangerous(other):
-        return False
-    if node.usb_device is not None:
-        return _same(other.usb_device, node.usb_device)
-    return node.subsystem == other.subsystem and _same(other.parent, node.parent)
+def _only_sets_up(node: UdevDevice) -> bool:
+    """Whether a node is there to set the others up, so that the device is not named after it."""
+    return node.subsystem == "media" or node.sys_name.startswith("v4l-subdev")
+
+
+def _below(above: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
+    return (each for each in nodes if each.sys_path.startswith(f"{above.sys_path}/"))
+
+
+def _is_with(node: UdevDevice, other: UdevDevice) -> bool:
+    """Whether a node below the same USB device is a part of it, not of something in between."""
+    return (
+        is_dangerous(node) is is_dangerous(other)
+        and _same(other.usb_device, node.usb_device)
+        and not is_stream(other)
+        and (node.subsystem == "media") is (other.subsystem == "media")
+    )
 
 
 def _same(one: UdevDevice | None, other: UdevDevice | None) -> bool:
     return one is not None and other is not None and one.sys_path == other.sys_path
+
+
+def subject_of(device: UdevDevice, word: str, devices: Iterable[UdevDevice]) -> UdevDevice:
+    """The device node that an operator means by `word`, which named this udev device.
+
+    A USB device, or anything else without a device node, means the device nodes below it; its raw USB
+    node is meant only by its own path. A camera means the stream that most pods want. Raises GenericdpError
+    when these nodes make several devices.
+    """
+    has_node = device.device_node is not None
+    if has_node and (device.usb_device is not device or "bus/usb/" in word):
+        return device
+    below = sorted(
+        (each for each in devices if each.device_node and each.sys_path.startswith(f"{device.sys_path}/")),
+        key=lambda each: natural(each.device_node or ""),
+    )
+    own = [each for each in below if each.usb_device is device] if has_node else below
+    if has_node and not own:
+        return device
+    streams = [each for each in own if is_stream(each)]
+    if streams and len({each.usb_device for each in own}) == 1:
+        return streams_of(streams[0], own)[0]
+    if not own or len(siblings_of(own[0], own).nodes) != len(own):
+        raise GenericdpError(
+            f"'{for_terminal(word)}' is not a device node, and has several devices below it",
+            hint=f"name one of them: {', '.join(each.device_node or '' for each in own)}",
+        )
+    return own[0]

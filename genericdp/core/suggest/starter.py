@@ -3,43 +3,38 @@
 The rules of this file:
 
 * Units of one model become one resource. For a single unit, there is `genericdp suggest DEVICE`.
-* Everything left out is named with the reason: nodes that every container has, nodes that the machine needs
-  for itself, and nodes that give control of the host.
+* Everything left out is counted with the reason, see `left_out`.
+* It fits on a screen, even for a board with hundreds of device nodes.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claims, is_dangerous
+from genericdp.core.explain.selection import is_hub
+from genericdp.core.hostile import for_terminal
+from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.clues import By, joined, kind_of, model_of
+from genericdp.core.suggest.camera import is_stream, streams_of
+from genericdp.core.suggest.clues import By, Conditions, details_of_all, joined, kind_of, model_of_any
 from genericdp.core.suggest.companions import is_companion
+from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.siblings import Siblings, siblings_of
-from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of
+from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
-
-#: Devices that the runtime gives to every container (OCI runtime specification, default devices).
-_IN_EVERY_CONTAINER = frozenset({"null", "zero", "full", "random", "urandom", "tty", "console", "ptmx"})
-_CONSOLES = re.compile(r"tty\d+|vcs[au]?\d*")
-
 
 #: Where to save the file, unless the operator knows better: after the existing rules.
 FILE = f"{DIRECTORY}/90-found.toml"
 
-_DRAFT = (
-    "A first draft for the devices of this machine that no rule matches yet, with one resource for each "
-    "kind of device. Rename the resources as you like, and delete those that no pod needs. For a single "
-    "unit: 'genericdp suggest DEVICE'."
-)
+_DRAFT = f"Save it as {FILE}, without what no pod needs."
+#: More names than this never fit into a line.
+_MOST_NAMES = 12
 _NOTHING = "No device of this machine needs a rule."
-
-#: More names of one kind than this do not help.
-_NAMES = 12
+_LEFT_OUT = "Left out; 'genericdp suggest DEVICE' writes a rule for any of these:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +50,26 @@ class Starter:
 
     @property
     def text(self) -> str:
-        """The rule file, with comments."""
-        lines = list(rule_text.comments((FILE, _DRAFT) if self.chapters else (_NOTHING,)))
+        """The rule file, with comments. It is short: an operator reads it on one screen."""
+        lines = list(rule_text.comment(_DRAFT if self.chapters else _NOTHING))
         for chapter in self.chapters:
-            lines += ["", *chapter]
+            lines += chapter
         if self.left_out:
-            reasons = (f"{why}: {listed(paths, _NAMES)}" for why, paths in self.left_out)
-            lines += ["", *rule_text.comments(("Left out:", *reasons))]
+            lines += rule_text.comment(_LEFT_OUT)
+            lines += (_in_a_line(why, paths) for why, paths in self.left_out)
         return "".join(f"{line}\n" for line in lines)
+
+
+def _in_a_line(why: str, paths: Sequence[str]) -> str:
+    """As many of the device nodes as fit in a line, and how many more there are."""
+    popular = [path for path in POPULAR if path in paths]
+    names = [*popular, *(path for path in paths if path not in popular)]
+    names = [path.removeprefix("/dev/") for path in names]
+    lines = [
+        for_terminal(f"#   {why}: {listed(names, most)}")
+        for most in range(min(len(names), _MOST_NAMES), 0, -1)
+    ]
+    return next((line for line in lines if len(line) <= rule_text.WIDTH), lines[-1])
 
 
 def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> Starter:
@@ -79,6 +86,10 @@ def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> 
             left.setdefault(why, []).append(node.device_node or "")
         else:
             groups[group.sys_paths] = group
+    offered = {node.device_node or "" for group in groups.values() for node in group.nodes}
+    left = {
+        why: rest for why, paths in left.items() if (rest := [path for path in paths if path not in offered])
+    }
     names = taken_by(resources)
     chapters = tuple(_chapters(tuple(groups.values()), present, names))
     return Starter(chapters, tuple((why, tuple(paths)) for why, paths in left.items()))
@@ -86,68 +97,77 @@ def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> 
 
 def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims) -> str:
     """Why no rule is written for a device node; "" when one is."""
-    if is_dangerous(node):
-        return "Each of these gives control of the host"
-    if node.devname in _IN_EVERY_CONTAINER:
-        return "Every container has these anyway"
-    if node.sys_path.startswith("/sys/devices/virtual/") and _CONSOLES.fullmatch(node.devname):
-        return "Consoles of the machine"
+    if why := why_left_out(node):
+        return why
     if is_companion(node, present.nodes):
-        return "These go along with other devices"
+        return "go along with other devices"
     if any(claims.on(each) for each in group.nodes):
-        return "Further nodes of devices that rules match in part"
+        return "of devices that rules match in part"
     if node.usb_device is node:
         below = f"{node.sys_path}/"
         inside = [each for each in present.nodes if each.sys_path.startswith(below)]
-        if _is_hub(node) or any(each.usb_device is each for each in inside):
-            return "USB hubs"
-        if inside:
-            return "Raw USB nodes of devices that have other nodes"
+        if inside or is_hub(node):
+            return "raw USB nodes of hubs and others"
+    streams = streams_of(node, present.nodes)
+    if streams and streams[0] is not node and (is_stream(node) or node.subsystem in ("input", "media")):
+        return "further nodes of cameras"
+    if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
+        return SELDOM
     return ""
-
-
-def _is_hub(usb: UdevDevice) -> bool:
-    # TYPE is class/subclass/protocol of a USB device; hubs are class 9.
-    return usb.properties.get("TYPE", "").startswith("9/") or usb.attributes.get("idVendor") == "1d6b"
 
 
 def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
     """A chapter for each kind of group."""
     for alike in _alike(groups):
-        chapter = _for_model(alike, present, names) if alike[0].nodes[0].usb_device is not None else ()
+        chapter = _for_model(alike, present, names)
         if chapter:
             yield chapter
             continue
         for group in alike:
             suggestion = suggest_for(group, present, _new_name(group, names))
-            why = () if suggestion.by is By.NAME else suggestion.reasons
-            yield (*rule_text.comments((_heading((group,)), *why)), *suggestion.table)
+            caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL else ()
+            yield (*rule_text.comments(caution), *_shortened(suggestion.table, [*_headings((group,))]))
 
 
 def _alike(groups: tuple[Siblings, ...]) -> list[list[Siblings]]:
     """The groups of units of one model together, in the order of the first ones."""
     found: dict[object, list[Siblings]] = {}
     for group in groups:
-        usb = group.nodes[0].usb_device
-        key: object = group.sys_paths
-        if usb is not None:
-            key = repr(joined(kind_of(group), model_of(usb))), group.group_by
+        model = model_of_any(group)
+        key: object = (repr(joined(kind_of(group), model)), group.group_by) if model else group.sys_paths
         found.setdefault(key, []).append(group)
     return list(found.values())
 
 
 def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tuple[str, ...]:
-    """The one resource for all units of a USB model; () when a rule for it would take more."""
+    """The one resource for all units of a model; () when a rule for it would take more."""
     first = alike[0]
-    usb = first.nodes[0].usb_device
+    model = model_of_any(first)
     everything = frozenset().union(*(group.sys_paths for group in alike))
-    conditions = joined(kind_of(first), model_of(usb) if usb is not None else {})
-    name = name_of(first, names)
-    table = table_of(name, first, conditions, present.domain)
-    if present.taken_by_rule("\n".join(table)) != everything:
-        return ()
-    names.add(name)
-    return (*rule_text.comment(_heading(tuple(alike))), *table)
+    name = name_of(first, names, several=len(alike) > 1)
+    details: list[Conditions] = [{}]
+    if len(alike) == len(everything):
+        # Of each unit, the same part.
+        details += details_of_all([group.nodes[0] for group in alike])
+    for one, other in product(details, details):
+        conditions = joined(joined(joined(kind_of(first), model), one), other)
+        table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
+        if model and present.taken_by_rule("\n".join(table)) == everything:
+            names.add(name)
+            return tuple(_shortened(table, [*_headings(tuple(alike))]))
+    return ()
+
+
+def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:
+    """A resource table with what it takes, and without what a draft does not need: the other remarks."""
+    for line in table:
+        key = line.partition("  # ")[0]
+        if line.startswith("name = "):
+            lines = (f"{key}  # {heading}" for heading in headings)
+            fits = next((each for each in lines if len(each) <= rule_text.WIDTH), None)
+            yield from rule_text.remarked(key, headings[-1]) if fits is None else (fits,)
+        elif line and not line.startswith("#"):
+            yield key if line.startswith(("group_by = ", "shared = ")) else line
 
 
 def _new_name(group: Siblings, names: set[str]) -> str:
@@ -156,8 +176,13 @@ def _new_name(group: Siblings, names: set[str]) -> str:
     return name
 
 
-def _heading(groups: tuple[Siblings, ...]) -> str:
+def _headings(groups: tuple[Siblings, ...]) -> Iterator[str]:
+    """What a resource takes, the longest text first: what it is, and the first of its device nodes."""
     title = title_of(groups[0].nodes[0])
     if len(groups) > 1:
         title = f"{title}, {len(groups)} units"
-    return f"{title}: {', '.join(path for group in groups for path in group.paths)}"
+    paths = [path for group in groups for path in group.paths]
+    for most in (2, 1):
+        yield for_terminal(f"{title}: {listed(paths, most)}")
+    yield listed(paths, 2)
+    yield listed(paths, 1)

@@ -17,15 +17,19 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
+from genericdp.core.suggest.alternatives import Alternative, alternatives
+from genericdp.core.suggest.camera import is_stream
+from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
     Clue,
     Conditions,
     clues,
-    details,
+    details_of_all,
     joined,
     joined_all,
     kind_of,
+    lasting_place,
     names_of,
     serial_of,
 )
@@ -40,7 +44,10 @@ from genericdp.errors import GenericdpError
 _MOST_DETAILS = 3
 
 #: Two containers with one of these would take input from, or write over, one another.
-_NOT_SHARED = frozenset({"tty", "block"})
+_NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
+
+#: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
+_TAKES_A_PATH = frozenset({"tty", "video4linux", "macvtap", "printer"})
 
 #: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
@@ -55,6 +62,7 @@ class Suggestion:
     by       the kind of clue that it knows them by; ARRIVAL does not last
     rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
+    instead  what the operator may want instead
     """
 
     name: str
@@ -63,6 +71,7 @@ class Suggestion:
     rivals: tuple[str, ...]
     table: tuple[str, ...]
     domain: str
+    instead: tuple[Alternative, ...] = ()
 
     @property
     def file(self) -> str:
@@ -90,8 +99,24 @@ class Suggestion:
     def text(self) -> str:
         """The rule file, with comments."""
         title = f"{title_of(self.group.nodes[0])}: {', '.join(self.group.paths)}"
-        lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *self.table]
+        own = (*self.table, "").index("")
+        table = (*self.table[:own], *self._instead(), *self.table[own:])
+        lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *table]
         return "".join(f"{line}\n" for line in lines)
+
+    def _instead(self) -> Iterator[str]:
+        if not self.instead:
+            return
+        yield ""
+        if is_stream(self.group.nodes[0]):
+            yield from rule_text.comment("For another stream of the camera, replace the match by:")
+        else:
+            these = "one of these" if len(self.instead) > 1 else "this"
+            yield from rule_text.comment(f"For a part of it, replace the match by {these}:")
+        for each in self.instead:
+            yield "#"
+            yield from rule_text.comment(each.remark)
+            yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
 
 
 class Present:
@@ -150,13 +175,15 @@ def _brings_more(node: UdevDevice, present: Present) -> bool:
 def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
-    more = tuple(_with_companions(group, present))
+    more = (*_each_required(group), *with_companions(group, present))
     rivals: frozenset[str] = frozenset()
     for clue, conditions in _candidates(group, present):
         table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
         taken = present.taken_by_rule("\n".join(table))
         if taken == wanted:
-            return Suggestion(name, group, clue.by, _paths(rivals, present), table, present.domain)
+            instead = alternatives(group, conditions, present.nodes, present.taken_by)
+            paths = _paths(rivals, present)
+            return Suggestion(name, group, clue.by, paths, table, present.domain, instead)
         rivals = _nearest(rivals, taken - wanted)
     raise GenericdpError(
         f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",
@@ -173,29 +200,29 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
     """Conditions that hold for the group, the best first; if any take nothing else, these are among them.
     An early one is mostly right, so the later ones are made only when needed.
     """
-    node = group.nodes[0]
     kind = kind_of(group)
-    for clue in clues(node):
+    if group.group_by == "all":
+        yield Clue(By.NAME, {}), names_of(group.nodes)
+    for clue in (*clues(group.nodes[0]), lasting_place(group)):
         # A name is enough by itself.
         conditions = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
         yield clue, conditions
-        if len(group.nodes) == 1:
-            yield from ((clue, joined_all(conditions, more)) for more in _telling(node, conditions, present))
+        yield from ((clue, joined_all(conditions, more)) for more in _telling(group, conditions, present))
     yield Clue(By.ARRIVAL, {}), names_of(group.nodes)
 
 
-def _telling(node: UdevDevice, conditions: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
-    """Details that distinguish a node from everything else that these conditions match, few before many;
+def _telling(group: Siblings, conditions: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
+    """Details that distinguish nodes from everything else that these conditions match, few before many;
     last, those that leave the fewest others.
     """
     taken = present.taken_by(conditions)
-    known = [(detail, present.taken_by(detail)) for detail in details(node)]
+    known = [(detail, present.taken_by(detail)) for detail in details_of_all(group.nodes)]
     nearest: tuple[int, Sequence[Conditions]] = (len(taken), ())
     for count in range(1, min(_MOST_DETAILS, len(known)) + 1):
         for chosen in combinations(known, count):
             left = taken.intersection(*(holds_for for _, holds_for in chosen))
             some = [detail for detail, _ in chosen]
-            if left == {node.sys_path}:
+            if left == group.sys_paths:
                 yield some
             elif len(left) < nearest[0]:
                 nearest = len(left), some
@@ -213,21 +240,36 @@ def table_of(
         *rule_text.match_lines(conditions),
     ]
     if group.group_by != "node":
-        lines += rule_text.key_lines("group_by", group.group_by, "all nodes of a unit make one device")
+        by_match = group.group_by.startswith("{")
+        grouping = f"group_by = {group.group_by if by_match else toml(group.group_by)}"
+        lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
     if any(is_dangerous(node) for node in group.nodes):
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
+    if group.group_by != "node" or what_it_can_do(group.nodes[0]):
+        return tuple(lines)
     if by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
-    elif by is not By.NAME and group.group_by == "node":
+    elif by is not By.NAME and _takes_a_path(group.nodes[0]):
         path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"
         lines.append(rule_text.option(path, "a fixed name in the container"))
     return tuple(lines)
 
 
-def _with_companions(group: Siblings, present: Present) -> Iterator[str]:
-    """The node tables of what goes along with the device, line by line."""
+def _takes_a_path(node: UdevDevice) -> bool:
+    """Whether programs are told the path of a device node, so that it may have another name."""
+    return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
+
+
+def _each_required(group: Siblings) -> Iterator[str]:
+    """A node table for each of several names of one thing: none of them may be missing."""
+    for node in group.nodes if group.group_by == "all" else ():
+        yield from ("", "[[resource.node]]", *rule_text.match_lines(names_of([node])))
+
+
+def with_companions(group: Siblings, present: Present) -> Iterator[str]:
+    """The node tables of what goes along with a device, line by line."""
     for path in companions_of(group.nodes, present.paths):
         yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
         yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")

@@ -13,7 +13,8 @@ from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
-from genericdp.core.suggest.clues import has_a_fixed_name
+from genericdp.core.suggest.clues import driver_of
+from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.siblings import Siblings
 
 #: Ids begin with the name: a longer one would leave no room for the rest.
@@ -22,19 +23,28 @@ _NAME_LENGTH = 32
 #: A longer title does not help.
 _TITLE_LENGTH = 60
 
+#: What people call a subsystem.
+_KINDS = {"video4linux": "video", "usb": "raw"}
+
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _LAST_NUMBER = re.compile(r"\d+$")
 
 
-def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False) -> str:
+def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False, several: bool = False) -> str:
     """The short name of a resource for these nodes, other than those taken.
 
-    part  they are not all that their unit brings, so the name says which they are
+    part     they are not all that their unit brings, so the name says which they are
+    several  the resource takes other units of the model, too, so it is not named after this one
     """
-    name = next(word for text in _names(group) if (word := _word(text)))[:_NAME_LENGTH].strip("-")
+    texts = _names(group, several=several)
+    name = next(word for text in texts if (word := _word(text)))[:_NAME_LENGTH].strip("-")
     if part:
         name = f"{name}-{_part(group.nodes[0])}"
-    return name if name not in taken else _numbered(name, taken)
+    # Other nodes of the unit may have the name already.
+    node = group.nodes[0]
+    kind = _word(_KINDS.get(node.subsystem, node.subsystem))
+    names = (name,) if has_a_fixed_name(node) else (name, f"{name}-{kind}")
+    return next((each for each in names if each not in taken), None) or _numbered(name, taken)
 
 
 def taken_by(resources: Iterable[Resource]) -> set[str]:
@@ -63,7 +73,7 @@ def _part(node: UdevDevice) -> str:
     return _word(_LAST_NUMBER.sub("", node.sys_name)) if node.devtype != "usb_device" else "usb"
 
 
-def _names(group: Siblings) -> Iterator[str]:
+def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
     node = group.nodes[0]
     unit = unit_of(node)
     usb = unit if unit.subsystem == "usb" else None
@@ -78,9 +88,10 @@ def _names(group: Siblings) -> Iterator[str]:
         yield name
         yield f"usb-{'-'.join(filter(None, numbers))}"
     yield name
-    if group.group_by == "node":
+    if group.group_by == "node" and not several:
         yield _devname(node)
-    yield node.subsystem
+    driver = driver_of(node)
+    yield driver if driver.startswith(node.subsystem) else f"{node.subsystem} {driver}"
     yield "device"
 
 
@@ -100,7 +111,14 @@ def title_of(node: UdevDevice) -> str:
     """What the unit of a device node is, for people."""
     usb = node.usb_device
     maker = node.properties.get("ID_VENDOR", "")
+    if usb is not None and maker == usb.attributes.get("idVendor"):
+        # udev repeats the number where the device says nothing.
+        maker = ""
     words = " ".join(filter(None, (maker, model_name(node)))).replace("_", " ")[:_TITLE_LENGTH].strip()
     if usb is None:
-        return words or f"{node.subsystem} device".lstrip()
+        if words:
+            return words
+        driver, pci = driver_of(node), unit_of(node).properties.get("PCI_ID", "").lower()
+        text = " of ".join(filter(None, (f"{node.subsystem} device".lstrip(), driver)))
+        return f"{text} ({pci})" if pci else text
     return f"{words or 'USB device'} ({usb_ids(usb)})"

@@ -167,7 +167,6 @@ def test_suggest_matches_it_by_its_path(answers: Answers, dev: Path) -> None:
         "[[resource]]\n"
         'name = "X-acme0"  # pods request genericdp.io/X-acme0\n'
         'match = { DEVNAME = "/dev/X/acme0" }\n'
-        '# container_path = "/dev/X-acme0"  # a fixed name in the container\n'
     )
 
 

@@ -207,6 +207,24 @@ def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest
     assert capsys.readouterr() == ("1 rule file, 1 resource: no mistakes\n", "")
 
 
+def test_what_libraries_will_not_find_in_the_container_is_noted(
+    rules: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = write(
+        rules / "50-gpu.toml",
+        '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "drm" }\ncontainer_path = "/dev/gpu{index}"\n',
+    )
+    settings = write(rules / "genericdp.conf", "")
+    assert main(["check", "--config", settings, gpu]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == (
+        "note: genericdp.io/gpu: libdrm looks for the kernel's name, such as /dev/dri/renderD128, not for "
+        "/dev/gpu{index} 1 rule file, 1 resource: no mistakes"
+    )
+    assert main(["check", "--json", "--config", settings, gpu]) == 0
+    (pitfall,) = json.loads(capsys.readouterr().out)["pitfalls"]
+    assert pitfall.startswith("genericdp.io/gpu: libdrm looks for the kernel's name")
+
+
 def test_rules_that_need_the_container_runtime_are_noted_where_there_is_none(
     rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -543,6 +543,7 @@ def test_json_has_the_answer_the_verdicts_and_the_container() -> None:
             "supplementalGroups": [20],
             "onlyForRoot": [],
             "notWithUserNamespaces": ["/dev/serial0"],
+            "notFoundByLibraries": [],
         },
     }
     assert [(opinion["resource"], opinion["takes"]) for opinion in opinions] == [

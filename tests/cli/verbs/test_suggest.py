@@ -14,7 +14,7 @@ from genericdp.cli.verbs.suggest import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
-from genericdp.core.suggest.subject import subject_of
+from genericdp.core.suggest.siblings import subject_of
 from genericdp.core.suggest.suggestion import Present, suggest
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial, by_sys_path, resources_of
@@ -85,6 +85,7 @@ def test_the_form_for_programs() -> None:
         "rivals": [],
         "reasons": ["By name: the kernel always gives it the same name."],
         "remarks": [],
+        "alternatives": [],
     }
 
 

@@ -131,7 +131,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
     chance = random.Random(2026)  # noqa: S311  (chance, not secrets)
     plugged = {
         port: [
-            a_usb_serial(name, port=port, serial="0001", bus=1 + name % 4, devnum=2 + name)
+            a_usb_serial(name, port=port, serial="A1", bus=1 + name % 4, devnum=2 + name)
             for name in range(40)
         ]
         for port in ("2.1", "2.2")
@@ -152,7 +152,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
         seen |= {(device.port.rpartition(" ")[2], device.id) for device in devices}
     assert {port for port, _ in seen} == {"2.1", "2.2"}
     assert len(seen) == 2, "an id has changed"
-    assert ("2.1", "ftdi_0001") in seen
+    assert ("2.1", "ftdi_A1") in seen
 
 
 # Rebuilding

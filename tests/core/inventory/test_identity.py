@@ -305,8 +305,8 @@ def test_the_short_form_of_what_looks_like_a_name_of_the_kernel_belongs_to_that_
 @pytest.mark.parametrize(
     "serial",
     [
-        "0001",
-        "1",
+        "0002",
+        "7",
         "A50285BI",
         "7F3A",
         "fedcba9876543210",

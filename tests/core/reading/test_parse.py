@@ -342,7 +342,9 @@ log_level = "debug"
         ('kubelet_dir = "var/lib"', "'kubelet_dir' must be an absolute path, not 'var/lib'"),
         ('link_dir = "/dev/"', "'link_dir' must be a directory of its own, not '/dev'"),
         ('link_dir = "/"', "'link_dir' must be a directory of its own, not '/'"),
+        ('link_dir = "//dev/."', "'link_dir' must be a directory of its own, not '/dev'"),
         ('link_dir = "/dev/../x"', "'link_dir' must not contain '..'"),
+        ('kubelet_dir = "/a\\u0000b"', "'kubelet_dir' must not contain a null character"),
         ('log_level = "loud"', "'log_level' must be 'debug', 'info', 'warning' or 'error', not 'loud'"),
         ('log_levle = "info"', "unknown key 'log_levle' in the settings"),
         ("domain =", "not TOML: invalid value"),
@@ -369,6 +371,14 @@ def test_a_mistake_in_the_settings_leaves_the_defaults(text: str, message: str) 
     settings, problems = parse_settings("genericdp.toml", text)
     assert settings == Settings()
     assert [problem.message for problem in problems] == [message]
+
+
+def test_a_path_is_read_in_its_shortest_form() -> None:
+    """What leads from a path to / by its directories would never leave `//`."""
+    settings, problems = parse_settings(
+        "genericdp.toml", 'kubelet_dir = "//var/./lib//k/."\nstate_dir = "//"\n'
+    )
+    assert (settings.kubelet_dir, settings.state_dir, problems) == ("/var/lib/k", "/", ())
 
 
 @pytest.mark.parametrize(

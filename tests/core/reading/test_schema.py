@@ -66,6 +66,7 @@ ONLY_CHECK_SEES = {
     "shared-at-the-path-of-the-device",
     "shared-with-an-index",
     "shared-without-a-match",
+    "usb-port-empty",
 }
 
 #: Values of all kinds, good for some keys and wrong for the others, as they are written; two spaces apart.

@@ -54,18 +54,26 @@ def test_a_gpu_is_suggested_with_the_node_that_goes_along_with_all_of_them() -> 
     assert (
         suggested(card, render, *a_gpu(1), a_kfd()).text
         == """\
-# /etc/genericdp/rules.d/50-drm.toml
+# /etc/genericdp/rules.d/50-drm-amdgpu.toml
 #
-# drm device: /dev/dri/card0, /dev/dri/renderD128
+# drm device of amdgpu (1002:740f): /dev/dri/card0, /dev/dri/renderD128
 #
-# By its place in the machine: any device there matches.
+# By model and slot: another unit of the model in this slot matches, too.
 #
 # A container gets these 2 nodes together.
 
 [[resource]]
-name = "drm"  # pods request example.com/drm
-match = { SUBSYSTEM = "drm", parent = { PCI_SLOT_NAME = "0000:03:00.0" } }
+name = "drm-amdgpu"  # pods request example.com/drm-amdgpu
+match.SUBSYSTEM = "drm"
+match.parent = { PCI_ID = "1002:740F", PCI_SLOT_NAME = "0000:03:00.0" }
 group_by = "parent"  # all nodes of a unit make one device
+
+# For a part of it, replace the match by this:
+#
+# /dev/dri/renderD128, to compute and to encode, without the display:
+# match.SUBSYSTEM = "drm"
+# match.parent = { PCI_ID = "1002:740F", PCI_SLOT_NAME = "0000:03:00.0" }
+# match.DEVNAME = "/dev/dri/renderD*"
 
 [[resource.node]]
 match = { DEVNAME = "/dev/kfd" }
@@ -154,7 +162,7 @@ def test_twins_without_serial_numbers_are_told_apart_by_their_ports() -> None:
 
 
 def test_twins_with_the_same_serial_number_are_told_apart_by_their_ports() -> None:
-    twins = [a_usb_serial(n, port=str(n), serial="0001") for n in range(1, 8)]
+    twins = [a_usb_serial(n, port=str(n), serial="A1") for n in range(1, 8)]
     suggestion = suggested(*twins)
 
     assert suggestion.by is By.PORT
@@ -191,14 +199,17 @@ def _moved(device: UdevDevice, names: dict[str, str]) -> UdevDevice:
     return replace(device, sys_path=path, parent=parent, properties=properties)
 
 
-def test_a_serial_number_that_many_units_share_leads_to_a_warning() -> None:
-    assert suggested(a_usb_serial(0, serial="00000001")).reasons == (
-        "By serial number: the rule finds this unit wherever it is plugged in.",
+def test_a_serial_number_that_tells_nothing_is_not_relied_on() -> None:
+    suggestion = suggested(a_usb_serial(0, serial="00000001"))
+
+    assert suggestion.reasons == (
         (
-            "Many makers give every unit the serial number '00000001'. A second unit of this model would "
-            "match, too; the two ids would then differ by port."
+            "By model: its serial number, '00000001', tells nothing (chips leave the factory with it, such "
+            "as every CP210x), and no other unit of the model is plugged in. A second one would match, too; "
+            "to exclude it, add port = \"2\" to 'usb'."
         ),
     )
+    assert "00000001" not in "".join(suggestion.table)
 
 
 def test_an_invalid_serial_number_is_not_used() -> None:
@@ -224,7 +235,6 @@ def test_what_nothing_lasting_tells_apart_is_known_by_its_name_of_today() -> Non
 [[resource]]
 name = "usb-0403-6001-hidraw"  # pods request example.com/usb-0403-6001-hidraw
 match = { DEVNAME = "/dev/hidraw0" }
-# container_path = "/dev/usb-0403-6001-hidraw"  # a fixed name in the container
 """
     )
 
@@ -289,7 +299,7 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
         == """\
 # /etc/genericdp/rules.d/50-drm.toml
 #
-# drm device: /dev/dri/card0, /dev/dri/renderD128
+# drm device (8086:9a49): /dev/dri/card0, /dev/dri/renderD128
 #
 # By model: this machine has only one.
 #
@@ -299,6 +309,13 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 name = "drm"  # pods request example.com/drm
 match = { SUBSYSTEM = "drm", parent = { PCI_ID = "8086:9A49" } }
 group_by = "parent"  # all nodes of a unit make one device
+
+# For a part of it, replace the match by this:
+#
+# /dev/dri/renderD128, to compute and to encode, without the display:
+# match.SUBSYSTEM = "drm"
+# match.parent = { PCI_ID = "8086:9A49" }
+# match.DEVNAME = "/dev/dri/renderD*"
 """
     )
 
@@ -307,8 +324,8 @@ def test_of_two_cards_of_a_model_each_is_known_by_its_slot() -> None:
     suggestion = suggested(*a_graphics_card("0000:00:02.0", 0), *a_graphics_card("0000:00:03.0", 1))
 
     assert suggestion.by is By.PLACE
-    assert suggestion.reasons[0] == "By its place in the machine: any device there matches."
-    assert 'match = { SUBSYSTEM = "drm", parent = { PCI_SLOT_NAME = "0000:00:02.0" } }' in suggestion.table
+    assert suggestion.reasons[0] == "By model and slot: another unit of the model in this slot matches, too."
+    assert 'match.parent = { PCI_ID = "8086:9A49", PCI_SLOT_NAME = "0000:00:02.0" }' in suggestion.table
 
 
 def test_what_a_driver_numbers_in_the_order_of_arrival_is_no_part_of_a_place() -> None:
@@ -327,9 +344,9 @@ def test_what_a_driver_numbers_in_the_order_of_arrival_is_no_part_of_a_place() -
 
 
 def test_a_unit_of_its_own_is_known_by_its_own_place() -> None:
-    node = a_device("/sys/devices/soc/mailbox", subsystem="mailbox", node="/dev/mailbox", number="c 9:0")
+    node = a_device("/sys/devices/soc/mailbox0", subsystem="mailbox", node="/dev/mailbox0", number="c 9:0")
 
-    assert 'match = { SUBSYSTEM = "mailbox", DEVPATH = "/devices/soc/mailbox" }' in suggested(node).table
+    assert 'match = { SUBSYSTEM = "mailbox", DEVPATH = "/devices/soc/mailbox0" }' in suggested(node).table
 
 
 def test_a_tap_is_known_by_its_interface() -> None:
@@ -377,7 +394,6 @@ def test_a_rule_for_a_disk_says_what_that_means() -> None:
         'name = "vda"  # pods request example.com/vda',
         'match = { SUBSYSTEM = "block", ID_SERIAL = "root\\\\*disk", DEVTYPE = "disk" }',
         "allow_dangerous = true  # it gives control of the host",
-        '# container_path = "/dev/vda"  # a fixed name in the container',
     )
 
 
@@ -414,6 +430,28 @@ name = "usb-2c7c-0125"  # pods request example.com/usb-2c7c-0125
 match.SUBSYSTEM = ["tty", "usbmisc"]
 match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17" }
 group_by = "usb_device"  # all nodes of a unit make one device
+
+# For a part of it, replace the match by one of these:
+#
+# /dev/cdc-wdm0, the control port:
+# match.SUBSYSTEM = "usbmisc"
+# match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17" }
+#
+# /dev/ttyUSB1, /dev/ttyUSB2, /dev/ttyUSB3, without the rest:
+# match.SUBSYSTEM = "tty"
+# match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17" }
+#
+# /dev/ttyUSB1:
+# match.SUBSYSTEM = "tty"
+# match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17", interface = "00" }
+#
+# /dev/ttyUSB2:
+# match.SUBSYSTEM = "tty"
+# match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17", interface = "01" }
+#
+# /dev/ttyUSB3:
+# match.SUBSYSTEM = "tty"
+# match.usb = { vendor = "2c7c", product = "0125", serial = "EC25-17", interface = "02" }
 """
     )
 
@@ -561,7 +599,9 @@ def test_a_device_on_no_bus_and_without_an_address_is_known_by_what_it_calls_its
     )
     suggestion = suggested(node, *a_pad(1))
 
-    assert suggestion.reasons == ("By its kind: this machine has only one.",)
+    assert suggestion.reasons == (
+        "By the name that its driver gives it: this machine has only one with this name.",
+    )
     assert suggestion.table[2] == (
         'match = { SUBSYSTEM = "input", parent = { SUBSYSTEM = "input", "ATTR{name}" = "Tablet" } }'
     ) or suggestion.table[2:4] == (
@@ -706,7 +746,7 @@ def test_a_byte_that_is_not_text_matches_any_character_in_its_place() -> None:
 
 
 def test_an_invalid_id_is_not_used() -> None:
-    assert suggested(a_usb_serial(0, vendor="*")).by is By.ARRIVAL
+    assert "vendor" not in "".join(suggested(a_usb_serial(0, vendor="*")).table)
 
 
 def test_what_udev_has_not_finished_with_has_no_rule_yet() -> None:

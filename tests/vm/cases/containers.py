@@ -4,7 +4,6 @@ The containers of a pod are made of what the kubelet saved at its admission, one
 """
 
 from tests.vm.case import case
-from tests.vm.cases.boot import kubelet_at_boot
 from tests.vm.cases.plugging import RULES, SERIAL, A, B
 from tests.vm.node import Node, expect
 from tests.vm.runtime import Outcome
@@ -15,8 +14,8 @@ _DEAD = "failed to generate container spec: failed to generate spec: EvalSymlink
 
 @case
 def real_containers_keep_their_own_adapters_when_kernel_names_swap(node: Node) -> None:
-    pods = _two_pods(node, ports=("1", "2"))
-    _expect_own_units(node, pods, {"of-a": "1", "of-b": "2"})
+    pods = two_pods(node, ports=("1", "2"))
+    expect_own_units(node, pods, {"of-a": "1", "of-b": "2"})
     node.usb.unplug("1")
     node.usb.unplug("2")
     node.wait_for_devices(SERIAL, {A: "Unhealthy", B: "Unhealthy"})
@@ -28,7 +27,7 @@ def real_containers_keep_their_own_adapters_when_kernel_names_swap(node: Node) -
     node.usb.serial("4", "UNIT-A")
     node.wait_for_devices(SERIAL, {A: "Healthy", B: "Healthy"})
     expect(node.links(), {A: "/dev/ttyUSB1", B: "/dev/ttyUSB0"})
-    _expect_own_units(node, pods, {"of-a": "4", "of-b": "3"})
+    expect_own_units(node, pods, {"of-a": "4", "of-b": "3"})
 
 
 @case
@@ -49,23 +48,10 @@ def a_running_container_has_a_dead_node_until_it_is_made_again(node: Node) -> No
     expect("No such device" in opened, True)
 
     node.runtime.stop("pod", 30)
-    _expect_own_units(node, {"pod": pod}, {"pod": "1"})
+    expect_own_units(node, {"pod": pod}, {"pod": "1"})
 
 
-@case
-def after_a_reboot_real_containers_get_their_own_adapters(node: Node) -> None:
-    with kubelet_at_boot(node):
-        # Plugged in another order than the one in which the kernel finds them at boot.
-        pods = _two_pods(node, ports=("2", "1"))
-        before = node.links()
-        node.reboot()
-        node.wait_for_devices(SERIAL, {A: "Healthy", B: "Healthy"})
-        expect(node.links(), {A: before[B], B: before[A]})
-        node.runtime.begin()
-        _expect_own_units(node, pods, {"of-a": "2", "of-b": "1"})
-
-
-def _two_pods(node: Node, ports: tuple[str, str]) -> dict[str, Pod]:
+def two_pods(node: Node, ports: tuple[str, str]) -> dict[str, Pod]:
     """Two adapters and a pod for each, by the name of the pod."""
     node.begin(RULES)
     node.runtime.begin()
@@ -82,7 +68,7 @@ def _create(node: Node, name: str, pod: Pod, script: str = "") -> Outcome:
     return node.runtime.create(name, handler=handler, script=script, **pod.request)
 
 
-def _expect_own_units(node: Node, pods: dict[str, Pod], ports: dict[str, str]) -> None:
+def expect_own_units(node: Node, pods: dict[str, Pod], ports: dict[str, str]) -> None:
     """Make the container of each pod anew; what it writes must arrive at its port."""
     for name, pod in pods.items():
         (path,) = pod.nodes

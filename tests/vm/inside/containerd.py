@@ -18,8 +18,11 @@ from typing import Any
 
 BUSYBOX = "/bin/busybox"
 
+#: Ends by SIGTERM as Kubernetes' own does; otherwise systemd would wait for it for 90 s at each shutdown.
+_PAUSE = "trap 'exit 0' TERM; while :; do sleep 1000000 & wait; done"
+
 #: Image name -> its command. Both contain the same.
-IMAGES = {"localhost/pause:1": ["/bin/sleep", "1000000"], "localhost/busybox:1": ["/bin/sh"]}
+IMAGES = {"localhost/pause:1": ["/bin/sh", "-c", _PAUSE], "localhost/busybox:1": ["/bin/sh"]}
 
 #: A regular file in the images, at a path that a case takes for a device node.
 FILE = "srv/file"

@@ -1,0 +1,62 @@
+"""The streams of a USB camera, in the order in which an operator expects them.
+
+The rules of this file:
+
+* Pictures come before data about them, colour before infrared. After that, makers number interfaces in the
+  order of importance.
+"""
+
+from collections.abc import Iterable
+
+from genericdp.core.device import UdevDevice
+
+
+def is_stream(node: UdevDevice) -> bool:
+    """Whether it is a stream of a USB camera."""
+    return (
+        node.subsystem == "video4linux" and node.sys_name.startswith("video") and node.usb_device is not None
+    )
+
+
+def streams_of(stream: UdevDevice, nodes: Iterable[UdevDevice]) -> list[UdevDevice]:
+    """The streams of a camera the one that most pods want first."""
+    usb = stream.usb_device
+    return sorted(
+        (
+            each
+            for each in nodes
+            if is_stream(each)
+            and usb is not None
+            and each.usb_device is not None
+            and each.usb_device.sys_path == usb.sys_path
+        ),
+        key=_rank,
+    )
+
+
+def _rank(stream: UdevDevice) -> tuple[object, ...]:
+    interface = stream.usb_interface
+    number = "" if interface is None else interface.attributes.get("bInterfaceNumber", "")
+    return (
+        not has_pictures(stream),
+        is_infrared(stream),
+        number,
+        stream.attributes.get("index", ""),
+        stream.sys_name,
+    )
+
+
+def has_pictures(stream: UdevDevice) -> bool:
+    """Whether a camera's node gives pictures; the others give data about them."""
+    capabilities = stream.properties.get("ID_V4L_CAPABILITIES")
+    if capabilities is not None:
+        return ":capture:" in capabilities
+    return stream.attributes.get("index", "0").strip() == "0"
+
+
+def is_infrared(stream: UdevDevice) -> bool:
+    """Whether a camera's node calls itself infrared."""
+    name = stream.attributes.get("name", "") or stream.properties.get("ID_V4L_PRODUCT", "")
+    words = name.replace("_", " ").replace(":", " ").split()
+    # The kernel cuts the names of interfaces: `Integrated Camera: Integrated I`.
+    return any(word.casefold() in ("ir", "infrared") for word in words) or words[-1:] == ["I"]

@@ -1,0 +1,67 @@
+"""From `suggest` to a working pod, as an operator goes: what is printed is saved, checked and simulated."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from genericdp.cli.main import main
+from tests.families.machine import entry_of
+from tests.scenes.machines import recorded
+from tests.udev.testbed import Testbed
+
+#: Machine -> a device node of each kind that an operator may want in a pod.
+KINDS = {
+    "industrial-pc": (
+        *("/dev/ttyUSB4", "/dev/ttyUSB0", "/dev/ttyUSB5", "/dev/ttyUSB10", "/dev/ttyUSB13", "/dev/ttyACM0"),
+        *(
+            "/dev/ttyS0",
+            "/dev/bus/usb/001/015",
+            "/dev/usb/lp0",
+            "/dev/usbtmc0",
+            "/dev/hidraw1",
+            "/dev/hidraw2",
+        ),
+        *("/dev/gpiochip2", "/dev/dvb/adapter0/frontend0", "/dev/snd/controlC0"),
+        *(
+            "/dev/dri/renderD128",
+            "/dev/tpmrm0",
+            "/dev/watchdog",
+            "/dev/i2c-0",
+            "/dev/fuse",
+            "/dev/net/tun",
+            "/dev/kvm",
+        ),
+    ),
+    "laptop-intel": (
+        *("/dev/video0", "/dev/video4", "/dev/hidraw0", "/dev/hidraw2", "/dev/snd/controlC2", "/dev/uinput"),
+    ),
+    "raspberry-pi-4": (
+        *("/dev/spidev0.1", "/dev/i2c-1", "/dev/gpiochip0", "/dev/video10", "/dev/video0", "/dev/vcio"),
+    ),
+    "workstation": ("/dev/apex_0", "/dev/dri/card1", "/dev/input/js0", "/dev/lp0", "/dev/video0"),
+}
+
+
+@pytest.mark.testbed
+@pytest.mark.parametrize("name", KINDS)
+def test_what_suggest_prints_gives_a_pod_its_device_without_editing(
+    name: str, bed: Testbed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # umockdev would open its own /dev/urandom for gRPC, and it has none.
+    entries = [each for each in map(entry_of, recorded(name)) if each.subsystem != "mem"]
+    for entry in bed.attach(tuple(sorted(entries, key=lambda each: each.path))):
+        bed.initialize(entry)
+    empty = tmp_path / "rules.d"
+    empty.mkdir()
+    for path in KINDS[name]:
+        assert main(["suggest", path, "--json", "--rules", str(empty)]) == 0
+        suggested = json.loads(capsys.readouterr().out)
+        assert main(["suggest", path, "--rules", str(empty)]) == 0
+        rules = tmp_path / "50-suggested.toml"
+        rules.write_text(capsys.readouterr().out)
+        assert main(["check", str(rules)]) == 0
+        assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n", path
+        assert main(["simulate", "--rules", str(rules), "--allocate", suggested["resource"], "--json"]) == 0
+        (pod,) = json.loads(capsys.readouterr().out)["pods"]
+        assert {each["containerPath"] for each in pod["container"]["devices"]} >= {*suggested["nodes"]}, path

@@ -7,6 +7,7 @@ The rules of this file:
 """
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -17,11 +18,12 @@ from typing import Any, Self
 
 from genericdp.simulator import Container, ContainerStatus, Kubelet, Phase, PodStatus
 from genericdp.simulator import Pod as Workload
+from tests.image import cgroup
 from tests.image.configmap import Volume
 from tests.image.manifest import configuration, settings
 from tests.image.pod import PATIENCE_S, Pod, network_namespace
 from tests.image.unpacked import Unpacked
-from tests.udev.hotplug import reserve_console
+from tests.udev.hotplug import Console, reserve_console
 
 LINKS = Path("/dev/genericdp")
 
@@ -39,7 +41,7 @@ class Node:
 
     def __init__(self, image: Unpacked) -> None:
         self.image = image
-        self.console = reserve_console()
+        self.console = _console()
         shutil.rmtree(_ROOT, ignore_errors=True)
         _ROOT.mkdir()
         self.kubelet = Kubelet(self.place("/var/lib/kubelet"))
@@ -80,7 +82,7 @@ class Node:
                 self.image,
                 lambda volume: self._volume(name, volume),
                 network=str(network) if network else None,
-                cgroup=f"/genericdp-image-{os.getpid()}/{name}",
+                cgroup=cgroup.of(name),
             ),
         )
         self.pods.append(pod)
@@ -145,6 +147,12 @@ class Node:
         for pod in self.pods:
             await pod.remove()
         await self._resources.aclose()
+
+
+@functools.cache
+def _console() -> Console:
+    """One for the whole run: there are not many."""
+    return reserve_console()
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from genericdp import log
 from genericdp.core.memory.memory import Memory, save_within_s
 from genericdp.errors import GenericdpError
+from genericdp.files.presence import this_boot
 from genericdp.files.state import BrokenStateError, StateFile
 from genericdp.retry import Retry
 
@@ -27,7 +28,7 @@ class Saving:
     def __init__(
         self, state_dir: str, on_tried: Callable[[GenericdpError | None], None] = lambda _: None
     ) -> None:
-        self._state = StateFile(state_dir)
+        self._state = StateFile(state_dir, this_boot())
         self._memory = Memory()
         self._timer: asyncio.TimerHandle | None = None
         self._retry = Retry(self.save)

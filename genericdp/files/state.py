@@ -41,13 +41,17 @@ class BrokenStateError(GenericdpError):
 
 
 class StateFile:
-    """`memory.json` in the state directory."""
+    """`memory.json` in the state directory.
 
-    def __init__(self, directory: str) -> None:
+    boot  the id of this boot, "" if it is not known
+    """
+
+    def __init__(self, directory: str, boot: str = "") -> None:
         self.path = os.path.join(directory, "memory.json")
         self._saved = b""
         self._file: FileIdentity | None = None
-        self._writer = saved.Writer()
+        self._writer = saved.Writer(boot)
+        self._boot = boot
         self._broken = False
 
     def load(self) -> Memory:
@@ -58,7 +62,7 @@ class StateFile:
         """
         try:
             data, identity = read_whole(self.path)
-            memory = saved.load(data)
+            memory = saved.load(data, self._boot)
         except (FileNotFoundError, NotADirectoryError):
             return Memory()
         except OSError as error:

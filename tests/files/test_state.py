@@ -162,6 +162,7 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
     with open(state.path, encoding="utf-8") as reader:
         state.save(MEMORY)
         assert json.load(reader) == {
+            "boot": "",
             "version": 1,
             "ties": {},
             "devices": {},

@@ -6,7 +6,7 @@ goes, so each gets a number once and keeps it.
 The rules of this file:
 
 * A sibling is the same as before as long as its directory in sysfs has the same path and inode. The kernel
-  never uses both again before a reboot, so this also holds over a restart of the daemon.
+  never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
 * What has come while as many are missing is what was missing, in the order of the paths. So a unit that is
   plugged in again, or that comes after a reboot, is as it was.
 * If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold

@@ -4,6 +4,7 @@ The rules of this file:
 
 * Names in a saved memory go to the kubelet and become links. An entry that this program cannot have
   written makes the whole text unreadable.
+* Inodes in sysfs tell siblings of one boot only. In another boot, where each of them was is all that counts.
 * When a device left, or an id was withdrawn, is not saved: after a restart its grace time starts again,
   which errs on the safe side.
 """
@@ -34,9 +35,13 @@ class UnreadableMemoryError(ValueError):
 
 
 class Writer:
-    """Renders one memory after another. Allocate waits for it: unchanged devices are not rendered again."""
+    """Renders one memory after another. Allocate waits for it: unchanged devices are not rendered again.
 
-    def __init__(self) -> None:
+    boot  the id of this boot, "" if it is not known
+    """
+
+    def __init__(self, boot: str = "") -> None:
+        self._boot = boot
         self._devices: Mapping[str, Remembered] | None = None
         self._text = ""
 
@@ -46,21 +51,21 @@ class Writer:
             self._devices = memory.devices
             devices = {id_: _render_device(known) for id_, known in memory.devices.items()}
             self._text = json.dumps(devices, sort_keys=True)
-        rest = json.dumps(_render_the_rest(memory), sort_keys=True)
+        rest = json.dumps({"boot": self._boot, **_render_the_rest(memory)}, sort_keys=True)
         return f'{{"devices": {self._text}, {rest.removeprefix("{")}'.encode("ascii")
 
 
-def dump(memory: Memory) -> bytes:
+def dump(memory: Memory, boot: str = "") -> bytes:
     """The memory as JSON. Equal memories give equal bytes."""
-    return Writer().dump(memory)
+    return Writer(boot).dump(memory)
 
 
-def load(saved: bytes) -> Memory:
-    """The memory that was saved. Raises UnreadableMemoryError."""
+def load(saved: bytes, boot: str = "") -> Memory:
+    """The memory that was saved, read in the boot with this id. Raises UnreadableMemoryError."""
     try:
         document = json.loads(saved.decode())
         version = document["version"]
-        memory = _parse(document) if version == _FORMAT else None
+        memory = _parse(document, boot) if version == _FORMAT else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         why = repr(error)
         if len(why) > _LONGEST_REASON:
@@ -118,7 +123,7 @@ def _render_answered(memory: Memory) -> list[dict[str, Any]]:
     return [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()]
 
 
-def _parse(document: Any) -> Memory:
+def _parse(document: Any, boot: str) -> Memory:
     ties = {fields.text(unit): fields.text(port) for unit, port in document["ties"].items()}
     devices = {id_: _parse_device(fields.device_id(id_), entry) for id_, entry in document["devices"].items()}
     shares = _parse_shares(document)
@@ -129,6 +134,11 @@ def _parse(document: Any) -> Memory:
     answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
     siblings = _parse_siblings(document.get("siblings", []), devices.values())
+    if document.get("boot", "") != boot:
+        siblings = {
+            spot: {number: Seen(seen.sys_path) for number, seen in numbers.items()}
+            for spot, numbers in siblings.items()
+        }
     return Memory(devices, ties, shares, held, siblings, answered, renamed, "answered" not in document)
 
 

@@ -39,6 +39,27 @@ def test_the_same_while_the_daemon_was_down() -> None:
     assert node.inventory.links()[first] != "/dev/ttyACM1"
 
 
+def test_a_directory_of_sysfs_says_nothing_about_one_of_an_earlier_boot() -> None:
+    """The kernel counts inodes anew, so another disk can have the path and inode of an earlier one."""
+    node = Node()
+    node.look(ANY, FIRST, SECOND)
+    first, second = id_of(node, "/dev/ttyACM0"), id_of(node, "/dev/ttyACM1")
+    node.allocate(first)
+    node.allocate(second)
+    written = saved.dump(node.memory, "boot 1")
+
+    node.memory = saved.load(written, "boot 1")
+    node.look(ANY, FIRST)
+    assert node.inventory.links() == {first: "/dev/ttyACM0", second: None}
+
+    node.memory = saved.load(written, "boot 2")
+    told = node.look(ANY, FIRST)
+    assert node.inventory.links() == {first: None, second: None}
+    assert told[first] == told[second]
+    node.look(ANY, FIRST, SECOND)
+    assert node.inventory.links() == {first: "/dev/ttyACM0", second: "/dev/ttyACM1"}
+
+
 @pytest.mark.parametrize("change", ["comes", "leaves"])
 def test_one_that_stays_keeps_its_id_when_a_sibling_before_it_comes_or_leaves(change: str) -> None:
     """DECISIONS: "When one comes or goes, those that stay keep their ids while the daemon runs"."""

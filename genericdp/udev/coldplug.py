@@ -3,7 +3,7 @@
 The rules of this file:
 
 * At any moment udevd is busy with a few devices. Only when it is idle, and has looked at few of all, is
-  something wrong.
+  something wrong. While it is busy, what was found before stays, so an event does not look like a cure.
 """
 
 from collections.abc import Iterable
@@ -25,6 +25,7 @@ class Coldplug:
     def __init__(self, run: str) -> None:
         self._run = run
         self._waiting: set[str] = set()
+        self._found: GenericdpError | None = None
 
     def see(self, device: UdevDevice) -> None:
         """A new snapshot of a device."""
@@ -40,16 +41,16 @@ class Coldplug:
     def unseen(self, devices: Iterable[UdevDevice]) -> GenericdpError | None:
         """That udevd has not looked at most of these devices, and what makes it; None if all is well."""
         waiting = len(self._waiting)
-        if waiting < _MANY:
-            return None
-        nodes = sum(device.number is not None for device in devices)
-        if 2 * waiting < nodes or self._is_busy():
-            return None
-        these = f"{waiting} of {nodes} device nodes"
-        return GenericdpError(
-            f"udevd runs, but has not looked at {these}, and none of these is offered",
-            hint="'udevadm trigger' makes it look at what was there before it",
-        )
+        nodes = 0 if waiting < _MANY else sum(device.number is not None for device in devices)
+        if not nodes or 2 * waiting < nodes:
+            self._found = None
+        elif not self._is_busy():
+            these = f"{waiting} of {nodes} device nodes"
+            self._found = GenericdpError(
+                f"udevd runs, but has not looked at {these}, and none of these is offered",
+                hint="'udevadm trigger' makes it look at what was there before it",
+            )
+        return self._found
 
     def _is_busy(self) -> bool:
         # udevd has this file while it has events to deal with.

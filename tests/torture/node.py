@@ -222,6 +222,13 @@ class TestNode:
                 links[device] = int(target.removeprefix(prefix))
         return links
 
+    def dead_links(self) -> frozenset[str]:
+        """The names of the links that point to themselves."""
+        own = self.settings.link_dir
+        return frozenset(
+            name for name, target in links_in(self.settings).items() if target == f"{own}/{name}"
+        )
+
     def control_links(self) -> list[bool]:
         """Whether each link to the control node leads to it."""
         links = links_in(self.settings).items()
@@ -288,6 +295,12 @@ def numbers_in(created: CreatedContainer | None) -> list[int]:
     assert created is not None
     assert {node.major for node in created.nodes} <= {188, CONTROL_MAJOR}
     return [node.minor for node in created.nodes if node.major == 188]
+
+
+def links_of(created: CreatedContainer | None) -> frozenset[str]:
+    """The names of the links in the answers that a container was created with."""
+    devices = created.config.devices if created is not None else ()
+    return frozenset(os.path.basename(each.host_path) for each in devices)
 
 
 def controls_in(created: CreatedContainer | None) -> list[int]:

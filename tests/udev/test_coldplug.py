@@ -56,6 +56,19 @@ def test_a_udevd_that_is_busy_will_look_at_them(guest: Gadget) -> None:
     assert unseen() != ""
 
 
+def test_an_event_does_not_look_like_a_cure(guest: Gadget, bed: Testbed) -> None:
+    devices = UdevDevices()
+    devices.resync()
+    assert str(devices.unseen) == WHY
+    (RUN / "queue").touch()
+    assert str(devices.unseen) == WHY, "while udevd is busy, what was found before stays"
+    for entry in guest:
+        if entry.node:
+            bed.initialize(entry)
+    devices.resync()
+    assert devices.unseen is None
+
+
 def test_without_udevd_nothing_is_waited_for(guest: Gadget) -> None:
     assert guest
     (RUN / "control").unlink()

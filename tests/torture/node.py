@@ -224,10 +224,7 @@ class TestNode:
 
     def dead_links(self) -> frozenset[str]:
         """The names of the links that point to themselves."""
-        own = self.settings.link_dir
-        return frozenset(
-            name for name, target in links_in(self.settings).items() if target == f"{own}/{name}"
-        )
+        return frozenset(name for name, target in links_in(self.settings).items() if target == name)
 
     def control_links(self) -> list[bool]:
         """Whether each link to the control node leads to it."""

@@ -10,7 +10,8 @@ BIN := .venv/bin
 # The options of `make demo`; override them like this: make demo DEMO="--rules my.toml"
 DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
 # Each core takes whole files of tests, in the order of their names: the largest ones would otherwise come first.
-EVERY_CORE := --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+# A process that crashes ends the run: pytest-xdist would wait for its replacement forever.
+EVERY_CORE := --numprocesses=auto --maxprocesses=4 --max-worker-restart=0 --dist=loadfile --no-loadscope-reorder
 
 ##@ Use
 .PHONY: demo

@@ -101,7 +101,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
         return why
     if is_companion(node, present.nodes):
         return "go along with other devices"
-    if any(claims.on(each) for each in group.nodes):
+    if any(claims.on(each) or claims.judged(each).shares for each in group.nodes):
         return "of devices that rules match in part"
     if node.usb_device is node:
         below = f"{node.sys_path}/"

@@ -9,6 +9,7 @@ import pytest
 from genericdp import forgetting
 from genericdp.core.memory import held
 from genericdp.core.memory.held import Answer
+from genericdp.core.memory.withdrawn import REASON
 from genericdp.core.status import holdings
 from genericdp.core.status.history import Retried
 from genericdp.files.state import StateFile
@@ -17,6 +18,7 @@ from genericdp.simulator import Container, ContainerState, Generation, Phase, Po
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
+from tests.scenes.service import settings_below
 from tests.scenes.shortage import a_file_system_at
 from tests.scenes.waiting import until
 
@@ -117,6 +119,24 @@ async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(sh
         assert pod.container("main").state is ContainerState.RUNNING, "its own device stays within reach"
         scene.kubelet.delete(pod)
         await scene.until_allocatable(3)
+
+
+async def test_an_id_that_is_withdrawn_while_its_pod_goes_is_not_given_to_the_next_one(
+    short_dir: Path,
+) -> None:
+    """The kubelet gives it because the list without it has not arrived yet."""
+    settings = settings_below(short_dir, coalesce_s=0.1)
+    async with a_scene(short_dir, STICK, rules=FTDI_RULE + "replicas = 2\n", settings=settings) as scene:
+        await scene.until_allocatable(2)
+        one, two = await scene.admit(name="one"), await scene.admit(name="two")
+        scene.kubelet.delete(two)
+        scene.edit_rules(FTDI_RULE)
+        scene.daemon._follow_hints()
+        three = await scene.admit(name="three")
+        assert one.container("main").state is ContainerState.RUNNING
+        assert three.phase is Phase.FAILED
+        id_ = ({"ftdi_A.0", "ftdi_A.1"} - scene.kubelet.allocated(FTDI)).pop()
+        assert f"device '{id_}' of {FTDI} is not available: {REASON}" in three.message
 
 
 async def test_what_containers_have_stays_theirs_while_their_kubelet_cannot_reach_the_api_server(

@@ -68,6 +68,11 @@ class Answer:
     first: bool = False
 
 
+def is_being_admitted(holding: Holding, now: float) -> bool:
+    """Whether the admission of the pod that got an id may still go on."""
+    return holding.given is not None and now - holding.given < PODS_SETTLE_S
+
+
 def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
     """The holdings after Allocate gave these ids of a resource at `now`."""
     # The kubelet allocates only free ids, so earlier holders of these have gone.
@@ -107,7 +112,8 @@ def may_be_of_the_past(held: Held, answer: Answer) -> bool:
     """
     named = answer.checkpointed or ()
     return answer.complete and any(
-        id_ in named and not holding.listed and _is_settled(holding, answer) for id_, holding in held.items()
+        id_ in named and not holding.listed and not is_being_admitted(holding, answer.asked)
+        for id_, holding in held.items()
     )
 
 
@@ -158,14 +164,9 @@ def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -
     """Whether an answer that does not list an id says that no pod holds it."""
     return (
         answer.complete
-        and _is_settled(holding, answer)
+        and not is_being_admitted(holding, answer.asked)
         and (was_listed or (answer.checkpointed is not None and id_ not in answer.checkpointed))
     )
-
-
-def _is_settled(holding: Holding, answer: Answer) -> bool:
-    """Whether the admission of the pod that got an id was over when the question was asked."""
-    return holding.given is None or holding.given <= answer.asked - PODS_SETTLE_S
 
 
 def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | None = None) -> Holding:

@@ -9,8 +9,9 @@ The laws:
   none of these units is given out.
 * An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed, and
   until then none of its links goes.
-* Two running containers never have one unit, unless both got it while it was shared. An id waits only for a
-  unit that a pod may hold under another id.
+* Two running containers never have one unit, unless both got it while it was shared. Nor does another one get
+  what an init container has had of a pod that exists. An id waits only for a unit that a pod may hold under
+  another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
 * Only a container that holds a device is stopped, once for each move of that device, and only if the device
@@ -42,6 +43,7 @@ from genericdp.simulator import (
     CRIO,
     Container,
     ContainerState,
+    ContainerStatus,
     CreatedContainer,
     Generation,
     Phase,
@@ -68,19 +70,21 @@ LONG_S = 1000.0
 
 @dataclass(eq=False)
 class Workload:
-    """A pod with one container.
+    """A pod, of which one container gets units.
 
+    init   whether that is an init container, which ends at once; its units are the pod's until that has gone
     units  the (unit, port) pairs that it got first
     inside what its last container was created with: number -> (unit, port)
     control the numbers of the control node in that container
     moves  how often one of its units, or one like it, was plugged or unplugged since its admission
     stopped  the same when its container was last stopped
-    has    the units that its container was created with and that have been plugged in since
+    has    the units that its container was created with and that have been plugged in since; they are its own
     last   the units that its last container was created with
     """
 
     status: PodStatus
     table: Table
+    init: bool = False
     units: list[tuple[str, str]] = field(default_factory=list)
     checked: CreatedContainer | None = None
     has: frozenset[str] = frozenset()
@@ -90,6 +94,11 @@ class Workload:
     control: list[int] = field(default_factory=list)
     moves: int = 0
     stopped: int = 0
+
+    @property
+    def container(self) -> ContainerStatus:
+        """The container that gets the units."""
+        return self.status.container("init" if self.init else "main")
 
     def is_stopped_by(self, tables: Iterable[Table]) -> bool:
         """Whether its container is stopped while its device is unplugged."""
@@ -327,13 +336,14 @@ class NodeMachine(RuleBasedStateMachine):
 
     # The set of pods depends on timing, so nothing that is drawn may depend on it.
 
-    @rule(which=st.integers(0, 9), count=st.integers(1, 2))
-    def admit(self, which: int, count: int) -> None:
+    @rule(which=st.integers(0, 9), count=st.integers(1, 2), init=st.sampled_from([False, False, True]))
+    def admit(self, which: int, count: int, init: bool) -> None:
         self.do("everything mended", self._mend())
         free = self._free()
         if free and len(self.pods) < MANY_PODS:
             table, most = free[which % len(free)]
-            self.do("pod admitted", self._admit(table, min(count, most)))
+            kind = "pod with an init container admitted" if init else "pod admitted"
+            self.do(kind, self._admit(table, min(count, most), init=init))
 
     @rule(which=st.integers(0, MANY_PODS - 1))
     def delete(self, which: int) -> None:
@@ -506,7 +516,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _overlook(self, pod: Workload) -> None:
         """Do not check what the kubelet created by itself meanwhile: when that was, nobody knows."""
-        created = pod.status.container("main").created
+        created = pod.container.created
         if created is not pod.checked:
             pod.checked, pod.has = created, frozenset()
 
@@ -557,6 +567,7 @@ class NodeMachine(RuleBasedStateMachine):
             pod
             for pod in self.pods
             if pod.status.phase is Phase.RUNNING
+            and not pod.init
             and pod.table in self.truth.tables
             and all(
                 health == "Healthy"
@@ -579,18 +590,20 @@ class NodeMachine(RuleBasedStateMachine):
             self.node.write_rules(text_of("base"))
         await self._settle()
 
-    async def _admit(self, table: Table, count: int) -> None:
+    async def _admit(self, table: Table, count: int, *, init: bool = False) -> None:
         kubelet = self.node.kubelet
         kubelet.tick()
-        containers = [Container("main", limits={full(table): count}), Container("beside")]
+        limits = {full(table): count}
+        containers = [Container("main", limits={} if init else limits), Container("beside")]
         self.pods_created += 1
-        spec = Pod(f"pod-{self.pods_created}", containers)
+        inits = [Container("init", limits=limits)] if init else []
+        spec = Pod(f"pod-{self.pods_created}", containers, init_containers=inits)
         status = await kubelet.admit(spec)
         self.given |= self._allocated()
         if status.phase is Phase.FAILED:
             kubelet.delete(status)
             return
-        pod = Workload(status, table)
+        pod = Workload(status, table, init)
         self.pods.append(pod)
         self._check_container(pod)
 
@@ -630,7 +643,7 @@ class NodeMachine(RuleBasedStateMachine):
         """Note which containers do not have their devices any more. Called before and after each move."""
         for pod in self.pods:
             created = pod.status.container("main").created
-            if created is None:
+            if created is None or pod.init:
                 continue
             if created is not pod.created:
                 pod.created = created
@@ -730,8 +743,8 @@ class NodeMachine(RuleBasedStateMachine):
             self.pods.remove(pod)
             self.node.kubelet.delete(pod.status)
             return
-        status = pod.status.container("main")
-        if status.state is not ContainerState.RUNNING:
+        status = pod.container
+        if status.state is not (ContainerState.TERMINATED if pod.init else ContainerState.RUNNING):
             pod.has = frozenset()
             return
         if status.created is pod.checked:

@@ -120,7 +120,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.names_when_it_went_down: dict[int, str] = {}
         self.control_when_it_went_down: int | None = None
         self.tables_when_it_went_down: tuple[Table, ...] = ()
-        self.refused = self.socket_gone = self.time_passed = False
+        self.refused = self.socket_gone = self.time_passed = self.deaf = False
         self.pods_created = 0
         self.stops_seen = 0
         self.outdated: list[CreatedContainer] = []
@@ -305,7 +305,17 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(
         what=st.sampled_from(
-            ["restart", "twice", "crash", "stop", "stream lost", "stream lost", "refuses", "socket deleted"]
+            [
+                "restart",
+                "twice",
+                "crash",
+                "stop",
+                "deaf",
+                "stream lost",
+                "stream lost",
+                "refuses",
+                "socket deleted",
+            ]
         ),
         data=st.data(),
         settle=st.booleans(),
@@ -320,6 +330,8 @@ class NodeMachine(RuleBasedStateMachine):
             )
         elif what == "stop":
             self.do("kubelet: stop", kubelet.stop())
+        elif what == "deaf":
+            self.do("kubelet: without the API server", self._restart_deaf(settle=settle))
         elif what == "refuses":
             self.refused = not self.refused
             kubelet.faults.refuse_registrations("no" if self.refused else None)
@@ -332,11 +344,17 @@ class NodeMachine(RuleBasedStateMachine):
             name = full(data.draw(st.sampled_from(self.truth.tables)))
             self.do("kubelet: stream lost", self._after(settle, lambda: kubelet.faults.end_streams(name)))
 
+    @rule(unreadable=st.booleans())
+    def damage_checkpoint(self, unreadable: bool) -> None:
+        """The daemon cannot read the kubelet's checkpoint, or can again."""
+        DONE["checkpoint cannot be read"] += unreadable
+        self.node.damage_checkpoint(unreadable=unreadable)
+
     # Pods.
 
     # The set of pods depends on timing, so nothing that is drawn may depend on it.
 
-    @rule(which=st.integers(0, 9), count=st.integers(1, 2), init=st.sampled_from([False, False, True]))
+    @rule(which=st.integers(0, 9), count=st.integers(1, 2), init=st.booleans())
     def admit(self, which: int, count: int, init: bool) -> None:
         self.do("everything mended", self._mend())
         free = self._free()
@@ -486,9 +504,11 @@ class NodeMachine(RuleBasedStateMachine):
         await self._settle()
         if self.node.up and self._reachable:
             with self.node.kubelet_up_for_long():
-                await self.node.wait_until(
-                    "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
-                )
+                await self.node.has_asked()
+                if not self.deaf and not self.node.checkpoint_is_damaged:
+                    await self.node.wait_until(
+                        "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
+                    )
                 await self._settle()
             await self._until_containers_follow()
 
@@ -507,6 +527,14 @@ class NodeMachine(RuleBasedStateMachine):
             await self._settle()
         await self._readmit()
 
+    async def _restart_deaf(self, *, settle: bool) -> None:
+        """The kubelet restarts while the API server is away, and knows no pod until `_readmit`."""
+        self.socket_gone = False
+        await self.node.kubelet.restart(readmit=False)
+        self.deaf = True
+        if settle:
+            await self._settle()
+
     async def _restart_kubelet_twice(self, rounds: int, *, settle: bool) -> None:
         """The second time while everybody is busy with the first."""
         await self.node.kubelet.restart(readmit=False)
@@ -524,6 +552,7 @@ class NodeMachine(RuleBasedStateMachine):
         for pod in self.pods:
             self._overlook(pod)
         await self.node.kubelet.readmit()
+        self.deaf = False
         for pod in list(self.pods):
             self._check_container(pod)
 
@@ -585,6 +614,10 @@ class NodeMachine(RuleBasedStateMachine):
             self.node.kubelet.faults.refuse_registrations(None)
         if self.socket_gone or not self.node.kubelet.running:
             await self._restart_kubelet(crash=False, settle=True)
+        if self.deaf:
+            await self._settle()
+            await self._readmit()
+        self.node.damage_checkpoint(unreadable=False)
         if not self.truth.tables:
             self.truth.rules = "base"
             self.node.write_rules(text_of("base"))
@@ -723,7 +756,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     async def _until_containers_follow(self) -> None:
         """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""
-        for _ in range(50):
+        for _ in range(0 if self.deaf else 50):
             self.node.clock.advance(ASK_AGAIN_S)
             self.seconds += ASK_AGAIN_S
             self.time_passed = self.time_passed or self.seconds > UNPLUG_GRACE_S - 100.0
@@ -731,7 +764,7 @@ class NodeMachine(RuleBasedStateMachine):
             with suppress(TimeoutError):
                 await self.node.kubelet.wait_until(self._containers_follow, timeout_s=0.1)
                 break
-        assert self._containers_follow(), f"{self.node.links()}, {self.node.kubelet.describe()}"
+        assert self.deaf or self._containers_follow(), f"{self.node.links()}, {self.node.kubelet.describe()}"
 
     @property
     def _reachable(self) -> bool:

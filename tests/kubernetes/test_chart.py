@@ -243,3 +243,14 @@ def test_the_text_of_a_rule_file_is_carried_as_it_is() -> None:
     )
     given = objects_of((DATA / "values" / "everything.yaml").read_text(encoding="utf-8"))[0]["rules"]
     assert rules["data"] == given
+
+
+def test_a_value_that_the_pods_need_is_refused_without_a_value_in_one_sentence() -> None:
+    for path in sorted(RENDERINGS.glob("refused-*-without-value*.txt")):
+        (named,) = objects_of((DATA / "refused" / f"{path.stem.removeprefix('refused-')}.yaml").read_text())
+        (group,) = named
+        reason = path.read_text(encoding="utf-8").rpartition("): ")[2]
+        name = group if named[group] is None else f"{group}.{next(iter(named[group]))}"
+        assert (
+            reason == f"{name} has no value: give it one, or remove it from your values to get the default\n"
+        )

@@ -6,7 +6,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 serviceAccountName: {{ include "genericdp.serviceAccountName" .root }}
-automountServiceAccountToken: {{ .root.Values.automountServiceAccountToken }}
+automountServiceAccountToken: {{ .root.Values.automountServiceAccountToken | default false }}
 enableServiceLinks: false
 {{- with .root.Values.priorityClassName }}
 priorityClassName: {{ . }}

@@ -22,6 +22,11 @@ KUBERNETES = ROOT / "packaging" / "kubernetes"
 DATA = ROOT / "tests" / "data" / "kubernetes"
 RENDERINGS = DATA / "renderings"
 DIGEST = RENDERINGS / "SOURCES.sha256"
+#: What Helm does with null for each value.
+NULLS = RENDERINGS / "null.txt"
+
+#: Between the names of a value's path; label names have dots.
+PATH_SEPARATOR = " "
 
 #: What is rendered: manifests and chart, kustomizations of one's own, and values, right and wrong.
 SOURCES = (KUBERNETES, *(DATA / name for name in ("all", "own", "values", "refused")))
@@ -39,6 +44,19 @@ def kustomizations() -> Iterator[tuple[str, Path]]:
         yield folder.name, folder
     yield "all", DATA / "all"
     yield "own", DATA / "own"
+
+
+def value_paths() -> list[str]:
+    """The path of each value of the chart, groups included."""
+
+    def below(values: Object, path: str) -> Iterator[str]:
+        for name, value in values.items():
+            yield f"{path}{name}"
+            if isinstance(value, dict):
+                yield from below(value, f"{path}{name}{PATH_SEPARATOR}")
+
+    text = (KUBERNETES / "chart" / "values.yaml").read_text(encoding="utf-8")
+    return [*below(yaml.safe_load(text), "")]
 
 
 def digest_of_sources() -> str:

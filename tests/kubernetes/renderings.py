@@ -29,7 +29,7 @@ NULLS = RENDERINGS / "null.txt"
 PATH_SEPARATOR = " "
 
 #: What is rendered: manifests and chart, kustomizations of one's own, and values, right and wrong.
-SOURCES = (KUBERNETES, *(DATA / name for name in ("all", "own", "values", "refused")))
+SOURCES = (KUBERNETES, *(DATA / name for name in ("all", "elsewhere", "own", "values", "refused")))
 
 #: The oldest Kubernetes that is supported: the first one in which a DaemonSet may always surge.
 OLDEST = "1.25"
@@ -42,8 +42,8 @@ def kustomizations() -> Iterator[tuple[str, Path]]:
     yield "base", KUBERNETES / "base"
     for folder in sorted((KUBERNETES / "overlays").iterdir()):
         yield folder.name, folder
-    yield "all", DATA / "all"
-    yield "own", DATA / "own"
+    for name in ("all", "elsewhere", "own"):
+        yield name, DATA / name
 
 
 def value_paths() -> list[str]:

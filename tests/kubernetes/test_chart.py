@@ -22,13 +22,16 @@ from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from tests.kubernetes.renderings import (
     DATA,
     KUBERNETES,
+    NULLS,
     OLDEST,
+    PATH_SEPARATOR,
     RENDERINGS,
     Object,
     objects_of,
     pod_templates,
     read,
     title,
+    value_paths,
 )
 
 CHART = KUBERNETES / "chart"
@@ -249,15 +252,19 @@ def test_the_text_of_a_rule_file_is_carried_as_it_is() -> None:
     assert rules["data"] == given
 
 
-def test_a_value_that_the_pods_need_is_refused_without_a_value_in_one_sentence() -> None:
-    for path in sorted(RENDERINGS.glob("refused-*-without-value*.txt")):
-        (named,) = objects_of((DATA / "refused" / f"{path.stem.removeprefix('refused-')}.yaml").read_text())
-        (group,) = named
-        reason = path.read_text(encoding="utf-8").rpartition("): ")[2]
-        name = group if named[group] is None else f"{group}.{next(iter(named[group]))}"
-        assert (
-            reason == f"{name} has no value: give it one, or remove it from your values to get the default\n"
-        )
+def test_null_is_accepted_or_refused_in_one_sentence_for_every_value() -> None:
+    found = dict(line.split(": ", 1) for line in NULLS.read_text(encoding="utf-8").splitlines())
+    assert [*found] == value_paths()
+    for path, outcome in found.items():
+        name = path.replace(PATH_SEPARATOR, ".")
+        refused = f"{name} has no value: give it one, or remove it from your values to get the default"
+        assert outcome in ("accepted", refused)
+    # These would be off without a word, and then the probes, the restrictions or udev's events.
+    for path in ("metrics", "securityContext", "hostNetwork"):
+        assert found[path] != "accepted"
+    # These are Kubernetes' own, or off by default.
+    for path in ("resources", "livenessProbe", "tolerations", "nodeSelector", "podMonitor", "openshift scc"):
+        assert found[path] == "accepted"
 
 
 def test_helm_test_waits_for_a_daemon_that_starts_and_fails_with_its_reason() -> None:

@@ -1,7 +1,7 @@
 {{/* What the pods of the DaemonSets and those of `helm test` have in common. */}}
 
 {{- define "genericdp.pod" -}}
-{{- with .root.Values.imagePullSecrets }}
+{{- with .root.Values.imagePullSecrets | default (.root.Values.global).imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}

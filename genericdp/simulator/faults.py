@@ -42,7 +42,7 @@ class Faults:
         (self._directory / "kubelet.sock").unlink()
 
     def remove_directory(self) -> None:
-        """Delete the device plugin directory with everything in it. Plugins may remove their sockets meanwhile."""
+        """Delete the device plugin directory with all that is in it. Plugins may remove sockets meanwhile."""
         shutil.rmtree(self._directory, onerror=_unless_gone)
 
     def make_directory(self) -> None:

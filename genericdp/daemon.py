@@ -93,13 +93,14 @@ class Daemon:
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
-            self.plugins.kubelet,
+            self.plugins,
             settings.pod_resources_socket,
             now=now,
             due=lambda: next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
-            is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
+            held=lambda: self.memory.held,
             tell=self.step,
+            on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
         self._comeback = Comeback(
             settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried

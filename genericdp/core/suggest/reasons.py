@@ -15,9 +15,12 @@ _NAMES = 4
 def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
-    yield (
-        _of_usb(unit, by, rivals) if unit.subsystem == "usb" and by in _OF_USB else _of_any(unit, by, rivals)
-    )
+    if group.group_by == "all":
+        yield "By name: the kernel gives both names to the first timer that it finds."
+    elif unit.subsystem == "usb" and by in _OF_USB:
+        yield _of_usb(unit, by, rivals)
+    else:
+        yield _of_any(unit, by, rivals)
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     if len(group.nodes) > 1:
@@ -69,7 +72,10 @@ def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
         case By.LABEL:
             return "By the name that its driver gives it: this machine has only one with this name."
         case By.KIND:
-            return "By its kind: no hardware is behind it, and this machine has only one."
+            return (
+                "By its kind: the kernel does not say which hardware is behind it, if any, and this machine "
+                "has only one."
+            )
         case By.INTERFACE:
             return "By the name of its network interface."
         case By.NAME:
@@ -77,10 +83,11 @@ def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
         case By.PATH:
             return "By its path: udev does not know it, nor which unit is behind it."
         case _:
+            another = "device" if unit.sys_path.startswith("/sys/devices/virtual/") else "node of the unit"
             return (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
-                "that the kernel has given it for now; after a re-plug or reboot, another device may have "
-                "that name."
+                f"that the kernel has given it for now; after a re-plug or reboot, another {another} may "
+                "have that name."
             )
 
 

@@ -24,6 +24,7 @@ from genericdp.core.suggest.clues import (
     By,
     Clue,
     Conditions,
+    by_arrival,
     clues,
     details_of_all,
     joined,
@@ -208,7 +209,8 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
         conditions = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
         yield clue, conditions
         yield from ((clue, joined_all(conditions, more)) for more in _telling(group, conditions, present))
-    yield Clue(By.ARRIVAL, {}), names_of(group.nodes)
+    last = by_arrival(group)
+    yield last, last.conditions
 
 
 def _telling(group: Siblings, conditions: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:

@@ -23,7 +23,7 @@ from genericdp.core.suggest.fixed_names import (
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.siblings import Siblings, scsi_device_of
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
@@ -127,6 +127,9 @@ def model_of_any(group: Siblings) -> Conditions:
             return model_of(unit)
         case "pci" if "PCI_ID" in unit.properties:
             return {"parent": {"PCI_ID": exactly(unit.properties["PCI_ID"])}}
+        case "pnp":
+            # What leads where from a mainboard, its driver does not know.
+            return {}
         case _:
             # The parts of a chip have no numbers of vendor and product; the driver knows no other model.
             driver = driver_of(group.nodes[0])
@@ -181,7 +184,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         value = node.properties.get(name)
         if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
             yield Clue(By.SERIAL, {name: exactly(value)})
-    if scsi := next((each for each in node.ancestors() if each.devtype == "scsi_device"), None):
+    if scsi := scsi_device_of(node):
         # What hangs off a controller says nothing about the controller, nor the other way round.
         if model := scsi.attributes.get("model", "").strip():
             yield Clue(By.MODEL, {"parent": {"SUBSYSTEM": "scsi", "ATTR{model}": f"{exactly(model)}*"}})
@@ -216,7 +219,7 @@ def by_arrival(group: Siblings) -> Clue:
     """The names that the nodes have now, on their unit: no other unit is taken for it."""
     node = group.nodes[0]
     unit = unit_of(node)
-    *_, (_, place) = ((By.ARRIVAL, {}), *_function_of(unit))
+    *_, (_, place) = (By.ARRIVAL, {}), *_function_of(unit)
     if not place and not _is_virtual(unit) and not node.is_bare:
         place = model_of(unit) if unit.subsystem == "usb" else _path_of(node, unit)
     return Clue(By.ARRIVAL, joined(names_of(group.nodes), place))
@@ -226,14 +229,12 @@ def lasting_place(group: Siblings) -> Clue:
     """Where a device sits, by the parts of its path in sysfs that do not follow the order of arrival."""
     first = group.nodes[0]
     unit = unit_of(first)
-    paths = sorted(
-        {
-            without_numbers(
-                node.sys_path.removeprefix("/sys"), is_class=_is_virtual(node) or node is not unit_of(node)
-            )
-            for node in group.nodes
-        }
-    )
+    paths = {
+        without_numbers(
+            node.sys_path.removeprefix("/sys"), is_class=_is_virtual(node) or node is not unit_of(node)
+        )
+        for node in group.nodes
+    }
     path: Conditions = {"DEVPATH": _one_or_more_globs(paths)}
     if model := unit.properties.get("PCI_ID"):
         return Clue(By.PLACE, joined({"parent": {"PCI_ID": exactly(model)}}, path))

@@ -52,7 +52,8 @@ def has_a_fixed_name(node: UdevDevice) -> bool:
 def names_without_number(node: UdevDevice) -> Iterator[str]:
     """Globs of the names that a device node may have after another boot, the most general one first."""
     number = _NUMBER.fullmatch(node.device_node or "")
-    if number is None or node.usb_device is node:
+    # The names of these are addresses.
+    if number is None or node.usb_device is node or node.subsystem == "bsg":
         return
     before, after = exactly(number[1]), exactly(number[2])
     yield f"{before}[0-9]*{after}"

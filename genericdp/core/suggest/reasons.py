@@ -6,7 +6,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.siblings import Siblings, scsi_device_of
 
 #: More names than this do not help.
 _NAMES = 4
@@ -16,14 +16,17 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
     if group.group_by == "all":
-        yield "By name: the kernel gives both names to the first timer that it finds."
+        yield (
+            "By name: the kernel gives both names to the first timer that it finds, so one container gets "
+            "both."
+        )
     elif unit.subsystem == "usb" and by in _OF_USB:
         yield _of_usb(unit, by, rivals)
     else:
-        yield _of_any(unit, by, rivals)
+        yield _of_any(group.nodes[0], by, rivals)
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
-    if len(group.nodes) > 1:
+    if len(group.nodes) > 1 and group.group_by != "all":
         yield from _of_groups(group)
 
 
@@ -59,13 +62,14 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             )
 
 
-def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+    unit = unit_of(node)
     match by:
         case By.SERIAL:
             return "By serial number: the rule finds this unit wherever it is."
         case By.MODEL:
             return "By model: this machine has only one."
-        case By.PLACE if "PCI_SLOT_NAME" in unit.properties:
+        case By.PLACE if "PCI_SLOT_NAME" in unit.properties and scsi_device_of(node) is None:
             return "By model and slot: another unit of the model in this slot matches, too."
         case By.PORT | By.PLACE:
             return "By its place in the machine: any device of this kind there matches."
@@ -94,8 +98,6 @@ def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
 def _of_groups(group: Siblings) -> Iterator[str]:
     usb = group.nodes[0].usb_device
     text = f"A container gets these {len(group.nodes)} nodes together."
-    if group.group_by == "all":
-        text = "Both names lead to one timer, so one container gets both."
     if usb is not None and usb.device_node is not None:
         text += (
             f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "

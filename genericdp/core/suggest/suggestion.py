@@ -261,7 +261,9 @@ def table_of(
 
 def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
-    return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
+    # libcamera and media-ctl look for the kernel's name of a sensor.
+    is_path = node.subsystem in _TAKES_A_PATH and not node.sys_name.startswith("v4l-subdev")
+    return is_path or node.devname.startswith("usb/lp")
 
 
 def _each_required(group: Siblings) -> Iterator[str]:

@@ -155,7 +155,8 @@ def suggest(
     """
     if not node.initialized:
         raise GenericdpError(
-            f"udev has not finished with '{node.device_node}' yet", hint="try again in a moment"
+            f"udev has not finished with '{node.device_node}' yet",
+            hint="try again in a moment; if udevd started after the device, 'udevadm trigger' makes it look",
         )
     if node.refusal:
         raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")

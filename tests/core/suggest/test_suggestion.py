@@ -756,7 +756,8 @@ def test_what_udev_has_not_finished_with_has_no_rule_yet() -> None:
         suggest(node, Present(by_sys_path(node), DOMAIN))
 
     assert str(raised.value) == "udev has not finished with '/dev/ttyUSB0' yet"
-    assert raised.value.hint == "try again in a moment"
+    hint = "try again in a moment; if udevd started after the device, 'udevadm trigger' makes it look"
+    assert raised.value.hint == hint
 
 
 def test_a_node_that_udev_knows_under_the_name_of_another_one_has_no_rule() -> None:

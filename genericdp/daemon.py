@@ -88,7 +88,7 @@ class Daemon:
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain, settings.answer)
         self._now = now
-        self._usb_reset = usb_reset
+        self._resets = usb.Resets(usb_reset)
         self._on_step = on_step
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
@@ -143,7 +143,7 @@ class Daemon:
         self.memory = self._saving.load()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
-            for each in (self._saving, self.ready, self._polling):
+            for each in (self._saving, self.ready, self._polling, self._resets):
                 stack.callback(each.close)
             for retry in (self._reading, self._reading_rules):
                 stack.callback(retry.succeeded)
@@ -238,7 +238,7 @@ class Daemon:
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        await asyncio.to_thread(self._usb_reset, busnum, devnum)  # libusb blocks
+        await self._resets.reset(busnum, devnum)
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 

@@ -248,8 +248,9 @@ class Plugin:
         ]
         if len(absent) > NAMED_IN_REFUSAL:
             parts.append(f"{len(absent) - NAMED_IN_REFUSAL} more")
+        what = ", ".join(parts) or "the USB reset to end"
         return (
-            f"{self.offer.resource.name}: waited {waited_s:g} s for {', '.join(parts)}; "
+            f"{self.offer.resource.name}: waited {waited_s:g} s for {what}; "
             "plug it in again: the container starts as soon as it is back"
         )
 

@@ -64,6 +64,10 @@ class Plugins:
         """How many resources are registered."""
         return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
 
+    def is_followed(self) -> bool:
+        """Whether a kubelet follows the list of a resource."""
+        return any(each.plugin.streams.kubelet_follows for each in self.registrations.values())
+
     def signs(self) -> dict[str, Sign]:
         """The signs of life of each resource, for the watchdog."""
         without = self.kubelet.incarnation is None

@@ -33,7 +33,10 @@ FileIdentity = tuple[int, int, int, int]
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
 
-_MOUNT_AGAIN = "the directory was removed while it was mounted here; delete this pod, or restart the service"
+_MOUNT_AGAIN = (
+    "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
+    "and loses what is remembered"
+)
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 

@@ -110,7 +110,8 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
         assert str(error) == f"cannot save '{state}/memory.json': No such file or directory"
         assert error is not None
         assert error.hint == (
-            "the directory was removed while it was mounted here; delete this pod, or restart the service; "
+            "the directory was removed while it was mounted here; a restart of the pod or service mounts a "
+            "new one and loses what is remembered; "
             "without it, ids of twins and of absent devices do not survive a reboot"
         )
         saving.close()

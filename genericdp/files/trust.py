@@ -233,7 +233,7 @@ def _read(path: str) -> tuple[bytes, bool]:
 def _leases(descriptor: int) -> bool:
     """Take a lease on a file. False if somebody has it open for writing; True where leases do not work."""
     try:
-        # Whoever wants to write waits, and the kernel signals this process. SIGIO would end it; SIGURG does not.
+        # A writer waits, and the kernel signals this process: SIGIO would end it, SIGURG is ignored.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:

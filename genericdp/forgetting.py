@@ -44,8 +44,8 @@ class Lists(Protocol):
 
     kubelet: KubeletSocket
 
-    def kubelet_runs(self) -> bool:
-        """Whether the kubelet has not ended, as far as registrations tell."""
+    def are_followed(self) -> bool:
+        """Whether the kubelet is registered with, so that it has not ended."""
 
     def send_again(self) -> None:
         """Send one of them again, although nothing has changed."""
@@ -122,7 +122,7 @@ class Forgetting:
             return 0.0
         due = self._due()
         waits = [] if due is None else [due - self._now()]
-        if self._incomplete and self._lists.kubelet_runs():
+        if self._incomplete and self._lists.are_followed():
             waits.append(holdings.KUBELET_SETTLES_S - self._up_s())
         return min(waits, default=None)
 
@@ -163,7 +163,7 @@ class Forgetting:
 
     def complete(self) -> bool:
         """Whether the kubelet, if it answers now, names every holder."""
-        return self._lists.kubelet_runs() and holdings.are_complete(self._up_s())
+        return self._lists.are_followed() and holdings.are_complete(self._up_s())
 
     async def _ask(self) -> None:
         complete, asked = self.complete(), self._now()

@@ -68,7 +68,7 @@ class Asked:
         task.cancel()
         await asyncio.wait((task,))
 
-    def kubelet_runs(self) -> bool:
+    def are_followed(self) -> bool:
         return self.followed
 
     def send_again(self) -> None:

@@ -24,7 +24,7 @@ _COUNTED = re.compile(
     r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
     r"|usbtmc|cdc-wdm|sg|n?st|sch|lirc|rc|input|adapter|dvb|uverbs|umad|issm|mlx5_|accel|card|renderD|uio|wwan"
     r"|iio:device|xdma|rngd[!/]npu|memx|comedi|rpmsg_pru|gpiochip|ptp|mmc|mmcblk|mtd|mtdblock|host(?!1x)|target"
-    r"|port-|end_device-|(?:control|pcm|midi|hw)C))(\d+)"
+    r"|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C))(\d+)"
 )
 #: The first number of a SCSI address is that of the host adapter.
 _SCSI = re.compile(r"(?<=/)(\d+)(?=:\d+:\d+:\d+\b)")

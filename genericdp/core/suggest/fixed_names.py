@@ -22,15 +22,15 @@ _NUMBERED = re.compile(
     r"tty\d+|vcs[au]?\d*|[pt]ty[a-ep-z][0-9a-f]|loop\d+|ram\d+|cpu/\d+/\w+|usbmon0|gpiomem\d+"
     r"|rpivid-\w+|z90crypt|v4l2loopback"
 )
-#: The number that a device node owes to the order of arrival.
-_NUMBER = re.compile(r"((?:i2c|v4l|\D)*+)\d+(.*)")
+#: The number that a device node owes to the order of arrival. A long one is an address or a model.
+_NUMBER = re.compile(r"((?:i2c|v4l|\d{4,}|\D)*+)\d+(.*)")
 #: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
 #: is an address: serial8250.
 _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d+-([\d.]+(?::[\d.]+)?|[0-9a-f]{4})"), r"*-\1"),
     (re.compile(r"([0-9A-F]{4}:[0-9A-F]{4}:[0-9A-F]{4})\.[0-9A-F]{4,}"), r"\1.*"),
     # The first number of an address on SCSI is the host adapter's.
-    (re.compile(r"(target|port-|end_device-|expander-)\d+(:\d+(?::\d+)*)"), r"\1*\2"),
+    (re.compile(r"(target|r?port-|end_device-|expander-)\d+(:[\d:-]+)"), r"\1*\2"),
     (re.compile(r"\d+(:\d+:\d+:\d+)"), r"*\1"),
     (re.compile(r"(mmc)\d+(:[0-9a-f]{4})"), r"\1*\2"),
     (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),

@@ -18,7 +18,7 @@ from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives
-from genericdp.core.suggest.camera import is_stream
+from genericdp.core.suggest.camera import has_pictures, is_stream
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
@@ -48,7 +48,7 @@ _MOST_DETAILS = 3
 _NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
 
 #: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
-_TAKES_A_PATH = frozenset({"tty", "video4linux", "macvtap", "printer"})
+_TAKES_A_PATH = frozenset({"tty", "macvtap", "printer"})
 
 #: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
@@ -262,9 +262,10 @@ def table_of(
 
 def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
-    # libcamera and media-ctl look for the kernel's name of a sensor.
-    is_path = node.subsystem in _TAKES_A_PATH and not node.sys_name.startswith("v4l-subdev")
-    return is_path or node.devname.startswith("usb/lp")
+    if node.subsystem == "video4linux":
+        # Programs look for all decoders, and libcamera for sensors, by the kernel's names.
+        return has_pictures(node) and not node.sys_name.startswith("v4l-subdev")
+    return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
 
 
 def _each_required(group: Siblings) -> Iterator[str]:

@@ -111,9 +111,12 @@ def in_kernels_case(name: str, node: UdevDevice) -> str:
 
 
 def _devname(node: UdevDevice) -> str:
-    """The name of a device node, with its folder where that says which one it is (`cpu/0/cpuid`)."""
+    """The name of a device node, with its folder where that says which one (`cpu/0/cpuid`) or what it is
+    (`dahdi/ctl`).
+    """
     folder, _, name = node.devname.rpartition("/")
-    return node.devname if re.search(r"\d", folder) else name
+    is_kind = folder == node.subsystem and not name.isdigit()
+    return node.devname if re.search(r"\d", folder) or is_kind else name
 
 
 def title_of(node: UdevDevice) -> str:

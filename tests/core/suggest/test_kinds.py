@@ -235,6 +235,8 @@ def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: s
         ("industrial-pc", "/dev/ttyS0", "ttys0"),
         # Whole words.
         ("jetson", "/dev/video2", "intel-r-realsense-tm-depth"),
+        # What is in a folder of its kind.
+        ("laboratory-pc", "/dev/dahdi/ctl", "dahdi-ctl"),
         # Devices without a driver.
         ("accelerator-server", "/dev/dri/card3", "drm-amdgpu-xcp-1"),
     ],
@@ -260,6 +262,18 @@ def test_the_title_names_the_maker_once(name: str, path: str, title: str) -> Non
 
 def test_a_sensor_keeps_the_name_by_which_libcamera_finds_it() -> None:
     assert "container_path" not in suggested("jetson", "/dev/v4l-subdev0").text
+
+
+def test_a_decoder_keeps_the_name_by_which_programs_find_it() -> None:
+    assert "container_path" not in suggested("rockchip-board", "/dev/video18").text
+    decoder = a_device(
+        "/sys/devices/platform/soc/ff620000.video-decoder/video4linux/video0",
+        subsystem="video4linux",
+        node="/dev/video0",
+        number="c 81:0",
+        properties={"ID_V4L_CAPABILITIES": ":"},
+    )
+    assert "container_path" not in text_of(by_sys_path(decoder), decoder)
 
 
 def test_no_suggestion_renames_what_libraries_look_for() -> None:

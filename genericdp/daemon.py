@@ -67,8 +67,7 @@ class Daemon:
         self.settings = settings
         self._awake = asyncio.Event()
         self.rules = rules
-        self.inventory, self.memory = Inventory(), Memory()
-        self.standing_by = ""
+        self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = recorder = Recorder(now)
         self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
@@ -93,13 +92,14 @@ class Daemon:
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
-            self.plugins.kubelet,
+            self.plugins,
             settings.pod_resources_socket,
             now=now,
             due=lambda: next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
-            is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
+            held=lambda: self.memory.held,
             tell=self.step,
+            on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
         self._comeback = Comeback(
             settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
@@ -133,14 +133,15 @@ class Daemon:
             async with self.watchdog.running(), self.answers.running():
                 # While another genericdp serves, that one answers.
                 await self.answers.listen(persist=False)
-                await until_alone(self.settings, stack, self._stand_by, self._awake, lambda: self._stopping)
+                alone = partial(until_alone, on_wait=self._stand_by, on_lost=self.stop)
+                await alone(self.settings, stack, self._awake, lambda: self._stopping)
                 self.standing_by = ""
                 if not self._stopping:
                     await self.answers.listen()
                     await self._serve()
 
     async def _serve(self) -> None:
-        self.memory = self._saving.load()
+        self.memory = self._saving.begin()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
             for each in (self._saving, self.ready, self._polling, self._resets):

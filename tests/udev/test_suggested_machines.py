@@ -40,7 +40,13 @@ KINDS = {
         *("/dev/spidev0.1", "/dev/i2c-1", "/dev/gpiochip0", "/dev/video10", "/dev/video0", "/dev/vcio"),
     ),
     "accelerator-server": (
-        *("/dev/accel/accel1", "/dev/rngd/npu0mgmt", "/dev/tenstorrent/0", "/dev/neuron0", "/dev/cxl/mem0"),
+        *(
+            "/dev/accel/accel1",
+            "/dev/rngd/npu0mgmt",
+            "/dev/tenstorrent/0",
+            "/dev/neuron0",
+            "/dev/rshim0/boot",
+        ),
         *(
             "/dev/dri/card3",
             "/dev/dfl-port.0",

@@ -15,7 +15,7 @@ _NAMES = 4
 def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
-    if group.group_by == "all":
+    if group.is_one_timer:
         yield (
             "By name: the kernel gives both names to the first timer that it finds, so one container gets "
             "both."
@@ -26,7 +26,7 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
         yield _of_any(group.nodes[0], by, rivals)
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
-    if len(group.nodes) > 1 and group.group_by != "all":
+    if len(group.nodes) > 1 and not group.is_one_timer:
         yield from _of_groups(group)
 
 

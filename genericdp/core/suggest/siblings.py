@@ -6,6 +6,7 @@ The rules of this file:
   take the others away from their drivers, so only programs that need it should get it.
 * Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
+* What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
 * A node that gives control of the host is never added to others.
 """
 
@@ -34,7 +35,7 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"tpm", "tpmrm"}),
 )
 #: Classes of the kernel, in which each node is a device, even if a driver has the same name.
-_OF_THE_KERNEL = frozenset({"gpio", "mei", "nvme", "nvme-generic", "ptp", "uio"})
+_OF_THE_KERNEL = frozenset({"cpuid", "gpio", "mei", "msr", "nvme", "nvme-generic", "ptp", "uio"})
 #: A touch controller has both, below its device of the subsystem hid.
 _OF_HID = frozenset({"hidraw", "input"})
 _BY_HID = '{ SUBSYSTEM = "hid" }'
@@ -59,6 +60,16 @@ class Siblings:
         return frozenset(node.sys_path for node in self.nodes)
 
     @property
+    def is_one_timer(self) -> bool:
+        """Whether the nodes are two names of one thing."""
+        return self.group_by == "all" and self.nodes[0].devname in _ONE_TIMER
+
+    @property
+    def folder(self) -> str:
+        """The folder that has the nodes and nothing else; "" if they do not belong together because of it."""
+        return "" if self.group_by != "all" or self.is_one_timer else _folder_of(self.nodes[0])
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The device nodes."""
         return tuple(node.device_node or "" for node in self.nodes)
@@ -74,6 +85,8 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     nodes = [each for each in devices if each.device_node is not None]
     if node.devname in _ONE_TIMER:
         return _made("all", node, [each for each in nodes if each.devname in _ONE_TIMER])
+    if folder := _folder_of(node):
+        return _made("all", node, [each for each in nodes if _folder_of(each) == folder])
     usb = node.usb_device
     if usb is not None:
         if node is usb or is_stream(node):
@@ -109,6 +122,14 @@ def _together_with(node: UdevDevice) -> frozenset[str]:
         return frozenset()
     maker, driver = (re.split("[-_]", name)[0] for name in (node.subsystem, card.driver))
     return frozenset({node.subsystem} if maker == driver else ())
+
+
+def _folder_of(node: UdevDevice) -> str:
+    """The folder of a unit, which has the unit's number in its name; "" in any other."""
+    folder = (node.device_node or "").rpartition("/")[0]
+    if not node.sys_path.startswith("/sys/devices/virtual/") or node.subsystem in _OF_THE_KERNEL:
+        return ""
+    return folder if folder[-1:].isdigit() else ""
 
 
 def hid_of(node: UdevDevice) -> UdevDevice | None:

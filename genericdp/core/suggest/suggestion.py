@@ -35,7 +35,7 @@ from genericdp.core.suggest.clues import (
     serial_of,
 )
 from genericdp.core.suggest.companions import companions_of
-from genericdp.core.suggest.quoting import toml
+from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import reasons
 from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
@@ -203,8 +203,10 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
     An early one is mostly right, so the later ones are made only when needed.
     """
     kind = kind_of(group)
-    if group.group_by == "all":
+    if group.is_one_timer:
         yield Clue(By.NAME, {}), names_of(group.nodes)
+    elif group.folder:
+        yield Clue(By.KIND, {}), joined(kind, {"DEVNAME": f"{exactly(group.folder)}/*"})
     for clue in (*clues(group.nodes[0]), lasting_place(group)):
         # A name is enough by itself.
         conditions = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
@@ -270,7 +272,7 @@ def _takes_a_path(node: UdevDevice) -> bool:
 
 def _each_required(group: Siblings) -> Iterator[str]:
     """A node table for each of several names of one thing: none of them may be missing."""
-    for node in group.nodes if group.group_by == "all" else ():
+    for node in group.nodes if group.is_one_timer else ():
         yield from ("", "[[resource.node]]", *rule_text.match_lines(names_of([node])))
 
 

@@ -85,8 +85,8 @@ def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
     node = group.nodes[0]
     unit = unit_of(node)
     usb = unit if unit.subsystem == "usb" else None
-    if has_a_fixed_name(node):
-        yield _devname(node)
+    if has_a_fixed_name(node) or group.folder:
+        yield group.folder.removeprefix("/dev/") or _devname(node)
     for above in node.ancestors():
         if above.subsystem == "net":
             yield f"{node.subsystem}-{above.sys_name}"

@@ -57,6 +57,12 @@ def text_of(devices: dict[str, UdevDevice], device: UdevDevice) -> str:
             /dev/xdma0_events_2 /dev/xdma0_events_3 /dev/xdma0_h2c_0 /dev/xdma0_h2c_1 /dev/xdma0_user""",
         ),
         ("accelerator-server", "/dev/memx0", "/dev/memx0 /dev/memx0_feature"),
+        # what a driver has in a folder, though sysfs does not say of which device
+        (
+            "accelerator-server",
+            "/dev/rshim0/misc",
+            "/dev/rshim0/boot /dev/rshim0/console /dev/rshim0/misc /dev/rshim0/rshim",
+        ),
         # of a capture card without a media device, the input that was named
         ("studio", "/dev/video1", "/dev/video1"),
         ("workstation", "/dev/video0", "/dev/vbi0 /dev/video0"),
@@ -163,6 +169,11 @@ match.DEVPATH = "/devices/platform/gpio-f7188x.0/*"
             "/dev/ttyS9",
             '.0/0000:01:00.0/0000:02:00.0/0000:02:00.0:0/0000:02:00.0:0.5/tty/ttyS*"\n',
         ),
+        (
+            "jetson",
+            "/dev/nvgpu/igpu0/ctrl",
+            'match = { SUBSYSTEM = "nvidia-gpu-v2", DEVNAME = "/dev/nvgpu/igpu0/*" }\ngroup_by = "all"',
+        ),
         # What hangs off a controller has a model of its own.
         (
             "accelerator-server",
@@ -237,6 +248,8 @@ def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: s
         ("jetson", "/dev/video2", "intel-r-realsense-tm-depth"),
         # What is in a folder of its kind.
         ("laboratory-pc", "/dev/dahdi/ctl", "dahdi-ctl"),
+        ("accelerator-server", "/dev/rshim0/boot", "rshim0"),
+        ("jetson", "/dev/nvgpu/igpu0/ctrl", "nvgpu-igpu0"),
         # Devices without a driver.
         ("accelerator-server", "/dev/dri/card3", "drm-amdgpu-xcp-1"),
     ],

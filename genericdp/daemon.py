@@ -106,6 +106,7 @@ class Daemon:
         )
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or MachineDevices(rules.resources)
+        self._devices.remember(lambda: self.memory.devices)
         self._reading_rules = Retry(self._reload_rules)
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
         self._pending, self._polling = Pending(), Polling(self._hear)
@@ -179,10 +180,8 @@ class Daemon:
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
-        builder, now, unread = self._builder, self._now(), self._devices.unread is not None
-        taken, memory = take_inventory(
-            builder, self._devices.devices, self.memory, now, answer, unread=unread
-        )
+        devices, now, unread = self._devices.devices, self._now(), self._devices.unread is not None
+        taken, memory = take_inventory(self._builder, devices, self.memory, now, answer, unread=unread)
         inventory = without_links(taken, self._links.apply(taken.links()))
         inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)

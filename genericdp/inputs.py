@@ -8,6 +8,7 @@ from typing import Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import GenericdpError, Problem
 from genericdp.files.rulefiles import RuleFile
@@ -45,6 +46,9 @@ class Devices(Protocol):
     @property
     def unseen(self) -> GenericdpError | None:
         """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
+
+    def remember(self, devices: Callable[[], Mapping[str, Remembered]], /) -> None:
+        """From the next look on, look for the bare nodes of what is then remembered, too."""
 
     def want(self, resources: Iterable[Resource], /) -> bool:
         """Look at what these rules look at from now on; True if anything changed."""

@@ -9,8 +9,7 @@ from difflib import get_close_matches
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.explain.explanation import nodes_below
 from genericdp.core.hostile import for_terminal
-from genericdp.core.rules.node_names import NodeNames
-from genericdp.core.rules.pattern import exactly
+from genericdp.core.rules.node_names import NodeNames, names_of
 from genericdp.errors import GenericdpError
 
 _DIGITS = re.compile(r"\d+")
@@ -20,7 +19,7 @@ def bare_node(word: str) -> NodeNames:
     """The bare node that `word` may name, directly or through links."""
     path = os.path.normpath(word if word.startswith("/") else f"/dev/{word}")
     paths = {path, os.path.realpath(path)}
-    return NodeNames(tuple(exactly(each) for each in sorted(paths) if each.startswith("/dev/")))
+    return names_of(each for each in paths if each.startswith("/dev/"))
 
 
 def find(word: str, devices: Mapping[str, UdevDevice], link_dir: str) -> UdevDevice:

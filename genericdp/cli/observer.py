@@ -49,6 +49,7 @@ class Observer:
         self._tell = tell
         self._builder = Builder(resources, settings.domain)
         self._devices = MachineDevices(resources)
+        self._devices.remember(lambda: self._memory.devices)
         self._inventory = Inventory()
         self._pending, self._polling = Pending(), Polling(self._hear)
         self._heard: list[Uevent] = []

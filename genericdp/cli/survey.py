@@ -56,8 +56,9 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
 
     settings, files = open_rules(rules, config, domain)
     devices = MachineDevices(files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES)
-    devices.resync()
     memory, remarks = remembered(settings)
+    devices.remember(lambda: memory.devices)
+    devices.resync()
     if devices.unread is not None:
         remarks = (*remarks, str(devices.unread))
     if devices.unseen is not None:
@@ -92,6 +93,7 @@ def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waitin
     from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
     devices = MachineDevices(resources)
+    devices.remember(lambda: memory.devices)
     devices.resync()
     offers = survey_of(settings, resources, devices.devices, memory).inventory.offers.values()
     return tuple(

@@ -21,8 +21,9 @@ _MOST_RIVALS = 2
 class Sighting:
     """What lstat says of a name below /dev that is a device node or a symlink to one.
 
-    number  None for a symlink
+    number  None for a symlink, and for what is not looked at
     target  where a symlink leads in the end, else ""
+    hidden  why a node that was there is not looked at, else ""
     """
 
     path: str
@@ -30,6 +31,7 @@ class Sighting:
     uid: int = 0
     gid: int = 0
     target: str = ""
+    hidden: str = ""
 
 
 def judge(
@@ -60,6 +62,8 @@ def judge(
 def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Sequence[str]) -> str:
     """`rivals` are the paths with the same number, its own among them, in order."""
     number = sighting.number
+    if sighting.hidden:
+        return sighting.hidden
     if number is None:
         return f"it is a symlink; match the device node to which it leads, '{sighting.target}'"
     if number in owners:

@@ -2,7 +2,7 @@
 
 Reading order:
 
-    bare_nodes  the bare nodes below /dev that rules name
+    bare_nodes  the bare nodes below /dev that rules name or pods may hold
     node_watch  what happens to names below /dev
     devices     both kinds of devices together, and the hints about both
 

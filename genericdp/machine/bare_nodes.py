@@ -1,4 +1,4 @@
-"""The bare nodes below /dev that rules name, kept up to date by looking.
+"""The bare nodes below /dev that rules name or pods may hold, kept up to date by looking.
 
 The rules of this file:
 
@@ -8,16 +8,18 @@ The rules of this file:
 * No rule can name what is not printable.
 * A directory is reported to the watch before it is read, so that nothing that happens in it is missed.
 * What cannot be read is not gone: what was seen of it stays.
+* What is remembered is not gone either while it is in a directory that is not looked at.
 """
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 
 from genericdp.core.bare_node import Sighting, device_of, judge
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.core.rules.node_names import NO_NAMES, NodeNames
+from genericdp.core.memory.remembered import Remembered, bare_paths
+from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_of
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.udev import sysfs
 
@@ -41,6 +43,8 @@ class BareNodes:
         self.on_directory: Callable[[str], None] = lambda _: None
         self._names = names
         self._shown = shown
+        self._remembered: Callable[[], Mapping[str, Remembered]] = dict
+        self._seen = names | shown
         self._directories: frozenset[str] = frozenset()
         self._sightings: dict[str, Sighting] = {}
         self._judged: dict[str, tuple[Sighting, str]] = {}
@@ -66,9 +70,11 @@ class BareNodes:
 
     def concern(self, path: str) -> bool:
         """Whether something that happens to this path matters."""
-        return path == DEV or any(
-            names.hold_for(path) or names.lead_into(path) for names in (self._names, self._shown)
-        )
+        return path == DEV or self._seen.hold_for(path) or self._seen.lead_into(path)
+
+    def remember(self, devices: Callable[[], Mapping[str, Remembered]]) -> None:
+        """From the next look on, look for the bare nodes of what is then remembered, too."""
+        self._remembered = devices
 
     def want(self, names: NodeNames) -> None:
         """Look for these from now on."""
@@ -86,7 +92,9 @@ class BareNodes:
             return
         elsewhere = _Outside(path)
         room = DIRECTORY_LIMIT - sum(map(elsewhere.holds, self._directories))
-        look = _Look(self._names, self._shown, self.on_directory, room)
+        remembered = bare_paths(self._remembered())
+        self._seen = self._names | self._shown | names_of(remembered)
+        look = _Look(self._names, self._seen, remembered, self.on_directory, room)
         look.at(path)
         unread = [_Outside(each) for each in look.unread]
 
@@ -151,13 +159,20 @@ class _Look:
     """
 
     def __init__(
-        self, names: NodeNames, shown: NodeNames, on_directory: Callable[[str], None], room: int
+        self,
+        names: NodeNames,
+        seen: NodeNames,
+        remembered: Collection[str],
+        on_directory: Callable[[str], None],
+        room: int,
     ) -> None:
+        """`seen` are all paths that are looked at: those that rules name, and others."""
         self.directories: set[str] = set()
         self.sightings: dict[str, Sighting] = {}
         self.unread: dict[str, OSError] = {}
         self._names = names
-        self._shown = shown
+        self._seen = seen
+        self._remembered = remembered
         self._on_directory = on_directory
         self._room = room
 
@@ -167,35 +182,43 @@ class _Look:
             status = os.lstat(path)
             if not stat.S_ISDIR(status.st_mode):
                 self._see(path, status)
-            elif self._may_be_below(path) and self._is_trusted(status):
-                self._read(path)
+            elif self._seen.lead_into(path):
+                why = self._why_not(path, status)
+                if why:
+                    self._hide(path, why)
+                else:
+                    self._read(path)
         except OSError as error:
             if error.errno not in sysfs.GONE:
                 self.unread[path] = OSError(error.errno, error.strerror)
 
-    def _read(self, directory: str) -> None:
+    def _why_not(self, directory: str, status: os.stat_result) -> str:
+        """Why a directory is not looked into, "" if it is."""
+        if status.st_dev != os.lstat(DEV).st_dev:
+            return f"'{directory}' is not on the file system of {DEV}, so genericdp does not look into it"
+        if status.st_uid != 0 or status.st_mode & _OTHERS_WRITE:
+            return f"others than root can change '{directory}', so genericdp does not look into it"
         if len(self.directories) >= self._room:
-            return
+            most = f"at most {DIRECTORY_LIMIT} directories below {DEV}"
+            return f"genericdp looks into {most}, and not into '{directory}'"
+        return ""
+
+    def _hide(self, directory: str, why: str) -> None:
+        below = f"{directory}/"
+        hidden = (path for path in self._remembered if path.startswith(below))
+        self.sightings.update((path, Sighting(path, None, hidden=why)) for path in hidden)
+
+    def _read(self, directory: str) -> None:
         self.directories.add(directory)
         self._on_directory(directory)
         with os.scandir(directory) as entries:
             found = [(f"{directory}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in entries]
         for path, is_directory in sorted(found):
-            if path.isprintable() and (is_directory or self._hold_for(path)):
+            if path.isprintable() and (is_directory or self._seen.hold_for(path)):
                 self.at(path)
 
-    def _hold_for(self, path: str) -> bool:
-        return self._names.hold_for(path) or self._shown.hold_for(path)
-
-    def _may_be_below(self, directory: str) -> bool:
-        return self._names.lead_into(directory) or self._shown.lead_into(directory)
-
-    def _is_trusted(self, status: os.stat_result) -> bool:
-        is_roots = status.st_uid == 0 and not status.st_mode & _OTHERS_WRITE
-        return is_roots and status.st_dev == os.lstat(DEV).st_dev
-
     def _see(self, path: str, status: os.stat_result) -> None:
-        if not self._hold_for(path):
+        if not self._seen.hold_for(path):
             return
         kind = "c" if stat.S_ISCHR(status.st_mode) else "b" if stat.S_ISBLK(status.st_mode) else ""
         if kind:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint, NodeChange, Resync, Uevent
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource, attributes_of
 from genericdp.errors import GenericdpError
@@ -92,6 +93,10 @@ class MachineDevices:
     def unseen(self) -> GenericdpError | None:
         """That udevd has not looked at most of the devices, None if it has or will do so by itself."""
         return self._udev.unseen
+
+    def remember(self, devices: Callable[[], Mapping[str, Remembered]], /) -> None:
+        """From the next look on, look for the bare nodes of what is then remembered, too."""
+        self._bare.remember(devices)
 
     def want(self, resources: Iterable[Resource], /) -> bool:
         """Look at what these rules look at from now on; True if anything changed."""

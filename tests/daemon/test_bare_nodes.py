@@ -2,6 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from genericdp.core.comeback.plugs import next_case
+from genericdp.core.hint import NodeChange
+from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState, Phase, Runtime
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.dev import UNKNOWN_MAJOR, make_node
@@ -118,3 +123,63 @@ async def test_a_node_that_is_renamed_while_a_pod_has_it_is_given_to_no_other(sh
         await scene.until_allocatable(1, GPU)
         status = await scene.kubelet.restart_container(pod, "main")
         assert nodes_in(status) == [("/dev/acme0", UNKNOWN_MAJOR, 1)]
+
+
+async def until_reason(scene: Scene, id_: str, reason: str) -> None:
+    await scene.service.wait_until(lambda: scene.daemon.inventory.offers[GPU].ids[id_].reason == reason)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_container_whose_node_the_rules_no_longer_name_is_not_stopped(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, restart: bool
+) -> None:
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+    async with a_scene(short_dir) as scene:
+        dev = scene.udev.dev
+        for n in range(2):
+            make_node(dev / f"acme{n}", n)
+        rule = f'[[resource]]\nname = "gpu"\nmatch.DEVNAME = ["{dev}/acme0", "{dev}/acme1"]\n'
+        rule += 'on_unplug = "stop"\ndebounce = "0s"\n'
+        scene.edit_rules(rule)
+        await scene.until_allocatable(2, GPU)
+        pod = await scene.admit(resource=GPU)
+        ((_, _, minor),) = nodes_in(pod.container("main"))
+        node = dev / f"acme{minor}"
+        (id_,) = scene.daemon.memory.held
+
+        if restart:
+            await scene.service.stop()
+            scene.rules.become(rule.replace(f'"{node}"', '"/dev/null"'))
+            await scene.service.start()
+        else:
+            scene.edit_rules(rule.replace(f'"{node}"', '"/dev/null"'))
+        await until_reason(scene, id_, "the rules no longer match it")
+        assert next_case(scene.daemon._comeback._plugs) is None
+        node.unlink()
+        await until_reason(scene, id_, "it is unplugged")
+        await scene.kubelet.wait_until(lambda: scene.kubelet.container_runtime.stops)
+
+
+async def test_a_container_whose_node_is_in_a_directory_that_others_can_change_is_not_stopped(
+    short_dir: Path,
+) -> None:
+    async with a_scene(short_dir) as scene:
+        directory = scene.udev.dev / "cards"
+        directory.mkdir()
+        make_node(directory / "acme0", 0)
+        rule = f'[[resource]]\nname = "gpu"\nmatch.DEVNAME = "{directory}/acme*"\n'
+        scene.edit_rules(rule)
+        await scene.until_allocatable(1, GPU)
+        (id_,) = scene.kubelet.devices(GPU)
+
+        directory.chmod(0o775)
+        reason = f"others than root can change '{directory}', so genericdp does not look into it"
+        scene.udev.tell(NodeChange(str(directory)))
+        await until_reason(scene, id_, reason)
+        await scene.service.stop()
+        await scene.service.start()
+        await until_reason(scene, id_, reason)
+
+        directory.chmod(0o755)
+        scene.udev.tell(NodeChange(str(directory)))
+        await until_reason(scene, id_, "")

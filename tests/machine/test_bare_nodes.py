@@ -3,12 +3,15 @@
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from genericdp.core.device import DeviceNumber
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.node_names import NodeNames, names_in
 from genericdp.errors import GenericdpError
 from genericdp.machine import bare_nodes
@@ -33,6 +36,11 @@ def naming(*patterns: str) -> NodeNames:
             )
         )
     )
+
+
+def remembered(*paths: str) -> Callable[[], dict[str, Remembered]]:
+    """The memory of the bare nodes at these paths."""
+    return lambda: {path: Remembered("x", Device(path, spots=(Spot(path, "", "node"),))) for path in paths}
 
 
 def found(bare: BareNodes) -> dict[str, str]:
@@ -224,6 +232,53 @@ def test_what_is_only_shown_is_in_nobody_s_way(dev: Path) -> None:
     assert found(bare) == {
         "acme0": "",
         "other": f"udev does not know it, and '{dev}/acme0' has the same number, c 4000:0",
+    }
+
+
+def test_a_remembered_node_that_no_rule_names_any_more_is_still_seen(dev: Path) -> None:
+    make_node(dev / "acme0", 0)
+    make_node(dev / "acme1", 1)
+    bare = looking_for(f"{dev}/acme*")
+
+    bare.remember(remembered(f"{dev}/acme0"))
+    bare.want(naming(f"{dev}/acme1"))
+    bare.judge({})
+    assert found(bare) == {"acme0": "", "acme1": ""}
+    assert bare.concern(f"{dev}/acme0")
+    (dev / "acme0").unlink()
+    bare.look_at(f"{dev}/acme0")
+    bare.judge({})
+    assert found(bare) == {"acme1": ""}
+
+
+def test_a_remembered_node_in_a_directory_that_is_not_looked_into_is_refused(
+    dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (dev / name).mkdir()
+        make_node(dev / name / f"acme-{name}", ord(name))
+    bare = looking_for(f"{dev}/*")
+    bare.remember(remembered(f"{dev}/a/acme-a", f"{dev}/b/acme-b", "/dev/shm/acme"))
+
+    (dev / "a").chmod(0o775)
+    bare.look_at(f"{dev}/a")
+    bare.judge({})
+    assert found(bare) == {
+        "acme-a": f"others than root can change '{dev}/a', so genericdp does not look into it",
+        "acme-b": "",
+    }
+    (dev / "a").chmod(0o755)
+    bare.look_at(f"{dev}/a")
+    bare.judge({})
+    assert found(bare) == {"acme-a": "", "acme-b": ""}
+
+    monkeypatch.setattr(bare_nodes, "DIRECTORY_LIMIT", 3)
+    bare.resync()
+    bare.judge({})
+    assert found(bare) == {
+        "acme": "'/dev/shm' is not on the file system of /dev, so genericdp does not look into it",
+        "acme-a": "",
+        "acme-b": f"genericdp looks into at most 3 directories below /dev, and not into '{dev}/b'",
     }
 
 

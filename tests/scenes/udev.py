@@ -41,6 +41,9 @@ class FakeUdev:
     def devices(self) -> Mapping[str, UdevDevice]:
         return self._devices
 
+    def remember(self, devices: object, /) -> None:
+        del devices
+
     def want(self, wanted: Iterable[object], /) -> bool:
         del wanted
         return False

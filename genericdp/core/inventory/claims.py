@@ -9,6 +9,8 @@ The rules of this file:
   The other nodes of a composite device stay free for other resources.
 * The claims on a snapshot never change, so they are kept for as long as the snapshot is the same
   object. Of the devices that an event does not touch, it only compares whether they are.
+* Of bare nodes, only those can be claimed that a rule names: others are seen only because somebody asks for
+  them or a pod may hold them.
 * A node that a resource shares is none of its own.
 """
 
@@ -22,6 +24,7 @@ from genericdp.core.inventory.past import NO_PAST, Past
 from genericdp.core.inventory.place import Place, locate
 from genericdp.core.inventory.plugged import NO_GROUPS, NOTHING_PLUGGED, Sighting
 from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
+from genericdp.core.rules.node_names import names_in
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
 
@@ -208,8 +211,10 @@ class Claims:
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
+        resources = tuple(resources)
         self.plugged = NOTHING_PLUGGED
         self._groups = NO_GROUPS
+        self._names = names_in(resources)
         self._candidates = _Candidates.of(resources)
         self._candidates_of: dict[_Traits, _Candidates] = {}
         self._examined: dict[str, Examined] = {}
@@ -257,6 +262,8 @@ class Claims:
 
     def _judge(self, device: UdevDevice) -> Judged:
         if device.device_node is None or not device.initialized:
+            return _NOTHING
+        if device.is_bare and not self._names.hold_for(device.sys_path):
             return _NOTHING
         traits = _traits_of(device)
         candidates = self._candidates_of.get(traits)

@@ -14,7 +14,7 @@ from functools import cached_property
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import UNKNOWN, Spot
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_path
 from genericdp.core.inventory.plugged import Plugged
 
 #: The reason of a device of which nothing is plugged in.
@@ -43,7 +43,7 @@ class Absence:
         """Why the resource does not offer the device."""
         if not device.spots:
             return NOTHING_KNOWN
-        nodes = [node for spot in device.spots for node in self._plugged.nodes_at(spot)]
+        nodes = [node for spot in device.spots for node in self._nodes_at(spot)]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"
         if not nodes:
@@ -70,6 +70,17 @@ class Absence:
             if other is not None:
                 also.update(dict.fromkeys((*other.spots, *other.also)))
         return tuple(also)
+
+    def _nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
+        nodes = self._plugged.nodes_at(spot)
+        # Udev may have come to know what was a bare node.
+        return self._by_path.get(spot.port, ()) if not nodes and is_of_path(spot) else nodes
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, Sequence[UdevDevice]]:
+        """The path of each device node that is plugged in -> the device node."""
+        nodes = (node for group in self._plugged.groups.values() for node in group)
+        return {node.device_node or "": (node,) for node in nodes}
 
     def _found_under(self, device: Device) -> str:
         """The id under which a node of the device is offered that is elsewhere now; "" if there is none."""

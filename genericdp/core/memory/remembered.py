@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, is_of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +43,13 @@ class Whereabouts:
         for other, id_ in self._at.get(spot.of_all, ()):
             if spot.may_be(other):
                 yield id_
+
+
+def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
+    """Where the bare nodes of remembered devices are or were."""
+    return frozenset(
+        spot.port
+        for known in devices.values()
+        for spot in (*known.device.spots, *known.earlier)
+        if is_of_path(spot)
+    )

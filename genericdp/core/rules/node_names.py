@@ -13,7 +13,7 @@ from functools import cached_property
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.rules.match import Alternative, PropertyCondition
-from genericdp.core.rules.pattern import Pattern, glob
+from genericdp.core.rules.pattern import Pattern, exactly, glob
 from genericdp.core.rules.resource import Resource
 
 #: The properties of a bare node, whatever it is called.
@@ -32,6 +32,9 @@ class NodeNames:
 
     def __bool__(self) -> bool:
         return bool(self.patterns)
+
+    def __or__(self, other: "NodeNames") -> "NodeNames":
+        return NodeNames((*self.patterns, *other.patterns))
 
     def hold_for(self, path: str) -> bool:
         """Whether this is one of the paths."""
@@ -60,6 +63,11 @@ NO_NAMES = NodeNames()
 
 #: Every path below /dev.
 ALL_NAMES = NodeNames((glob("/dev/*"),))
+
+
+def names_of(paths: Iterable[str]) -> NodeNames:
+    """These paths."""
+    return NodeNames(tuple(exactly(path) for path in sorted(paths)))
 
 
 def names_in(resources: Iterable[Resource]) -> NodeNames:

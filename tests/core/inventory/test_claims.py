@@ -114,6 +114,16 @@ class Counted:
         return PropertyCondition("DEVNAME", replace(glob("*"), holds=holds))
 
 
+def test_a_bare_node_is_not_claimed_unless_a_rule_names_it() -> None:
+    bare = UdevDevice(
+        "/dev/card0", device_node="/dev/card0", properties={"DEVNAME": "/dev/card0", "MAJOR": "9"}
+    )
+    by_number = '[[resource]]\nname = "any"\nmatch = { MAJOR = "9" }\n'
+    assert takers(by_number, bare) == []
+    by_name = '[[resource]]\nname = "card"\nmatch = { DEVNAME = "/dev/card*" }\n'
+    assert takers(by_name, bare) == ["card"]
+
+
 def test_a_snapshot_is_judged_once() -> None:
     counted = Counted()
     claims = Claims([Resource("example.com/x", Match(((counted.condition(),),)))])

@@ -44,7 +44,8 @@ def paths(device: Device) -> tuple[list[str], list[str]]:
 def link_of(device: UdevDevice) -> str:
     """The name of the link to a node that is shared."""
     subsystem = f'"{device.subsystem}"' if device.subsystem else "{ exists = false }"
-    rules = shares(f"{{ SUBSYSTEM = {subsystem}, DEVNAME = {{ exists = true }} }}")
+    name = f'"{device.device_node}"' if device.is_bare else "{ exists = true }"
+    rules = shares(f"{{ SUBSYSTEM = {subsystem}, DEVNAME = {name} }}")
     (node,) = the_device(rules, device, a_usb_serial()).shared
     assert node.path == device.device_node
     return node.link

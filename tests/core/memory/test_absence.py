@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.plugged import plugged_of
 from genericdp.core.memory.absence import Absence
-from tests.scenes.builders import a_modem, a_usb_interface, a_usb_serial
+from tests.scenes.builders import a_device, a_modem, a_usb_interface, a_usb_serial
 from tests.scenes.inventories import inventory_of, the_device
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
 
@@ -42,6 +43,19 @@ def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
 def test_a_device_that_has_another_id_now_is_told_by_it(rules: str, reason: str) -> None:
     device = the_device(FTDI_RULE, STICK)
     assert Absence(plugged_of([STICK]), inventory_of(rules, STICK)).reason(FTDI, device) == reason
+
+
+def test_a_bare_node_that_udev_knows_now_is_told_by_its_new_id() -> None:
+    rules = '[[resource]]\nname = "card"\nmatch = { DEVNAME = "/dev/card0" }\n'
+    bare = UdevDevice("/dev/card0", device_node="/dev/card0", number=DeviceNumber("c", 510, 0))
+    known = a_device("/sys/devices/virtual/card/first", subsystem="card", node="/dev/card0", number="c 510:0")
+    device = the_device(rules, bare)
+    (now,) = inventory_of(rules, known).offers["example.com/card"].ids
+
+    found = Absence(plugged_of([known]), inventory_of(rules, known)).reason("example.com/card", device)
+    assert found == f"its id is now {now}"
+    found = Absence(plugged_of([known]), Inventory()).reason("example.com/card", device)
+    assert found == "the rules no longer match it"
 
 
 def test_a_device_that_is_now_several_is_not_told_by_one_of_them() -> None:

@@ -255,7 +255,7 @@ SAME_NODES = {
         (ACME, a_bare_node("/dev/acme0")),
         (ACME, a_device(f"{ABOVE.sys_path}/acme/acme0", node="/dev/acme0", number="c 195:0", parent=ABOVE)),
         {
-            "acme_acme0": "it is unplugged",
+            "acme_acme0": "its id is now acme_port-0000-81-00-0-acme_suxtmtpqu2",
             "acme_port-0000-81-00-0-acme_suxtmtpqu2": "a pod may still hold it as acme_acme0",
         },
     ),

@@ -159,8 +159,9 @@ async def the_kubelets_directory_may_be_deleted_and_a_new_container_serves(node:
         await node.pod()
         await node.until(lambda: node.registrations() > before)
         await node.until_offered(1)
+        node.kubelet.tick()
         await node.kubelet.readmit()
-        assert app.phase is Phase.RUNNING
+        assert app.phase is Phase.RUNNING, f"{app.reason} {app.message}"
         assert node.links() == links
     return f"ended after {took_s:.1f} s"
 

@@ -209,8 +209,11 @@ def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:
             fields.spot([*shared, number]).number: Seen(fields.text(path), fields.integer(inode))
             for number, path, inode in map(fields.items, fields.items(numbers))
         }
-    for known in devices:
-        for spot in (*known.device.spots, *known.earlier):
-            if spot.number > 0 or (spot.number == 0 and spot in siblings):
-                siblings.setdefault(spot.of_all, {}).setdefault(spot.number, Seen())
+    spots = [spot for known in devices for spot in (*known.device.spots, *known.earlier)]
+    for spot in spots:
+        if spot.number > 0:
+            siblings.setdefault(spot.of_all, {})
+    for spot in spots:
+        if spot.number >= 0 and spot.of_all in siblings:
+            siblings[spot.of_all].setdefault(spot.number, Seen())
     return siblings

@@ -1,6 +1,9 @@
 """After an upgrade, what pods hold of siblings stays theirs, whatever the rules of now say."""
 
-from tests.core.memory.test_renamed import PORTS, upgraded
+import json
+
+from genericdp.core.memory import saved
+from tests.core.memory.test_renamed import EACH, PORTS, upgraded
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
@@ -37,3 +40,17 @@ def test_two_ids_of_the_earlier_release_are_not_one_device_of_now() -> None:
     told = node.look(apart, *ports)
     (new,) = (id_ for id_ in told if id_.startswith("y_"))
     assert told[new] != "Healthy", "a pod holds that node under an id of x"
+
+
+def test_siblings_of_which_an_early_build_saved_how_many_they_are_are_read() -> None:
+    node = Node()
+    told = node.look(EACH, *PORTS)
+    node.allocate(*told)
+    document = json.loads(saved.dump(node.memory))
+    document["siblings"] = []
+    for device in document["devices"].values():
+        device["spots"] = [[*spot[:3], *(spot[3:] or [0]), len(PORTS)] for spot in device["spots"]]
+    links = node.inventory.links()
+    node.memory = saved.load(json.dumps(document).encode())
+    assert node.look(EACH, *PORTS) == told
+    assert node.inventory.links() == links

@@ -148,7 +148,7 @@ def _schema(values: tuple[Value, ...]) -> Mapping[str, Any]:
         "properties": {
             "name": _NAME,
             **{
-                name: {key: what for key, what in pool[name].items() if key != "default"}
+                name: _or_null({key: what for key, what in pool[name].items() if key != "default"})
                 for name in (
                     "nodeSelector",
                     "affinity",
@@ -162,6 +162,12 @@ def _schema(values: tuple[Value, ...]) -> Mapping[str, Any]:
         },
     }
     return top
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same or null: in a list, Helm keeps a key whose value is commented out."""
+    kinds = schema["type"]
+    return {**schema, "type": [*([kinds] if isinstance(kinds, str) else kinds[:1]), "null"]}
 
 
 def _schema_of(value: Value) -> dict[str, Any]:

@@ -67,8 +67,7 @@ class Daemon:
         self.settings = settings
         self._awake = asyncio.Event()
         self.rules = rules
-        self.inventory, self.memory = Inventory(), Memory()
-        self.standing_by = ""
+        self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = recorder = Recorder(now)
         self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
@@ -88,18 +87,19 @@ class Daemon:
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain, settings.answer)
         self._now = now
-        self._usb_reset = usb_reset
+        self._resets = usb.Resets(usb_reset)
         self._on_step = on_step
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
         self._forgetting = Forgetting(
-            self.plugins.kubelet,
+            self.plugins,
             settings.pod_resources_socket,
             now=now,
             due=lambda: next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
-            is_followed=lambda: not self.plugins.registrations or self.plugins.registered > 0,
+            held=lambda: self.memory.held,
             tell=self.step,
+            on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
         self._comeback = Comeback(
             settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
@@ -134,17 +134,18 @@ class Daemon:
             async with self.watchdog.running(), self.answers.running():
                 # While another genericdp serves, that one answers.
                 await self.answers.listen(persist=False)
-                await until_alone(self.settings, stack, self._stand_by, self._awake, lambda: self._stopping)
+                alone = partial(until_alone, on_wait=self._stand_by, on_lost=self.stop)
+                await alone(self.settings, stack, self._awake, lambda: self._stopping)
                 self.standing_by = ""
                 if not self._stopping:
                     await self.answers.listen()
                     await self._serve()
 
     async def _serve(self) -> None:
-        self.memory = self._saving.load()
+        self.memory = self._saving.begin()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
-            for each in (self._saving, self.ready, self._polling):
+            for each in (self._saving, self.ready, self._polling, self._resets):
                 stack.callback(each.close)
             for retry in (self._reading, self._reading_rules):
                 stack.callback(retry.succeeded)
@@ -237,7 +238,7 @@ class Daemon:
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        await asyncio.to_thread(self._usb_reset, busnum, devnum)  # libusb blocks
+        await self._resets.reset(busnum, devnum)
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 

@@ -9,14 +9,19 @@ The rules of this file:
   which it answers counts as well, and whether a kubelet follows our lists.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
   and once when it knows its pods.
+* A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written
+  again, and on a quiet node nothing makes it. So while something depends on what only the checkpoint names,
+  the kubelet is sent a list again: at most one after each answer, and one a minute.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Protocol
 
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.held import Answer, Held, may_be_of_the_past
 from genericdp.core.status import holdings
+from genericdp.errors import GenericdpError
 from genericdp.kubelet import checkpoint, podresources
 from genericdp.kubelet.socket import KubeletSocket
 
@@ -30,42 +35,62 @@ ASK_AGAIN_SOON_S = 10.0
 FIRST_TRIES = 6
 
 
+#: How long to wait before the kubelet is made to write its checkpoint once more, in seconds.
+WRITE_AGAIN_S = 60.0
+
+
+class Lists(Protocol):
+    """The lists that the kubelet is sent."""
+
+    kubelet: KubeletSocket
+
+    def are_followed(self) -> bool:
+        """Whether the kubelet is registered with, so that it has not ended."""
+
+    def send_again(self) -> None:
+        """Send one of them again, although nothing has changed."""
+
+
 class Forgetting:
     """Asks the kubelet who holds devices whenever something depends on it.
 
-    kubelet        the kubelet that is asked
+    lists          what the kubelet that is asked follows
     pod_resources  the socket of its PodResources API
     now            the clock of `due`, in seconds
     due            when the next grace period ends; None without one
     waits          whether a device has to wait until nobody holds it
-    is_followed    whether the kubelet is registered with, so that it has not ended
+    held           what pods hold
     tell           called with each answer
+    on_read        called when the checkpoint was read, with the error or None
     """
 
     def __init__(
         self,
-        kubelet: KubeletSocket,
+        lists: Lists,
         pod_resources: str,
         *,
         now: Callable[[], float],
         due: Callable[[], float | None],
         waits: Callable[[], bool],
-        is_followed: Callable[[], bool],
+        held: Callable[[], Held],
         tell: Callable[[Answer], None],
+        on_read: Callable[[GenericdpError | None], None],
     ) -> None:
-        self._kubelet = kubelet
+        self._lists, self._kubelet = lists, lists.kubelet
         self._pod_resources = pod_resources
         self._now = now
         self._due = due
         self._waits = waits
-        self._is_followed = is_followed
+        self._held = held
         self._tell = tell
+        self._on_read = on_read
         self._changed = asyncio.Event()
         self._kubelet_seen: tuple[object, object] = (None, None)
         self._since = 0.0
         self._tries = 0
         self._answered: tuple[object, object] | None = None
-        self._incomplete = False
+        self._incomplete = self._unread = False
+        self._written = float("-inf")
 
     def look_again(self) -> None:
         """Take into account that more may depend on an answer, or that a kubelet has started."""
@@ -87,17 +112,17 @@ class Forgetting:
     def _is_needed(self) -> bool:
         """Whether a device depends on the answer, rather than that a kubelet has started."""
         due = self._due()
-        return self._waits() or (due is not None and due <= self._now())
+        return self._waits() or self._unread or (due is not None and due <= self._now())
 
     def _wait_s(self) -> float | None:
         """How long there is nothing to ask, in seconds; None: until something changes."""
         if self._kubelet.incarnation is None:
             return None
-        if self._is_new() or self._waits():
+        if self._is_new() or self._waits() or self._unread:
             return 0.0
         due = self._due()
         waits = [] if due is None else [due - self._now()]
-        if self._incomplete and self._is_followed():
+        if self._incomplete and self._lists.are_followed():
             waits.append(holdings.KUBELET_SETTLES_S - self._up_s())
         return min(waits, default=None)
 
@@ -138,7 +163,7 @@ class Forgetting:
 
     def complete(self) -> bool:
         """Whether the kubelet, if it answers now, names every holder."""
-        return self._is_followed() and holdings.are_complete(self._up_s())
+        return self._lists.are_followed() and holdings.are_complete(self._up_s())
 
     async def _ask(self) -> None:
         complete, asked = self.complete(), self._now()
@@ -151,5 +176,22 @@ class Forgetting:
             complete = complete and self.complete()
             self._tries, self._incomplete = 0, not complete
             first, self._answered = self._answered != seen, seen
-            checkpointed = checkpoint.ids_in(self._kubelet.directory)
-            self._tell(Answer(frozenset(held), asked, complete, checkpointed, first))
+            answer = Answer(frozenset(held), asked, complete, self._checkpointed(), first)
+            self._tell(answer)
+            if self._is_needed() and may_be_of_the_past(self._held(), answer):
+                self._have_it_written()
+
+    def _checkpointed(self) -> frozenset[str] | None:
+        try:
+            found, why = checkpoint.ids_in(self._kubelet.directory), None
+        except GenericdpError as error:
+            found, why = None, error
+        self._unread = why is not None
+        self._on_read(why)
+        return found
+
+    def _have_it_written(self) -> None:
+        """Have the kubelet write its checkpoint, without the pods that it forgot when it was asked."""
+        if self._now() - self._written >= WRITE_AGAIN_S:
+            self._written = self._now()
+            self._lists.send_again()

@@ -4,16 +4,25 @@ The rules of this file:
 
 * pyusb is imported only to reset a device: it loads libusb, which costs memory and sometimes a thread.
 * This is the only place in the project that opens a device node.
+* A reset may hang in the kernel, and nothing can interrupt it. So nothing waits for its thread: neither the
+  end of the daemon, nor the reset of another device.
 """
 
+import asyncio
 import errno
 import os
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
+from genericdp import log
 from genericdp.errors import GenericdpError
 
 #: How long the kernel may take to disconnect a device that the reset turned into another one, in seconds.
 DISCONNECT_S = 5.0
+
+_log = log.get(__name__)
 
 
 def reset(busnum: int, devnum: int) -> None:
@@ -30,6 +39,67 @@ def reset(busnum: int, devnum: int) -> None:
             _wait_until_gone(node)
     except (OSError, NotImplementedError) as error:
         raise _failure(node, error) from error
+
+
+class Resets:
+    """Resets USB devices in threads, because libusb blocks.
+
+    reset  resets the device with these numbers, see `reset`
+    """
+
+    def __init__(self, reset: Callable[[int, int], None]) -> None:
+        self._reset = reset
+        self._running: dict[tuple[int, int], asyncio.Future[None]] = {}
+
+    async def reset(self, busnum: int, devnum: int) -> None:
+        """Reset a device. Raises GenericdpError.
+
+        Whoever asks while it is being reset gets the result of that reset: another thread would hang, too.
+        """
+        numbers = busnum, devnum
+        running = self._running.get(numbers) or self._begin(numbers)
+        # Unlike await, it does not cancel the reset for the others who wait.
+        await asyncio.wait((running,))
+        running.result()
+
+    def close(self) -> None:
+        """Say which resets have not ended. They are not waited for."""
+        for busnum, devnum in self._running:
+            _log.warning(
+                "a USB reset has not ended; until it does, the kernel may keep this process",
+                device=_node(busnum, devnum),
+            )
+
+    def _begin(self, numbers: tuple[int, int]) -> asyncio.Future[None]:
+        loop = asyncio.get_running_loop()
+        running: asyncio.Future[None] = loop.create_future()
+
+        def run() -> None:
+            error: Exception | None = None
+            try:
+                self._reset(*numbers)
+            except Exception as caught:  # noqa: BLE001  (raised where it is awaited)
+                error = caught
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(_end, running, error)
+
+        # Not the executor of asyncio: the end of the loop, and then of the process, would join its threads.
+        try:
+            threading.Thread(target=run, name="USB reset", daemon=True).start()
+        except RuntimeError as error:  # the unit limits the threads (TasksMax=)
+            raise GenericdpError(f"cannot reset USB device '{_node(*numbers)}': {error}") from error
+        self._running[numbers] = running
+        running.add_done_callback(lambda _: self._running.pop(numbers))
+        # Whoever waited for the error may have gone.
+        running.add_done_callback(lambda _: running.exception())
+        return running
+
+
+def _end(running: asyncio.Future[None], error: Exception | None) -> None:
+    if error is None:
+        running.set_result(None)
+    else:
+        running.set_exception(error)
 
 
 def backend() -> object | None:

@@ -25,6 +25,7 @@ FINE = 0
 NOT_FINE = 1
 USAGE = 2
 BUG = 3
+DEAD_MOUNT = 4
 INTERRUPTED = 130
 #: What a shell reports for a program that writes to a closed pipe.
 BROKEN_PIPE = 141
@@ -35,6 +36,7 @@ STATUSES = {
     NOT_FINE: "something is wrong: a mistake in a rule file, a device that is not offered",
     USAGE: "the command line is wrong",
     BUG: "a bug in genericdp; it prints what to report",
+    DEAD_MOUNT: "the kubelet's directory, which this pod mounts, was deleted: start a new container",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 

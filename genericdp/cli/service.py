@@ -13,18 +13,19 @@ from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.service import mounts
+from genericdp.service.dead_mount import until_dead
 from genericdp.systemd import Notify
 
 #: How many descriptors are enough for thousands of resources.
 _DESCRIPTORS = 16384
 
 
-def serve(settings: Settings, rule_files: RuleFiles) -> None:
-    """Serve until SIGTERM or SIGINT."""
+def serve(settings: Settings, rule_files: RuleFiles) -> bool:
+    """Serve until SIGTERM or SIGINT. In a pod, returns False if only a new container can go on serving."""
     _raise_limit_of_descriptors()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
-    asyncio.run(_serve(settings, rule_files))
+    return asyncio.run(_serve(settings, rule_files))
 
 
 def _raise_limit_of_descriptors() -> None:
@@ -35,10 +36,23 @@ def _raise_limit_of_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve(settings: Settings, rule_files: RuleFiles) -> None:
+async def _serve(settings: Settings, rule_files: RuleFiles) -> bool:
     daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, daemon.stop)
     loop.add_signal_handler(signal.SIGHUP, daemon.reload)
-    await daemon.run()
+    if not mounts.is_in_a_pod():
+        await daemon.run()
+        return True
+    losing = asyncio.create_task(until_dead(settings.kubelet_dir, lambda: daemon.plugins.registered > 0))
+    losing.add_done_callback(lambda _: daemon.stop())
+    try:
+        await daemon.run()
+    finally:
+        losing.cancel()
+        await asyncio.wait((losing,))
+    if losing.cancelled():
+        return True
+    losing.result()  # raises what went wrong, if that is why the daemon has ended
+    return False

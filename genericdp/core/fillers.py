@@ -22,6 +22,7 @@ _FILLERS: Mapping[str, str] = {
     r"[a-f0-9]{4}:[a-f0-9]{2}:[a-f0-9]{2}\.[0-7]": "it is the PCI address of the host controller",
     r"\d{1,2}(?:\.\d{1,2}){1,3}": "it is a version of the firmware",
     r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])0*1?": "it is the date of a firmware",
+    r"0x[0-9a-f]{4}": "it is the address of a disk of a mainframe, from which its label is made",
     "deadbeef|55aa55aa|a5a5a5a5|cafebabe": "it is a test pattern",
     (
         r"none|null|\(null\)|nil|n/?a|not[ _](?:specified|applicable|available|set)|unknown|undefined|invalid"

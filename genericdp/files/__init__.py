@@ -11,6 +11,7 @@ Reading order:
     link_upkeep   when they are repaired, and what is logged about them
     cdi_specs     the CDI spec files, which say what the names in answers by CDI mean
     cdi_upkeep    when they are written, restored and removed
+    leftovers     what a killed program of udev's rule left beside both
     state         what must survive a restart
     saving        when it is written
     presence      which devices were Healthy when the machine went down

@@ -19,10 +19,14 @@ from contextlib import contextmanager, suppress
 from genericdp import log
 from genericdp.core.cdi import FILE_PREFIX, FILE_SUFFIX
 from genericdp.errors import GenericdpError, what_is_short
+from genericdp.files.leftovers import is_abandoned
 from genericdp.files.trust import UntrustedError, open_trusted
 
 #: The name of a file before it is renamed. CDI reads what ends in .json or .yaml.
 _NEW = re.compile(r"\.genericdp-[0-9a-f]{16}")
+
+#: The same of the program that udev's rule runs, with its process id.
+_NEW_OF_UDEV = re.compile(r"\.genericdp-gone-[0-9]+")
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -114,7 +118,8 @@ class CdiSpecs:
         try:
             for name in os.listdir(directory):
                 is_ours = name.startswith(FILE_PREFIX) and name.endswith(FILE_SUFFIX)
-                if (is_ours and name not in wanted) or _NEW.fullmatch(name):
+                is_left = _NEW_OF_UDEV.fullmatch(name) and is_abandoned(directory, name)
+                if (is_ours and name not in wanted) or _NEW.fullmatch(name) or is_left:
                     self._remove(directory, name)
         except OSError as error:
             raise _unusable(self.directory, error) from error

@@ -22,11 +22,15 @@ from typing import NamedTuple
 
 from genericdp import log
 from genericdp.errors import GenericdpError
+from genericdp.files.leftovers import is_abandoned
 from genericdp.files.trust import UntrustedError, open_trusted
 
 #: The name of a link before it is renamed. It ends in a random number, because a name that can be foreseen
 #: can be taken. Ids do not begin with a dot, so no stable link has such a name.
 _NEW = re.compile(r"\.new(?:-[0-9a-f]{16})?")
+
+#: The same of the program that udev's rule runs, with its process id.
+_NEW_OF_UDEV = re.compile(r"\.gone-[0-9]+")
 
 _log = log.get(__name__)
 
@@ -129,10 +133,12 @@ class Links:
     def _links_in(self, directory: int) -> dict[str, str]:
         """The links in the directory: name -> target. Anything else is left alone."""
         with os.scandir(directory) as entries:
-            names = [each.name for each in entries if each.is_symlink() or _NEW.fullmatch(each.name)]
+            names = [each.name for each in entries if each.is_symlink() or _is_temporary(each.name)]
         targets: dict[str, str] = {}
         for name in names:
-            if _NEW.fullmatch(name):
+            if _NEW_OF_UDEV.fullmatch(name) and not is_abandoned(directory, name):
+                continue
+            if _is_temporary(name):
                 self._clear_away(directory, name)
             else:
                 with suppress(OSError):  # it is gone, or not a symlink any more
@@ -158,6 +164,11 @@ def _unusable(directory: str, error: OSError) -> GenericdpError:
         hint="it must be a directory, not a symlink, that only genericdp uses and that it can write to; "
         "see 'link_dir' in genericdp.toml",
     )
+
+
+def _is_temporary(name: str) -> bool:
+    """Whether a link has such a name only until it is renamed."""
+    return (_NEW.fullmatch(name) or _NEW_OF_UDEV.fullmatch(name)) is not None
 
 
 def _is_ours(target: str) -> bool:

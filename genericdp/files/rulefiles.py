@@ -8,17 +8,19 @@ The rules of this file:
 * A file with a mistake, or one that cannot be read, is not used. What was in effect under its name stays in
   effect, be it its previous version or the file that it replaces, and the problem is reported until the file
   is right again.
+* So it is with a file that is still being written, but that is not worth a word before it takes seconds.
 """
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import ConfigError, Problem
-from genericdp.files.trust import ShortageError, read_text, unreadable
+from genericdp.files.trust import BeingWrittenError, ShortageError, read_text, unreadable
 
 #: Where rules come from unless the operator names other places; later directories win.
 RULE_DIRECTORIES = (
@@ -29,6 +31,9 @@ RULE_DIRECTORIES = (
 
 #: This many characters of a digest distinguish the versions of a file.
 DIGEST_LENGTH = 12
+
+#: How long a file may be open for writing before that is a problem, in seconds.
+PATIENCE_S = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class RuleFile:
     outdated    the resources are those that were in effect before
     digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
                 mark); "" when no version is in effect
-    unread      a shortage prevented reading it, and it should be read again
+    is_open     it is open for writing, so its text is not known yet
+    unread      a shortage, or that it is open, prevented reading it, and it should be read again
     """
 
     path: str
@@ -50,6 +56,7 @@ class RuleFile:
     problems: tuple[Problem, ...] = ()
     outdated: bool = False
     digest: str = ""
+    is_open: bool = False
     unread: bool = False
 
 
@@ -86,11 +93,13 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
 
     previous is what was in effect under its name: this file, or one that it replaces.
     """
+    known = previous.text if previous is not None and previous.path == path else ""
     try:
-        text = read_text(path)
+        text = read_text(path, known)
     except ConfigError as error:
-        unread = isinstance(error, ShortageError)
-        return _keep(RuleFile(path, "", (), error.problems, unread=unread), previous)
+        is_open = isinstance(error, BeingWrittenError)
+        unread = is_open or isinstance(error, ShortageError)
+        return _keep(RuleFile(path, "", (), error.problems, is_open=is_open, unread=unread), previous)
     if text is None:
         return None
     if previous is not None and (path, text) == (previous.path, previous.text):
@@ -116,11 +125,20 @@ def _digest(text: str) -> str:
 class RuleFiles:
     """All rule files of some places, with the version of each that is in effect.
 
-    unread  a shortage prevented reading something, and it should be read again
+    now     the clock that says how long a file has been open, in seconds
+    unread  a shortage, or that a file is open for writing, prevented reading something, and it should be read
+            again
     """
 
-    def __init__(self, places: Sequence[str], domain: str) -> None:
-        """Read everything. Mistakes in files raise nothing: they are in `problems`."""
+    def __init__(
+        self, places: Sequence[str], domain: str, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Read everything. Mistakes in files raise nothing: they are in `problems`.
+
+        A file that is open for writing is a problem at once: nothing is in effect instead of it.
+        """
+        self._now = now
+        self._open_since: dict[str, float] | None = None
         self.places = tuple(places)
         self.domain = domain
         self.files: tuple[RuleFile, ...] = ()
@@ -145,7 +163,18 @@ class RuleFiles:
         self.files = tuple(file for file in found if file is not None)
         self.unread = any(file.unread for file in self.files)
         self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])
-        self.problems = (*(problem for file in self.files for problem in file.problems), *clashes)
+        waits = self._open_for_moments()
+        problems = (problem for file in self.files if file.path not in waits for problem in file.problems)
+        self.problems = (*problems, *clashes)
+
+    def _open_for_moments(self) -> frozenset[str]:
+        """The files that are being written and have not taken long yet."""
+        now, before = self._now(), self._open_since
+        first = float("-inf") if before is None else now
+        self._open_since = {
+            file.path: (before or {}).get(file.path, first) for file in self.files if file.is_open
+        }
+        return frozenset(path for path, since in self._open_since.items() if now - since < PATIENCE_S)
 
     def watch(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """Call `on_change` when a rule file may have changed; returns the function that ends it.

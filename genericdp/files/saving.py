@@ -4,9 +4,12 @@ The rules of this file:
 
 * A failed save is tried again until it succeeds, even without a further change.
 * A memory that cannot be read is never replaced by an empty one.
+* A file that somebody removed is written again at once, not with the next change, which may be days away. If
+  that fails, it is known before the daemon ends and the memory with it.
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 
 from genericdp import log
@@ -15,6 +18,10 @@ from genericdp.errors import GenericdpError
 from genericdp.files.presence import this_boot
 from genericdp.files.state import BrokenStateError, StateFile
 from genericdp.retry import Retry
+from genericdp.watch import DirectoryWatch
+
+#: How often the file is written again at most while somebody removes it again and again, in seconds.
+AGAIN_S = 1.0
 
 _log = log.get(__name__)
 
@@ -33,6 +40,15 @@ class Saving:
         self._timer: asyncio.TimerHandle | None = None
         self._retry = Retry(self.save)
         self._on_tried = on_tried
+        self._watch: DirectoryWatch | None = None
+        self._restored = float("-inf")
+
+    def begin(self) -> Memory:
+        """What `load` returns; from now on until `close`, notice when the file is removed."""
+        memory = self.load()
+        self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
+        self._hear(frozenset())
+        return memory
 
     def load(self) -> Memory:
         """The saved memory, an empty one if it is broken. Raises GenericdpError if it cannot be read."""
@@ -73,5 +89,19 @@ class Saving:
 
     def close(self) -> None:
         """Save the last memory now or never."""
+        if self._watch is not None:
+            self._watch.close()
         self.save()
         self._retry.succeeded()
+
+    def _hear(self, names: frozenset[str]) -> None:
+        # Changes by this process arrive here, too.
+        if (names and os.path.basename(self._state.path) not in names) or not self._state.was_removed():
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._restored >= AGAIN_S:
+            self._restored = now
+            _log.warning("the saved memory was removed, saving it again", file=self._state.path)
+            self.save()
+        else:
+            self.save_within(AGAIN_S, self._memory)

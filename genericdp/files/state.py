@@ -33,6 +33,11 @@ FileIdentity = tuple[int, int, int, int]
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
 
+_MOUNT_AGAIN = (
+    "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
+    "and loses what is remembered"
+)
+
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
 
@@ -93,11 +98,16 @@ class StateFile:
                 f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
             ) from error
         except OSError as error:
+            what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
             raise GenericdpError(
                 f"cannot save '{self.path}': {error.strerror}",
-                hint="; ".join(filter(None, (what_is_short(error), _WITHOUT_IT))),
+                hint="; ".join(filter(None, (what_to_do, _WITHOUT_IT))),
             ) from error
         self._saved = data
+
+    def was_removed(self) -> bool:
+        """Whether the file that was written or read is no longer there, and no other one is."""
+        return self._file is not None and not os.path.lexists(self.path)
 
     def _is_there(self) -> bool:
         try:
@@ -159,6 +169,14 @@ def read_whole(path: str) -> tuple[bytes, FileIdentity]:
             return file.read(), _identity(found)
     finally:
         os.close(descriptor)
+
+
+def _is_removed(directory: str) -> bool:
+    """Whether a directory has no name any more where it was mounted from: nothing can be made in it."""
+    try:
+        return os.stat(directory).st_nlink == 0
+    except OSError:
+        return False
 
 
 def _identity(file: os.stat_result) -> FileIdentity:

@@ -12,12 +12,17 @@ The rules of this file:
   directory of a ConfigMap like this, and lets everybody write it (`const perm os.FileMode = 0777` of
   pkg/volume/emptydir). That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
   everything is, while other users can write it.
+* A text is read under a lease (fcntl(2)), which nobody gets while the file is open for writing: half a file
+  may say more than the whole one, and look right.
 * What is opened is what was checked: the path is opened one component at a time, each relative to the
   descriptor of its directory.
 """
 
+import codecs
 import errno
+import fcntl
 import os
+import signal
 import stat
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -45,17 +50,29 @@ class UntrustedError(GenericdpError):
     """Others can change what a path leads to. The message says where, the hint how to end it."""
 
 
-def read_text(path: str) -> str | None:
+class BeingWrittenError(ConfigError):
+    """Somebody has the file open for writing. What it says may not be all."""
+
+
+def read_text(path: str, known: str = "") -> str | None:
     """The text of a trusted file, without a byte order mark; None for an empty one and for /dev/null.
 
-    Raises ConfigError for a file that is refused or cannot be read.
+    known is a text that is complete, as it was read before.
+
+    Raises ConfigError for a file that is refused or cannot be read, BeingWrittenError for one that is open
+    for writing and has another text than `known`.
     """
     try:
-        data = _read(path)
+        data, is_open = _read(path)
     except UntrustedError as error:
         raise _problem(path, f"refused: {error}", error.hint) from error
     except OSError as error:
         raise unreadable(path, error) from error
+    if is_open and (not known or data.removeprefix(codecs.BOM_UTF8) != known.encode()):
+        hint = f"it is read once it is closed; 'fuser -v {path}' shows which process has it open"
+        raise BeingWrittenError(
+            (Problem(Location(path, 0), "is open for writing and may be incomplete", hint),)
+        )
     try:
         return data.decode("utf-8-sig") or None
     except UnicodeDecodeError as error:
@@ -194,20 +211,34 @@ def _check(found: _Entry, directory: _Entry) -> None:
         )
 
 
-def _read(path: str) -> bytes:
+def _read(path: str) -> tuple[bytes, bool]:
+    """What a file contains, and whether somebody has it open for writing."""
     descriptor = open_trusted(path)
     try:
         status = os.fstat(descriptor)
         if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
-            return b""
+            return b"", False
         if not stat.S_ISREG(status.st_mode):
             hint = "move or rename it: what ends in .toml must be a file"
             raise _problem(path, "is not a regular file", hint)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
-        return os.read(descriptor, SIZE_LIMIT + 1)
+        is_open = not _leases(descriptor)
+        return os.read(descriptor, SIZE_LIMIT + 1), is_open
     finally:
+        # This ends the lease. Whoever opens the file for writing has waited for it.
         os.close(descriptor)
+
+
+def _leases(descriptor: int) -> bool:
+    """Take a lease on a file. False if somebody has it open for writing; True where leases do not work."""
+    try:
+        # A writer waits, and the kernel signals this process: SIGIO would end it, SIGURG is ignored.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno != errno.EAGAIN
+    return True
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:

@@ -2,12 +2,13 @@
 
 The rules of this file:
 
-* It is not an API. What cannot be read counts as empty, and then only PodResources says who holds what.
+* It is not an API. If it cannot be read, nobody knows what it says: that is an error, not an empty
+  checkpoint.
 * It is read while nothing else is done. So only a regular file is read, and none that would take seconds.
 * It names every container that got devices, also the init containers that PodResources leaves out (kubelet
   1.36, `podDevices.toCheckpointData`).
-* The kubelet writes it after each list of a plugin and each allocation, so it may name pods that have gone.
-  Those have no directory any more.
+* It may name pods that have gone. The kubelet forgets these when PodResources is asked and it knows its pods
+  (`UpdateAllocatedDevices`), and writes the file after each list of a plugin and each allocation.
 """
 
 import base64
@@ -21,6 +22,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from genericdp.core.comeback.judge import Answers, Saved
+from genericdp.errors import GenericdpError, what_is_short
 from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
 
 NAME = "kubelet_internal_checkpoint"
@@ -28,24 +30,26 @@ NAME = "kubelet_internal_checkpoint"
 #: The longest file that is read, in bytes. A node with 20,000 pods that hold a device each has 8 MB.
 LONGEST = 16 << 20
 
+_HINT = "until it can be read, what only an init container may hold is not given to other pods"
+
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError)
 
 
 def ids_in(directory: str) -> frozenset[str]:
-    """The ids that containers of existing pods got, of all resources.
+    """The ids that containers got, of all resources; none if there is no checkpoint.
 
-    directory  the kubelet's device plugin directory; the directories of the pods are beside it, in `pods`
+    Raises GenericdpError if there is one that cannot be read.
     """
-    pods = os.path.join(os.path.dirname(os.path.normpath(directory)), "pods")
-    found: set[str] = set()
+    path = os.path.join(directory, NAME)
     try:
-        existing = {entry.name for entry in os.scandir(pods)}
-        for entry in _entries(directory):
-            if entry["PodUID"] in existing:
-                found.update(_ids(entry["DeviceIDs"]))
-    except _UNREADABLE:
+        return frozenset(id_ for entry in _entries(directory) for id_ in _ids(entry["DeviceIDs"]))
+    except FileNotFoundError:
         return frozenset()
-    return frozenset(found)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise GenericdpError(f"cannot read '{path}': {why}", hint=what_is_short(error) or _HINT) from error
+    except _UNREADABLE as error:
+        raise GenericdpError(f"cannot read '{path}': it has another format", hint=_HINT) from error
 
 
 def answers_in(directory: str) -> Answers:
@@ -76,7 +80,7 @@ def _read(path: str) -> bytes:
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST:
-            raise OSError(f"'{path}' is not a regular file of at most {LONGEST} bytes")
+            raise OSError(f"it is not a regular file of at most {LONGEST} bytes")
         return file.read()
 
 

@@ -5,7 +5,8 @@ The rules of this file:
 * Each stream remembers what it sent last, so a dead stream cannot swallow an update that a live one needs.
 * A stream sends the whole list as soon as it opens. After that, it sends only a list that differs from its
   last one, at most once in the coalescing time (the first change is sent at once). Every message costs the
-  kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`).
+  kubelet a checkpoint with fsync (kubelet 1.36, `genericDeviceUpdateCallback`). `send_again` is
+  for when that is wanted.
 * A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
   they only compute.
@@ -98,6 +99,7 @@ class Plugin:
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._list = list_of(offer)
+        self._repeats = 0
         self._stopping = False
         self._changed = asyncio.Event()
         self._used: dict[str, int] = {}
@@ -112,6 +114,11 @@ class Plugin:
             self._wake_up()
         known = offer.ids
         self._used = {id_: use for id_, use in self._used.items() if id_ in known}
+
+    def send_again(self) -> None:
+        """Send the list again although it has not changed."""
+        self._repeats += 1
+        self._wake_up()
 
     def stop(self) -> None:
         """Give nothing any more. Its server ends a moment later, and may have calls that have not begun."""
@@ -134,12 +141,13 @@ class Plugin:
     ) -> AsyncIterator[api.ListAndWatchResponse]:
         del request
         sent: api.ListAndWatchResponse | None = None
+        repeats = self._repeats
         listed: Offer | None = None
         with self.streams.opened(user_agent(context)) as stream:
             while True:
                 changed = self._changed
-                if self._list != sent:
-                    sent = self._list
+                if self._list != sent or self._repeats != repeats:
+                    sent, repeats = self._list, self._repeats
                     before, listed = listed, self.offer
                     if not self.streams.is_others(stream):
                         self.messages += 1
@@ -248,8 +256,9 @@ class Plugin:
         ]
         if len(absent) > NAMED_IN_REFUSAL:
             parts.append(f"{len(absent) - NAMED_IN_REFUSAL} more")
+        what = ", ".join(parts) or "the USB reset to end"
         return (
-            f"{self.offer.resource.name}: waited {waited_s:g} s for {', '.join(parts)}; "
+            f"{self.offer.resource.name}: waited {waited_s:g} s for {what}; "
             "plug it in again: the container starts as soon as it is back"
         )
 

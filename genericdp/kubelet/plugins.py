@@ -64,6 +64,17 @@ class Plugins:
         """How many resources are registered."""
         return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
 
+    def are_followed(self) -> bool:
+        """Whether the kubelet follows a list, or there is none to follow."""
+        return not self.registrations or self.registered > 0
+
+    def send_again(self) -> None:
+        """Send one list again: the kubelet writes its checkpoint for each."""
+        for each in self.registrations.values():
+            if each.progress.phase is Phase.REGISTERED:
+                each.plugin.send_again()
+                return
+
     def signs(self) -> dict[str, Sign]:
         """The signs of life of each resource, for the watchdog."""
         without = self.kubelet.incarnation is None

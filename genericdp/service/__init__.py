@@ -3,6 +3,7 @@
 Reading order:
 
     mounts      what a pod lacks of its host
+    dead_mount  what a pod has mounted was deleted on its host
     standby     only one genericdp serves a node
     ready       when READY is sent: after a boot, once the devices are back
     watchdog    whether it still serves

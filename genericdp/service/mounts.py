@@ -19,6 +19,9 @@ from genericdp import log
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy, Settings
 
+#: The mounts that this process sees (proc_pid_mountinfo(5)).
+MOUNTINFO = "/proc/self/mountinfo"
+
 #: Where a container runtime mounts something of its own.
 _OF_A_CONTAINER = ("/", "/run")
 
@@ -26,10 +29,11 @@ _log = log.get(__name__)
 
 
 class Mount(NamedTuple):
-    """One line of mountinfo: where it is mounted, and the type of the file system (proc_pid_mountinfo(5))."""
+    """One line of mountinfo: where it is mounted, the type of the file system, and what of it is mounted."""
 
     point: str
     type: str
+    root: str = "/"
 
 
 class Missing(NamedTuple):
@@ -45,13 +49,10 @@ def is_in_a_pod(environment: Mapping[str, str] = os.environ) -> bool:
     return environment.get("KUBERNETES_SERVICE_HOST") is not None
 
 
-def warn(settings: Settings, resources: Iterable[Resource], mountinfo: str = "/proc/self/mountinfo") -> None:
+def warn(settings: Settings, resources: Iterable[Resource], mountinfo: str = MOUNTINFO) -> None:
     """Log a warning for each directory of the host that is not mounted."""
-    try:
-        # A carriage return in a name ends no line.
-        with open(mountinfo, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            mounts = [_mount_of(line) for line in file]
-    except OSError:
+    mounts = mounts_in(mountinfo)
+    if not mounts:
         return  # without /proc, nobody can tell
     for path, purpose, without in missing(settings, resources, mounts):
         _log.warning(
@@ -63,11 +64,29 @@ def warn(settings: Settings, resources: Iterable[Resource], mountinfo: str = "/p
         )
 
 
+def mounts_in(mountinfo: str) -> list[Mount]:
+    """All mounts, in their order; none without /proc."""
+    try:
+        # A carriage return in a name ends no line.
+        with open(mountinfo, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            return [_mount_of(line) for line in file]
+    except OSError:
+        return []
+
+
+def mount_at(path: str, mounts: Iterable[Mount]) -> Mount:
+    """The mount that a path is on."""
+    by_point = {mount.point: mount for mount in mounts}  # a later mount hides an earlier one
+    while path not in by_point and path != "/":
+        path = os.path.dirname(path)
+    return by_point.get(path, Mount("/", ""))
+
+
 def missing(settings: Settings, resources: Iterable[Resource], mounts: Iterable[Mount]) -> Iterator[Missing]:
     """The directories of the host that are not mounted, the most important first."""
-    by_point = {mount.point: mount for mount in mounts}  # a later mount hides an earlier one
+    mounts = tuple(mounts)
     for needed in _needed(settings, resources):
-        if not _is_of_the_host(_mount_at(needed.path, by_point)):
+        if not _is_of_the_host(mount_at(needed.path, mounts)):
             yield needed
 
 
@@ -93,13 +112,6 @@ def _needed(settings: Settings, resources: Iterable[Resource]) -> Iterator[Missi
         yield Missing(settings.cdi_dir, "CDI spec files", "no container that gets its device by CDI starts")
 
 
-def _mount_at(path: str, by_point: Mapping[str, Mount]) -> Mount:
-    """The mount that a path is on."""
-    while path not in by_point and path != "/":
-        path = os.path.dirname(path)
-    return by_point.get(path, Mount("/", ""))
-
-
 def _is_of_the_host(mount: Mount) -> bool:
     if mount.point == "/dev":
         return mount.type == "devtmpfs"  # the one of a container is a tmpfs
@@ -108,5 +120,9 @@ def _is_of_the_host(mount: Mount) -> bool:
 
 def _mount_of(line: str) -> Mount:
     fields, _, rest = line.partition(" - ")
-    point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields.split(" ")[4])
-    return Mount(point, rest.split(" ")[0])
+    root, point = (_unescaped(field) for field in fields.split(" ")[3:5])
+    return Mount(point, rest.split(" ")[0], root)
+
+
+def _unescaped(field: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), field)

@@ -10,6 +10,8 @@ The rules of this file:
 * There is a lock in the link directory and one in the state directory: nobody reads or replaces the memory of
   another one. The kernel releases them when the process ends, however it ends (flock(2)). They work between
   containers, which share the directories, not the process ids.
+* A lock counts while its file has its name: one whose file was removed is taken again under the name, by the
+  holder as soon as it happens. If another one was faster, that one serves, and this one ends.
 * The lock file names its holder for people; nothing is decided by that.
 * A genericdp with other directories is found at the kubelet's directory instead (`kubelet.lock`).
 """
@@ -24,6 +26,7 @@ from typing import Self
 from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import SHORTAGES, GenericdpError
+from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
 #: The name of the lock file. No link has this name, as ids do not begin with a dot.
@@ -35,6 +38,9 @@ _HOLDER_LIMIT = 200
 #: How often to check whether the other one has ended, in seconds.
 AGAIN_S = 0.5
 
+#: How often to take a lock whose file loses its name. Some file systems cannot tell one file from another.
+_TRIES = 10
+
 _log = log.get(__name__)
 
 
@@ -44,15 +50,7 @@ class NodeLock:
     def __init__(self, directory: str) -> None:
         """Raises GenericdpError if the directory cannot be locked."""
         self.path = os.path.join(directory, NAME)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        try:
-            os.makedirs(directory, mode=0o755, exist_ok=True)
-            self._file = os.open(self.path, flags, 0o600)
-        except OSError as error:
-            raise GenericdpError(
-                f"cannot lock '{self.path}': {error.strerror}",
-                hint="without the lock, a second genericdp on this node would not be noticed",
-            ) from error
+        self._file = self._open()
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +59,52 @@ class NodeLock:
         os.close(self._file)
 
     def taken(self) -> bool:
-        """Take the lock if it is free; whether this process holds it now."""
+        """Take the lock if it is free; whether this process holds it now.
+
+        Raises GenericdpError if its file lost its name and cannot be made again.
+        """
+        for _ in range(_TRIES):
+            if not self._locks():
+                return False
+            if self._has_its_name():
+                break
+            before, self._file = self._file, self._open()
+            os.close(before)
+        who = f"process {os.getpid()} on {os.uname().nodename}\n"
+        with suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, who.encode(), 0)
+        return True
+
+    def kept(self) -> bool:
+        """Make the file again if it lost its name; whether this process, which took the lock, holds it still.
+
+        The file that was locked stays so until the new one is. Raises GenericdpError if it cannot be made.
+        """
+        if self._has_its_name():
+            return True
+        before, self._file = self._file, self._open()
+        kept = False
+        try:
+            kept = self.taken()
+        finally:
+            if not kept:
+                before, self._file = self._file, before
+            os.close(before)
+        return kept
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o755, exist_ok=True)
+            return os.open(self.path, flags, 0o600)
+        except OSError as error:
+            raise GenericdpError(
+                f"cannot lock '{self.path}': {error.strerror}",
+                hint="without the lock, a second genericdp on this node would not be noticed",
+            ) from error
+
+    def _locks(self) -> bool:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -69,11 +112,13 @@ class NodeLock:
         except OSError as error:
             # Without locks on this file system, nobody can hold it; for want of memory, nobody can tell.
             return error.errno not in SHORTAGES
-        who = f"process {os.getpid()} on {os.uname().nodename}\n"
-        with suppress(OSError):
-            os.ftruncate(self._file, 0)
-            os.pwrite(self._file, who.encode(), 0)
         return True
+
+    def _has_its_name(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file), os.lstat(self.path))
+        except OSError:
+            return False
 
     @property
     def holder(self) -> str:
@@ -88,32 +133,36 @@ class NodeLock:
 async def until_alone(
     settings: Settings,
     stack: ExitStack,
-    on_wait: Callable[[str], None],
     awake: asyncio.Event,
     stopping: Callable[[], bool],
+    *,
+    on_wait: Callable[[str], None],
+    on_lost: Callable[[], None],
 ) -> None:
     """Return when no other genericdp holds a lock, or when `awake` is set and `stopping` is true.
 
-    This one holds them while `stack` is open. `on_wait` is called with the holder if there is another one.
+    This one holds them while `stack` is open. `on_wait` is called with the holder if there is another one,
+    `on_lost` if another one took a lock whose file had been removed.
     """
     waited = False
     for directory in (settings.link_dir, settings.state_dir):
         try:
             lock = stack.enter_context(NodeLock(directory))
+            if not stopping() and not lock.taken():
+                if not waited:
+                    _log.warning(
+                        "another genericdp serves this node; standing by until it ends",
+                        who=lock.holder,
+                        hint="if this is not an upgrade, remove one of the two",
+                    )
+                waited = True
+                on_wait(lock.holder)
+                await _until_taken(lock, directory, awake, stopping)
         except GenericdpError as error:
             _log.warning(str(error), hint=error.hint)
             continue
-        if stopping() or lock.taken():
-            continue
-        if not waited:
-            _log.warning(
-                "another genericdp serves this node; standing by until it ends",
-                who=lock.holder,
-                hint="if this is not an upgrade, remove one of the two",
-            )
-        waited = True
-        on_wait(lock.holder)
-        await _until_taken(lock, directory, awake, stopping)
+        if not stopping():
+            stack.callback(_Keeper(lock, directory, on_lost).close)
     if waited and not stopping():
         _log.info("this genericdp serves the node now")
 
@@ -131,3 +180,43 @@ async def _until_taken(
             awake.clear()
     finally:
         watch.close()
+
+
+class _Keeper:
+    """Keeps a lock that was taken until it is closed: makes its file again as soon as somebody removes it."""
+
+    def __init__(self, lock: NodeLock, directory: str, on_lost: Callable[[], None]) -> None:
+        self._lock = lock
+        self._on_lost = on_lost
+        self._said = ""
+        self._retry = Retry(self._look)
+        self._watch = DirectoryWatch(directory, self._hear)
+        self._look()
+
+    def close(self) -> None:
+        self._watch.close()
+        self._retry.succeeded()
+
+    def _hear(self, names: frozenset[str]) -> None:
+        if not names or NAME in names:
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            kept = self._lock.kept()
+        except GenericdpError as error:
+            self._retry.failed()
+            if self._said != str(error):
+                self._said = str(error)
+                _log.warning(str(error), hint=error.hint)
+            return
+        self._retry.succeeded()
+        self._said = ""
+        if not kept:
+            self.close()
+            _log.error(
+                "the lock was removed, and another genericdp has taken it; this one ends",
+                lock=self._lock.path,
+                hint="if this is not an upgrade, remove one of the two",
+            )
+            self._on_lost()

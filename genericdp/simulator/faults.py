@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 from genericdp.simulator.gates import Gate, Gates, Point
 from genericdp.simulator.plugins.lifecycle import Plugins
@@ -41,12 +42,17 @@ class Faults:
         (self._directory / "kubelet.sock").unlink()
 
     def remove_directory(self) -> None:
-        """Delete the device plugin directory with everything in it."""
-        shutil.rmtree(self._directory)
+        """Delete the device plugin directory with all that is in it. Plugins may remove sockets meanwhile."""
+        shutil.rmtree(self._directory, onerror=_unless_gone)
 
     def make_directory(self) -> None:
         """Create the device plugin directory again, empty."""
         self._directory.mkdir(mode=0o750)
+
+
+def _unless_gone(_function: object, _path: str, error: Any) -> None:
+    if not isinstance(error[1], FileNotFoundError):
+        raise error[1]
 
 
 def empty(directory: Path) -> None:

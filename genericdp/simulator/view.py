@@ -23,7 +23,7 @@ class View:
     def __init__(self, directories: Directories) -> None:
         self.registrations: list[Attempt] = []
         self._directories = directories
-        self._node = Node(directories.root / "pods")
+        self._node = Node()
         self._process: Process | None = None
 
     @property

@@ -5,6 +5,8 @@ The rules of this file:
 * GET and HEAD, one request per connection. Other methods get 405 and the connection is closed.
 * Requests are limited in time, length and number. The plugin never waits for them.
 * A page is made only when it is requested.
+* Whoever is accepted and asks at once is answered, whatever a crowd of others does: the oldest connection
+  ends when there is no room, and there is room for those that are accepted while a request is read.
 """
 
 import asyncio
@@ -15,6 +17,9 @@ from genericdp.status.listener import Listener, send
 
 #: How long a request may take to arrive, and an answer to be read, in seconds.
 PATIENCE_S = 5.0
+
+#: The most connections at a time: those that are accepted in 16 turns of the event loop. It answers in fewer.
+CROWD = 64
 
 _PLAIN = "text/plain; charset=utf-8"
 
@@ -46,7 +51,7 @@ class Exporter:
     """Serves pages on an address (see `Listener`); `pages`: path -> the function that makes the page."""
 
     def __init__(self, address: str, pages: Pages) -> None:
-        self.listener = Listener(address, self._answer, oldest_goes=True)
+        self.listener = Listener(address, self._answer, most=CROWD, oldest_goes=True)
         self._pages = pages
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

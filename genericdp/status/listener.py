@@ -29,6 +29,13 @@ DIRECTORY_MODE = 0o755
 #: The most connections at a time.
 MOST = 16
 
+#: How many connections are accepted in one turn of the event loop, before it reads from others. By default,
+#: asyncio accepts 100.
+AT_A_TIME = 4
+
+#: How many connections wait to be accepted, in the kernel.
+QUEUE = 128
+
 #: The longest line of a question, in bytes.
 LINE_LIMIT = 8192
 
@@ -98,15 +105,17 @@ class Listener:
         if self._path:
             self._made = _identity(self._path)
             server = await asyncio.start_unix_server(
-                self._serve, sock=listening, limit=LINE_LIMIT, start_serving=False
+                self._serve, sock=listening, limit=LINE_LIMIT, backlog=AT_A_TIME, start_serving=False
             )
         else:
             server = await asyncio.start_server(
-                self._serve, sock=listening, limit=LINE_LIMIT, start_serving=False
+                self._serve, sock=listening, limit=LINE_LIMIT, backlog=AT_A_TIME, start_serving=False
             )
         # Stored before the next point of cancellation, so that it is closed whatever happens.
         self._server = server
         await server.start_serving()
+        # To asyncio, the length of the queue and how many are accepted at a time are one number.
+        listening.listen(QUEUE)
 
     def _hint(self, error: OSError) -> str:
         if error.errno == errno.EADDRINUSE and not self._path:
@@ -194,7 +203,7 @@ def _unix_socket(path: str) -> socket.socket:
         listening.setblocking(False)
         listening.bind(path)
         os.chmod(path, MODE)
-        listening.listen(MOST)
+        listening.listen(QUEUE)
     except BaseException:
         listening.close()
         raise
@@ -209,7 +218,7 @@ def _ip_socket(address: str) -> socket.socket:
         listening.setblocking(False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host.strip("[]"), int(port)))
-        listening.listen(MOST)
+        listening.listen(QUEUE)
     except BaseException:
         listening.close()
         raise

@@ -7,16 +7,21 @@ udev is not running on this machine, or udevd hangs.
 The rules of this file:
 
 * No clock and no timer: times are seconds on the caller's clock, and never go back.
-* udev processes several devices at once, so its events may be out of order: each one answers all lower
-  numbers. The last one may be slow; the patience has to cover that.
+* udev processes several devices at once, so its events may be out of order: each one shows that udev has got
+  as far as its number. The last one may be slow; the patience has to cover that.
 * The two sockets are read one after the other, so an answer may be read before the event that it answers.
 * A long queue is not deafness: every event of udev restarts the patience.
+* A udevd that is killed takes its queue with it, and the next one goes on with what happens then. So an event
+  that udev leaves unanswered for long, though it has got further, has been skipped.
 """
 
-from collections import deque
+from collections.abc import Iterator
 
-#: Events within this fraction of the patience count as one.
-_RESOLUTION = 1 / 8
+from genericdp.core.hint import Uevent
+
+#: How many events are remembered of those that udev has not answered, and how many answers that were read
+#: early. The oldest events tell when udev is deaf, so those that come beyond that are not remembered.
+REMEMBERED = 10_000
 
 
 class Hearing:
@@ -29,38 +34,69 @@ class Hearing:
         self._patience_s = patience_s
         self._last_heard = float("-inf")
         self._answered = 0  # the highest number that udev has sent
-        self._unanswered: deque[tuple[float, int]] = deque()  # (heard at, number), oldest first
+        self._unanswered: dict[int, tuple[float, Uevent]] = {}  # number -> (heard at, event), oldest first
+        self._early: dict[int, None] = {}  # the answers whose event has not been read
+        self._mark: tuple[float, int] | None = None  # how far udev had got then, with events left behind
 
-    def kernel(self, seqnum: int, now: float) -> None:
-        """The kernel sent event `seqnum` (0 without a number: nothing to wait for)."""
-        if seqnum <= self._answered:
-            return
-        if self._unanswered and now - self._unanswered[-1][0] < self._patience_s * _RESOLUTION:
-            heard_at, number = self._unanswered.pop()
-            self._unanswered.append((heard_at, max(number, seqnum)))
-        else:
-            self._unanswered.append((now, seqnum))
+    def kernel(self, uevent: Uevent, now: float) -> None:
+        """The kernel sent an event. Without a number, there is nothing to wait for."""
+        number = uevent.seqnum
+        if number in self._early:
+            del self._early[number]
+        elif number and len(self._unanswered) < REMEMBERED:
+            self._unanswered[number] = now, uevent
+            self._set_mark(now)
 
-    def udev(self, seqnum: int, now: float) -> None:
-        """Udev sent event `seqnum`: it is alive and has answered everything up to that number."""
+    def udev(self, number: int, now: float) -> None:
+        """Udev sent event `number`: it is alive, and has got so far."""
         self._last_heard = now
-        self._answered = max(self._answered, seqnum)
-        while self._unanswered and self._unanswered[0][1] <= seqnum:
-            self._unanswered.popleft()
+        self._answered = max(self._answered, number)
+        if self._unanswered.pop(number, None) is None:
+            self._early[number] = None
+            if len(self._early) > REMEMBERED:
+                del self._early[next(iter(self._early))]
+        self._set_mark(now)
 
     def forget(self) -> None:
         """Start again: events were lost, or the sockets are new."""
         self._unanswered.clear()
-        self._answered = 0
+        self._early.clear()
+        self._answered, self._mark = 0, None
+
+    def skipped(self, now: float) -> Iterator[Uevent]:
+        """The events that udev has skipped since the last call: their devices have to be looked at."""
+        if self._mark is None or now < self._mark[0] + self._patience_s:
+            return
+        _, mark = self._mark
+        self._mark = None
+        while self._unanswered and (number := next(iter(self._unanswered))) < mark:
+            yield self._unanswered.pop(number)[1]
+        self._set_mark(now)
 
     @property
     def deadline(self) -> float | None:
         """When patience ends unless udev answers first; None if no answer is awaited."""
-        if not self._unanswered:
-            return None
-        return max(self._unanswered[0][0], self._last_heard) + self._patience_s
+        starts = [] if self._mark is None else [self._mark[0]]
+        awaited = self._awaited_since()
+        if awaited is not None:
+            starts.append(awaited)
+        return min(starts) + self._patience_s if starts else None
 
     def is_deaf(self, now: float) -> bool:
-        """Whether patience has ended."""
-        deadline = self.deadline
-        return deadline is not None and now >= deadline
+        """Whether patience with udev as a whole has ended."""
+        awaited = self._awaited_since()
+        return awaited is not None and now >= awaited + self._patience_s
+
+    def _awaited_since(self) -> float | None:
+        """When it began that udev neither answered nor got as far as an event of the kernel."""
+        for number, (heard_at, _) in self._unanswered.items():
+            if number > self._answered:
+                return max(heard_at, self._last_heard)
+        return None
+
+    def _set_mark(self, now: float) -> None:
+        oldest = next(iter(self._unanswered), self._answered)
+        if self._mark is not None and oldest >= self._mark[1]:
+            self._mark = None
+        if self._mark is None and oldest < self._answered:
+            self._mark = now, self._answered

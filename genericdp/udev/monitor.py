@@ -5,7 +5,8 @@ The rules of this file:
 * It subscribes to both sources. udev's events count: they mean that the device is ready. The kernel's
   show whether udev's arrive; while they do not, the kernel's stand in for them, backed by a slow rescan
   because they come before udev (if it runs) has processed the device.
-* A removed device is gone whatever udev says, so the kernel's `remove` is always forwarded.
+* A removed device is gone whatever udev says, so the kernel's `remove` is always forwarded. So is each event
+  that udev has skipped: nothing else would ever tell of that device.
 * Lost events are not recovered one by one: any failure of a socket ends in a Resync.
 * Nothing is polled and no timer runs while udev's events arrive and nothing happens.
 """
@@ -190,7 +191,7 @@ class Monitor:
             self._tell(uevent)
             self._look_again_at(uevent)
             return
-        self._hearing.kernel(uevent.seqnum, self._loop.time())
+        self._hearing.kernel(uevent, self._loop.time())
         self._wait_for_udev()
         if uevent.action == "remove":
             self._tell(uevent)
@@ -218,12 +219,13 @@ class Monitor:
     # Deafness
 
     def _wait_for_udev(self) -> None:
-        deadline = self._hearing.deadline
-        if self._patience is None and deadline is not None:
+        if self._patience is None and self._is_open and (deadline := self._hearing.deadline) is not None:
             self._patience = self._loop.call_at(deadline, self._lose_patience)
 
     def _lose_patience(self) -> None:
         self._patience = None
+        for uevent in self._hearing.skipped(self._loop.time()):
+            self._tell(uevent)
         if not self._hearing.is_deaf(self._loop.time()):
             self._wait_for_udev()
             return

@@ -6,8 +6,8 @@ The rules of this file:
   become surrogates, long values are cut, an attribute that its driver does not supply is absent.
 * Only the errors in GONE prove that something does not exist. Any other one is raised: a device without the
   part that could not be read would be taken for another one. libudev silently leaves such parts out.
-* The `uevent` file has what a device calls itself, line feeds included, so it may say any MAJOR and DEVNAME.
-  A device has the number that its `dev` file says, or none.
+* The `uevent` file has what a device calls itself, line feeds included, so it may say anything
+  (`uevent_file`). What sysfs has elsewhere is read there: a device has the number in its `dev` file, or none.
 * The device node is examined with stat and never opened: opening a device can change it.
 * libudev reads the devices but does not find them: it would enumerate thousands that have neither a
   device node nor a descendant with one (memory blocks, ACPI objects), and enumerating one takes 4 times
@@ -31,6 +31,7 @@ import pyudev
 from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
 from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, unless_gone
+from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
 
 #: Names that cannot lead to a device node, whatever is plugged in.
 _NO_NODE = GONE | {errno.ELOOP, errno.ENAMETOOLONG}
@@ -88,12 +89,21 @@ def snapshot(
     with suppress(UnicodeDecodeError):
         sys_path = device.sys_path
         inode = incarnation(sys_path)
-        _check_uevent(sys_path)
         # Reading the subsystem also adds it to the properties.
         subsystem = _word(device, "subsystem")
+        own = _without_forged(sys_path, subsystem)
         ctypes.set_errno(0)
-        properties = _properties(device)
+        listed = _properties(device)
         number_of_error = ctypes.get_errno()
+        is_complete, driver = "DEVPATH" in listed, _word(device, "driver")
+        # What the database says about a device that forged a line may be about another device.
+        properties = listed if own is None else own
+        links = {"DEVPATH": sys_path.removeprefix("/sys"), "SUBSYSTEM": subsystem, "DRIVER": driver}
+        for name, value in links.items():
+            if value and name in listed:
+                properties[name] = value
+            else:
+                properties.pop(name, None)
         node, number = _node(properties, subsystem)
         if number is not None and number_of(sys_path) != f"{number.major}:{number.minor}":
             node = number = None
@@ -102,14 +112,14 @@ def snapshot(
             sys_path=sys_path,
             subsystem=subsystem,
             devtype=properties.get("DEVTYPE", ""),
-            driver=_word(device, "driver"),
+            driver=driver,
             incarnation=inode or 0,
             device_node=node,
             number=number,
             node_is_there=there,
             gid=gid,
             devlinks=tuple(properties.get("DEVLINKS", "").split()),
-            initialized=device.is_initialized,
+            initialized=own is None and device.is_initialized,
             properties=properties,
             attributes=_attributes(device, sys_path, attributes),
             tags=_tags(properties),
@@ -118,7 +128,7 @@ def snapshot(
         # Another inode now: the values come partly from one device and partly from another.
         if inode is None or incarnation(sys_path) != inode:
             return None
-        if subsystem and "DEVPATH" not in properties:
+        if subsystem and not is_complete:
             # libudev lists no property if it could not read one of its sources. What has no subsystem
             # has no entry in the database, and libudev never lists its properties.
             raise _unread(sys_path, number_of_error)
@@ -166,12 +176,18 @@ def _unread(path: str, number: int) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def _check_uevent(sys_path: str) -> None:
-    """Raises OSError if the kernel's properties cannot be read: libudev treats EACCES as no properties."""
+def _without_forged(sys_path: str, subsystem: str) -> dict[str, str] | None:
+    """The kernel's own properties of a device that forged others, None for any other device.
+
+    Raises OSError if they cannot be read: libudev treats EACCES as no properties.
+    """
     try:
-        os.close(os.open(f"{sys_path}/uevent", os.O_RDONLY | os.O_CLOEXEC))
+        with open(f"{sys_path}/uevent", "rb") as file:
+            own = without_forged(file.read(), subsystem) if subsystem in WITH_TEXTS else None
     except OSError as error:
         unless_gone(error)
+        return None
+    return None if own is None else {sys.intern(_text(name)): _text(value) for name, value in own.items()}
 
 
 def _word(device: pyudev.Device, name: str) -> str:

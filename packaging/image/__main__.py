@@ -6,7 +6,6 @@ the same packages make the same bytes.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ import oci
 from assembly import Assembled, assembled, largest, unpacked_size
 from bytecode import Compiler
 from debian import MirrorError, Package
+from labels import labels, revision, version
 from sbom import sbom
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -100,7 +100,7 @@ def _download(product: Package, wanted: Sequence[str], sources: Sequence[str], t
 
 
 def _build(product: Package, wanted: Sequence[str], downloaded: Path) -> list[Assembled]:
-    labels = _labels(product)
+    described = labels(product, revision(CHECKOUT))
     with tempfile.TemporaryDirectory(prefix="genericdp-image-") as work:
         python = contents.files(_packages(downloaded / debian.native()))
         compiler = Compiler(python, Path(work) / "python")
@@ -112,7 +112,7 @@ def _build(product: Package, wanted: Sequence[str], downloaded: Path) -> list[As
                 compiler,
                 Path(work) / architecture,
                 architecture=architecture,
-                labels=labels,
+                labels=described,
             )
 
         with ThreadPoolExecutor() as builds:
@@ -123,47 +123,15 @@ def _packages(directory: Path) -> list[Package]:
     return [debian.read(path) for path in sorted(directory.glob("*.deb"))]
 
 
-def _labels(product: Package) -> dict[str, str]:
-    prefix = "org.opencontainers.image"
-    labels = {
-        f"{prefix}.title": "genericdp",
-        f"{prefix}.description": product.fields["Description"],
-        f"{prefix}.url": "https://genericdp.io",
-        f"{prefix}.source": "https://genericdp.io",
-        f"{prefix}.vendor": product.fields["Maintainer"],
-        f"{prefix}.version": _version(product),
-        f"{prefix}.licenses": "Apache-2.0",
-        f"{prefix}.created": oci.moment_of(product.latest),
-    }
-    revision = _revision()
-    return {**labels, f"{prefix}.revision": revision} if revision else labels
-
-
-def _revision() -> str:
-    """The commit that is checked out, marked if there are other changes; "" if git knows none."""
-    # It may belong to another user than the one who builds.
-    git = ["git", "-c", "safe.directory=*", "-C", str(CHECKOUT)]
-
-    def asked(*arguments: str) -> str:
-        return subprocess.run([*git, *arguments], capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        if Path(asked("rev-parse", "--show-toplevel")) != CHECKOUT:
-            return ""
-        return asked("rev-parse", "HEAD") + ("-dirty" if asked("status", "--porcelain") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-
-
 def _write(images: Sequence[Assembled], product: Package, *, name: str, to: Path) -> None:
     """Write everything and print what it is."""
-    version = _version(product)
+    tag = version(product)
     to.mkdir(parents=True, exist_ok=True)
     for stale in (*to.glob("genericdp_*.oci.tar"), *to.glob("genericdp_*.cdx.json")):
         stale.unlink()
-    archive = to / f"genericdp_{version}.oci.tar"
-    top = oci.index([each.image for each in images], _labels(product))
-    oci.write([each.image for each in images], top, name=name, tag=version, to=archive)
+    archive = to / f"genericdp_{tag}.oci.tar"
+    top = oci.index([each.image for each in images], labels(product, revision(CHECKOUT)))
+    oci.write([each.image for each in images], top, name=name, tag=tag, to=archive)
     for each in images:
         bill = sbom(
             each.packages,
@@ -172,9 +140,9 @@ def _write(images: Sequence[Assembled], product: Package, *, name: str, to: Path
             digest=each.image.manifest.digest,
             created=oci.moment_of(product.latest),
         )
-        (to / f"genericdp_{version}_{each.architecture}.cdx.json").write_text(bill, encoding="utf-8")
+        (to / f"genericdp_{tag}_{each.architecture}.cdx.json").write_text(bill, encoding="utf-8")
         _tell(each)
-    print(f"{name}:{version} {top.digest}")
+    print(f"{name}:{tag} {top.digest}")
     print(archive)
 
 
@@ -188,11 +156,6 @@ def _tell(built: Assembled) -> None:
         print(f"      {length / 1e6:5.1f} MB {path}")
     if built.image.size > LIMIT:
         print(f"      too large: at most {LIMIT / 1e6:.0f} MB", file=sys.stderr)
-
-
-def _version(product: Package) -> str:
-    """The version of genericdp, without that of its packaging."""
-    return product.version.rpartition("-")[0]
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from genericdp import forgetting
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder, Holdings
+from genericdp.errors import GenericdpError
 from genericdp.forgetting import Forgetting
 from genericdp.kubelet.socket import KubeletSocket
 from tests.scenes.waiting import idle, until
@@ -17,7 +18,7 @@ ANSWER = frozenset(HELD)
 
 
 class Asked:
-    """A kubelet with a PodResources API; what is asked of it, and what follows from it."""
+    """A kubelet with a PodResources API; what is asked of it and sent to it, and what follows from it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.kubelet = KubeletSocket("/var/lib/kubelet/device-plugins")
@@ -29,9 +30,14 @@ class Asked:
         self.followed = True
         self.restarts_meanwhile = False
         self.answers: list[Answer] = []
+        self.held: Held = {}
+        self.checkpointed: frozenset[str] | GenericdpError = frozenset()
+        self.tried: list[GenericdpError | None] = []
+        self.sent: list[float] = []
         self.now = 1.0
         monkeypatch.setattr("genericdp.forgetting.podresources.ask", self._ask)
         monkeypatch.setattr("genericdp.forgetting.podresources.identity_of", self.take_socket)
+        monkeypatch.setattr("genericdp.forgetting.checkpoint.ids_in", self._read)
 
     def starts(self, *, up_s: float = 0.0) -> None:
         """Another kubelet is there, which has been up for so long."""
@@ -46,13 +52,14 @@ class Asked:
     ) -> None:
         """Run until something has happened, and then until `last` or until nothing more happens by itself."""
         it = Forgetting(
-            self.kubelet,
+            self,
             "/pod-resources",
             now=lambda: self.now,
             due=lambda: self.due,
             waits=lambda: self.waits,
-            is_followed=lambda: self.followed,
+            held=lambda: self.held,
             tell=self.answers.append,
+            on_read=self.tried.append,
         )
         task = asyncio.create_task(it.run())
         await until(condition)
@@ -60,6 +67,18 @@ class Asked:
         await (idle() if last is None else until(last))
         task.cancel()
         await asyncio.wait((task,))
+
+    def are_followed(self) -> bool:
+        return self.followed
+
+    def send_again(self) -> None:
+        self.sent.append(self.now)
+
+    def _read(self, directory: str) -> frozenset[str]:
+        assert directory == "/var/lib/kubelet/device-plugins"
+        if isinstance(self.checkpointed, GenericdpError):
+            raise self.checkpointed
+        return self.checkpointed
 
     async def _ask(self, socket_path: str) -> Holdings | None:
         assert socket_path == "/pod-resources"
@@ -190,3 +209,36 @@ async def test_a_kubelet_that_follows_no_list_may_have_ended(monkeypatch: pytest
     asked.followed = False
     await asked.run_until(lambda: asked.answers)
     assert [answer.complete for answer in asked.answers] == [False]
+
+
+@pytest.mark.parametrize(("waits", "sent"), [(True, [6.0, 66.0]), (False, [])])
+async def test_a_kubelet_whose_checkpoint_may_be_old_is_made_to_write_it_at_most_once_a_minute(
+    waits: bool, sent: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only while something depends on it. An answer takes 5 s here."""
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.now += PODS_SETTLE_S
+    asked.held = {"ftdi_B": Holding("example.com/ftdi", "ftdi_B", shared=False)}
+    asked.checkpointed = frozenset({"ftdi_B"})
+    asked.waits = waits
+    await asked.run_until(lambda: asked.answers, last=lambda: not waits or asked.times > 20)
+    assert [at - PODS_SETTLE_S for at in asked.sent[:2]] == sent
+    assert {answer.checkpointed for answer in asked.answers} == {frozenset({"ftdi_B"})}
+
+
+async def test_a_checkpoint_that_cannot_be_read_is_read_again_until_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.checkpointed = error = GenericdpError("cannot read it")
+
+    def happen(it: Forgetting) -> None:
+        asked.checkpointed = frozenset()
+        it.look_again()
+
+    await asked.run_until(lambda: asked.times > 1, happen)
+    assert asked.answers[0].checkpointed is None
+    assert asked.answers[-1].checkpointed == frozenset()
+    assert asked.tried == [*([error] * (len(asked.tried) - 1)), None]

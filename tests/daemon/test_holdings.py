@@ -1,5 +1,6 @@
 """What a pod holds is given to no other pod, whatever is edited, restarted or killed."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -8,13 +9,16 @@ import pytest
 from genericdp import forgetting
 from genericdp.core.memory import held
 from genericdp.core.memory.held import Answer
+from genericdp.core.memory.withdrawn import REASON
 from genericdp.core.status import holdings
 from genericdp.core.status.history import Retried
 from genericdp.files.state import StateFile
-from genericdp.simulator import ContainerState, Generation, Phase
+from genericdp.kubelet import checkpoint
+from genericdp.simulator import Container, ContainerState, Generation, Phase, Pod
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import FTDI_RULE
+from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
+from tests.scenes.service import settings_below
 from tests.scenes.shortage import a_file_system_at
 from tests.scenes.waiting import until
 
@@ -29,6 +33,7 @@ def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.05)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.05)
+    monkeypatch.setattr(forgetting, "WRITE_AGAIN_S", 0.0)
 
 
 async def rename(scene: Scene) -> None:
@@ -116,6 +121,24 @@ async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(sh
         await scene.until_allocatable(3)
 
 
+async def test_an_id_that_is_withdrawn_while_its_pod_goes_is_not_given_to_the_next_one(
+    short_dir: Path,
+) -> None:
+    """The kubelet gives it because the list without it has not arrived yet."""
+    settings = settings_below(short_dir, coalesce_s=0.1)
+    async with a_scene(short_dir, STICK, rules=FTDI_RULE + "replicas = 2\n", settings=settings) as scene:
+        await scene.until_allocatable(2)
+        one, two = await scene.admit(name="one"), await scene.admit(name="two")
+        scene.kubelet.delete(two)
+        scene.edit_rules(FTDI_RULE)
+        scene.daemon._follow_hints()
+        three = await scene.admit(name="three")
+        assert one.container("main").state is ContainerState.RUNNING
+        assert three.phase is Phase.FAILED
+        id_ = ({"ftdi_A.0", "ftdi_A.1"} - scene.kubelet.allocated(FTDI)).pop()
+        assert f"device '{id_}' of {FTDI} is not available: {REASON}" in three.message
+
+
 async def test_what_containers_have_stays_theirs_while_their_kubelet_cannot_reach_the_api_server(
     short_dir: Path,
 ) -> None:
@@ -136,6 +159,54 @@ async def test_what_containers_have_stays_theirs_while_their_kubelet_cannot_reac
         await scene.kubelet.readmit()
         for pod in pods:
             scene.kubelet.delete(pod)
+        await scene.until_allocatable(1, SERIAL)
+
+
+async def test_what_only_an_init_container_got_is_its_pods_until_that_has_gone(short_dir: Path) -> None:
+    """No kubelet lists it, and on a quiet node none writes by itself that the pod has gone."""
+    async with a_scene(short_dir, STICK, rules=FTDI_RULE + 'unplug_grace = "0s"\n') as scene:
+        await scene.until_allocatable(1)
+        init = Container("init", limits={FTDI: 1})
+        pod = await scene.kubelet.admit(Pod("flash", [Container("main")], init_containers=[init]))
+        assert scene.kubelet.allocated(FTDI) == {"ftdi_A"}
+        scene.unplug(STICK)
+        await scene.until_allocatable(0, capacity=1)
+        await answers(scene, 3)
+        assert scene.kubelet.capacity[FTDI] == 1
+        scene.plug(STICK)
+        await rename(scene)
+        await answers(scene, 3)
+        assert scene.kubelet.allocatable[SERIAL] == 0
+        scene.kubelet.delete(pod)
+        await scene.until_allocatable(1, SERIAL)
+
+
+@pytest.mark.parametrize("what", ["a descriptor is missing", "it has another format"])
+async def test_a_checkpoint_that_cannot_be_read_for_a_while_frees_nothing(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    async with a_scene(short_dir, STICK) as scene:
+        await scene.until_allocatable(1)
+        init = Container("init", limits={FTDI: 1})
+        pod = await scene.kubelet.admit(Pod("flash", [Container("main")], init_containers=[init]))
+        await rename(scene)
+        path = scene.kubelet.directory / checkpoint.NAME
+        error = OSError(errno.EMFILE, "Too many open files") if "descriptor" in what else ValueError()
+
+        def fail(_: str) -> bytes:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoint, "_read", fail)
+            await answers(scene, 3)
+            why = "Too many open files" if "descriptor" in what else "it has another format"
+            failing = scene.daemon.recorder.history.failing[Retried.CHECKPOINT]
+            assert failing.why == f"cannot read '{path}': {why}"
+        assert scene.kubelet.allocatable[SERIAL] == 0
+        await until(lambda: not scene.daemon.recorder.history.failing)
+        await answers(scene, 3)
+        assert scene.kubelet.allocatable[SERIAL] == 0
+        scene.kubelet.delete(pod)
         await scene.until_allocatable(1, SERIAL)
 
 

@@ -2,9 +2,11 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,43 @@ def test_it_is_taken_where_locks_do_not_work_and_not_while_nobody_can_tell(
     monkeypatch.setattr("fcntl.flock", refuse)
     with NodeLock(str(tmp_path)) as lock:
         assert lock.taken() is taken
+
+
+def test_a_lock_whose_file_lost_its_name_is_taken_again_under_that_name(tmp_path: Path) -> None:
+    """Otherwise, the next one would make another file and have a lock of its own."""
+    with NodeLock(str(tmp_path)) as waiting:
+        with NodeLock(str(tmp_path)) as first:
+            assert first.taken()
+            Path(first.path).unlink()
+            assert not waiting.taken(), "the file that it opened is still locked"
+        assert waiting.taken()
+        assert waiting.kept()
+        with NodeLock(str(tmp_path)) as third:
+            assert not third.taken()
+            assert third.holder == waiting.holder
+
+
+def test_the_holder_of_a_file_that_lost_its_name_makes_it_again(tmp_path: Path) -> None:
+    directory = tmp_path / "links"
+    with NodeLock(str(directory)) as holder, NodeLock(str(directory)) as waiting:
+        assert holder.taken()
+        removals: tuple[Callable[[], object], ...] = (
+            Path(holder.path).unlink,
+            lambda: shutil.rmtree(directory),
+        )
+        for remove in removals:
+            remove()
+            assert holder.kept()
+            assert not waiting.taken()
+            with NodeLock(str(directory)) as third:
+                assert not third.taken()
+
+
+def test_a_lock_that_another_one_took_under_its_name_is_not_kept(tmp_path: Path) -> None:
+    with NodeLock(str(tmp_path)) as holder:
+        assert holder.taken()
+        Path(holder.path).unlink()
+        with NodeLock(str(tmp_path)) as other:
+            assert other.taken()
+            assert not holder.kept()
+        assert holder.kept()

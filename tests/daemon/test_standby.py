@@ -2,12 +2,14 @@
 
 import socket
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
 from genericdp.core.rules.settings import Settings
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
+from genericdp.service.standby import NodeLock
 from genericdp.simulator import Generation
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import DOMAIN, FTDI_RULE
@@ -64,6 +66,33 @@ async def test_one_that_stands_by_can_be_stopped_and_leaves_everything_alone(sho
             pass
         scene.plug(a_usb_serial(1, serial="B", port="2"))
         await scene.until_allocatable(2)
+
+
+async def test_locks_that_are_removed_still_keep_a_new_one_from_serving(short_dir: Path) -> None:
+    """`rm -r` by an administrator, or by the removal of another installation."""
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        directories = [Path(scene.settings.link_dir), Path(scene.settings.state_dir)]
+        for directory in directories:
+            rmtree(directory)
+        await until(lambda: all((each / ".lock").exists() for each in directories))
+        async with a_second(scene) as second:
+            assert second.statuses[0].startswith("standing by: process ")
+            assert second.steps == 0
+
+
+async def test_one_whose_removed_lock_another_one_took_ends(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        lock = Path(scene.settings.link_dir, ".lock")
+        lock.unlink()
+        with NodeLock(scene.settings.link_dir) as faster:
+            assert faster.taken()
+            await until(scene.service.has_ended)
+    said = "the lock was removed, and another genericdp has taken it; this one ends"
+    assert caplog.messages.count(said) == 1
 
 
 def elsewhere(root: Path) -> Settings:

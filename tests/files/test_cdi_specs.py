@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,18 @@ def test_files_of_an_earlier_process_go_and_those_of_others_stay(
         (cdi / name).write_text("x")
     specs.apply(wanted)
     assert files_in(cdi) == {**others, **wanted}
+
+
+@pytest.mark.parametrize(("age_s", "left"), [(10.0, True), (600.0, False)])
+def test_what_a_killed_program_of_udevs_rule_left_goes_when_it_is_old(
+    specs: CdiSpecs, cdi: Path, age_s: float, left: bool
+) -> None:
+    cdi.mkdir(mode=0o755)
+    gone = cdi / ".genericdp-gone-4711"
+    gone.touch()
+    os.utime(gone, (time.time() - age_s,) * 2)
+    specs.apply({})
+    assert gone.exists() is left
 
 
 def test_what_somebody_else_removed_or_changed_is_written_again(specs: CdiSpecs, cdi: Path) -> None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,6 +154,19 @@ def test_a_leftover_under_the_temporary_name_of_a_link_is_removed(tmp_path: Path
     (tmp_path / ".new").touch()
     assert Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"}) == {}
     assert links_in(tmp_path) == {"ftdi_A5": "/dev/null"}
+
+
+@pytest.mark.parametrize(("age_s", "left"), [(10.0, True), (600.0, False)])
+def test_what_a_killed_program_of_udevs_rule_left_is_cleared_away_when_it_is_old(
+    tmp_path: Path, age_s: float, left: bool
+) -> None:
+    """A young one may be renamed in the next moment."""
+    gone = tmp_path / ".gone-4711"
+    gone.symlink_to("ftdi_A5")
+    os.utime(gone, (time.time() - age_s,) * 2, follow_symlinks=False)
+    assert Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"}) == {}
+    assert gone.is_symlink() is left
+    assert os.readlink(tmp_path / "ftdi_A5") == "/dev/null"
 
 
 def test_links_to_anything_but_devices_are_left_alone(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """Which rule files count, which version of each is in effect, and when they are read again."""
 
 import asyncio
+import errno
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from genericdp.files.rulefiles import RuleFiles, find
+from genericdp.files.rulefiles import PATIENCE_S, RuleFiles, find
 from genericdp.files.rulewatch import SETTLE_S
 from genericdp.files.trust import SIZE_LIMIT
 from tests.scenes.shortage import descriptors_left
@@ -281,6 +283,82 @@ def test_what_cannot_be_read_for_lack_of_descriptors_keeps_its_version_and_is_to
     )
     files.reload()
     assert (names(files), files.unread, files.problems) == (["b"], False, ())
+
+
+OPEN = (
+    "{file}: error: is open for writing and may be incomplete\n"
+    "  hint: it is read once it is closed; 'fuser -v {file}' shows which process has it open"
+)
+
+
+def test_a_file_that_is_still_being_written_is_not_used(directories: tuple[Path, Path]) -> None:
+    _, etc = directories
+    write(etc / "20-b.toml", a_rule("b"))
+    files = load(etc)
+    file = etc / "10-a.toml"
+    with file.open("w") as writer:
+        writer.write(a_rule("a"))
+        writer.flush()
+        file.chmod(0o644)
+        # A write of a moment is not worth a word.
+        files.reload()
+        assert (names(files), files.unread, files.problems) == (["b"], True, ())
+        # A command that reads the files but a single time says it.
+        assert [each.render() for each in load(etc).problems] == [OPEN.format(file=file)]
+    files.reload()
+    assert (names(files), files.unread, files.problems) == (["a", "b"], False, ())
+
+
+def test_a_file_that_stays_open_keeps_its_last_complete_version_and_blocks_no_other(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, etc = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    now = [0.0]
+    files = RuleFiles([str(usr), str(etc)], DOMAIN, now=lambda: now[0])
+    with file.open("r+") as writer:
+        # As long as nothing was written, nothing is missing.
+        files.reload()
+        assert (names(files), files.unread) == (["a"], False)
+        writer.truncate()
+        for _ in range(2):
+            files.reload()
+            assert (names(files), files.unread, files.problems) == (["a"], True, ())
+        now[0] = PATIENCE_S
+        write(etc / "20-b.toml", a_rule("b"))
+        files.reload()
+        (problem,) = files.problems
+        assert (names(files), problem.render()) == (["a", "b"], OPEN.format(file=file))
+        assert files.files[0].outdated
+    files.reload()
+    assert (names(files), files.unread, files.problems) == (["b"], False, ())
+
+
+def test_a_file_that_is_being_written_replaces_none_yet(directories: tuple[Path, Path]) -> None:
+    usr, etc = directories
+    write(usr / "10-a.toml", a_rule("a"))
+    files = load(usr, etc)
+    with (etc / "10-a.toml").open("w"):
+        (etc / "10-a.toml").chmod(0o644)
+        files.reload()
+        assert names(files) == ["a"]
+    files.reload()
+    assert names(files) == []
+
+
+@pytest.mark.parametrize("error", [errno.EINVAL, errno.EACCES])
+def test_where_nobody_can_tell_whether_a_file_is_open_for_writing_it_is_used(
+    directories: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    def refuse(_descriptor: int, operation: int, _argument: int) -> None:
+        if operation == fcntl.F_SETLEASE:
+            raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr("fcntl.fcntl", refuse)
+    _, etc = directories
+    file = write(etc / "10-a.toml", a_rule("a"))
+    with file.open("a"):
+        assert names(load(etc)) == ["a"]
 
 
 def test_what_is_not_a_file_is_not_read_again(directories: tuple[Path, Path]) -> None:

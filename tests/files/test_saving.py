@@ -1,6 +1,8 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
+from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -9,7 +11,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files.saving import Saving
 from genericdp.files.state import StateFile
 from tests.scenes.scene import LoopTime
-from tests.scenes.shortage import descriptors_left, no_file_larger_than
+from tests.scenes.shortage import a_directory_mounted_at, descriptors_left, no_file_larger_than
 from tests.scenes.waiting import idle, until
 
 
@@ -67,6 +69,52 @@ async def test_a_memory_that_is_closed_is_saved_now_or_never(tmp_path: Path) -> 
     time.advance(40.0)
     await idle()
     assert len(tried) == 1
+
+
+async def test_a_file_that_is_removed_is_saved_again_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = tmp_path / "state"
+    time, saving = LoopTime(), Saving(str(state))
+    assert saving.begin() == Memory()
+    try:
+        saving.save_within(0.0, memory(1))
+        removals: tuple[Callable[[], object], ...] = ((state / "memory.json").unlink, lambda: rmtree(state))
+        for remove in removals:
+            remove()
+            await until(lambda: saved(state) == memory(1))
+            time.advance(1.0)
+        # Not more than once a second.
+        remove()
+        await until(lambda: saved(state) == memory(1))
+        remove()
+        await idle()
+        assert saved(state) == Memory()
+        time.advance(1.0)
+        await until(lambda: saved(state) == memory(1))
+    finally:
+        saving.close()
+    assert caplog.messages == ["the saved memory was removed, saving it again"] * 3
+
+
+async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_once(tmp_path: Path) -> None:
+    """What `rm -r` on the host does to a volume of a pod."""
+    host, state, tried = tmp_path / "host", tmp_path / "state", list[GenericdpError | None]()
+    with a_directory_mounted_at(state, host):
+        saving = Saving(str(state), tried.append)
+        saving.begin()
+        saving.save_within(0.0, memory(1))
+        rmtree(host)
+        await until(lambda: len(tried) > 1)
+        error = tried[-1]
+        assert str(error) == f"cannot save '{state}/memory.json': No such file or directory"
+        assert error is not None
+        assert error.hint == (
+            "the directory was removed while it was mounted here; a restart of the pod or service mounts a "
+            "new one and loses what is remembered; "
+            "without it, ids of twins and of absent devices do not survive a reboot"
+        )
+        saving.close()
 
 
 def test_a_memory_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None:

@@ -32,3 +32,13 @@ def test_settings_with_a_mistake_are_an_error(tmp_path: Path) -> None:
         "      |          ^\n"
         '  hint: write "1"'
     )
+
+
+def test_settings_that_are_still_being_written_are_an_error(tmp_path: Path) -> None:
+    file = write(tmp_path / "genericdp.toml", 'domain = "x.example"\n')
+    with Path(file).open("a"), pytest.raises(ConfigError) as caught:
+        read_settings(file)
+    assert str(caught.value) == (
+        f"{file}: error: is open for writing and may be incomplete\n"
+        f"  hint: it is read once it is closed; 'fuser -v {file}' shows which process has it open"
+    )

@@ -283,3 +283,30 @@ def test_a_file_that_the_user_may_not_read_is_an_error_of_the_whole_file_with_wh
         "50-a.toml: error: cannot be read: Permission denied\n"
         "  hint: run the command as root, or let this user read the file and search its directories"
     )
+
+
+#: Reads a file that somebody opens for writing in the middle of it.
+_INTERRUPTED = """
+import fcntl, os, sys
+from genericdp.files.trust import read_text
+
+def read(descriptor, length, read=os.read):
+    os.posix_spawn("/bin/sh", ["sh", "-c", ': > "$0"', sys.argv[1]], os.environ)
+    while fcntl.fcntl(descriptor, fcntl.F_GETLEASE) == fcntl.F_RDLCK:
+        pass
+    return read(descriptor, length)
+
+os.read = read
+print(read_text(sys.argv[1]))
+os.wait()
+"""
+
+
+def test_a_writer_waits_until_a_text_is_read_and_ends_nobody(tmp_path: Path) -> None:
+    """The kernel signals whoever has a lease when another one opens the file for writing."""
+    file = tmp_path / "10-a.toml"
+    file.write_text("whole")
+    file.chmod(0o644)
+    done = subprocess.run([sys.executable, "-c", _INTERRUPTED, file], stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"whole\n"
+    assert file.read_bytes() == b""

@@ -27,6 +27,7 @@ from genericdp.core.rules.settings import LogFormat
 from genericdp.daemon import Daemon
 from genericdp.simulator import CreatedContainer
 from genericdp.status.protocol import question, socket_path
+from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
 from tests.fuzz.files import assert_calm
 from tests.fuzz.grammar import ODD_TEXTS
 from tests.fuzz.target import Target
@@ -85,24 +86,77 @@ attributes = st.dictionaries(
     texts,
     max_size=3,
 )
-nodes = st.tuples(machines(3), said, attributes, st.lists(texts, max_size=2))
+#: Lines of a `uevent` file that a device writes into its name.
+lines = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *("SUBSYSTEM", "DRIVER", "DEVTYPE", "DEVNAME", "MAJOR", "PRODUCT", "PHYS", "HID_PHYS", ""),
+                *("TAGS", "DEVLINKS", "ID_VENDOR_ID", "ID_SERIAL_SHORT", "PCI_ID", "OF_NAME", "\x1b[2J"),
+            ]
+        ),
+        texts,
+    ).map("=".join),
+    max_size=4,
+).map(lambda lines: "\n".join(["Pad", *lines]))
+#: What the kernel writes into `uevent` files and into its events as it is.
+unescaped = st.dictionaries(
+    st.sampled_from(
+        [
+            *("HID_NAME", "HID_PHYS", "HID_UNIQ", "NAME", "PHYS", "UNIQ", "OF_NAME", "OF_COMPATIBLE_0"),
+            *("MODALIAS", "MMC_NAME", "DEV_NAME"),
+        ]
+    ),
+    texts | lines,
+    max_size=4,
+)
+kernel = st.tuples(unescaped, st.booleans())
+nodes = st.tuples(machines(3), said, attributes, st.lists(texts, max_size=2), kernel)
 
 
 def speaking(
-    units: Sequence[Unit], properties: Mapping[str, str], attributes: Mapping[str, str], links: Sequence[str]
+    units: Sequence[Unit],
+    properties: Mapping[str, str],
+    attributes: Mapping[str, str],
+    links: Sequence[str],
+    kernel: tuple[Mapping[str, str], bool],
 ) -> dict[str, UdevDevice]:
-    """The devices of a machine, each of which says these things about itself."""
+    """The devices of a machine, each of which says these things about itself.
+
+    kernel  what the kernel writes for it, and whether that is read from its `uevent` file or from an event
+    """
+    unescaped, in_a_file = kernel
     told: dict[str, UdevDevice] = {}
     devices = booted(units, Boot())
     for device in sorted(devices.values(), key=lambda each: each.sys_path.count("/")):
         told[device.sys_path] = replace(
             device,
             parent=None if device.parent is None else told[device.parent.sys_path],
-            properties={**device.properties, **properties},
+            properties={
+                **device.properties,
+                **(_read_from_a_file(device, unescaped) if in_a_file else unescaped),
+                **properties,
+            },
             attributes={**device.attributes, **attributes},
             devlinks=(*device.devlinks, *(f"/dev/{link}" for link in links)),
         )
     return told
+
+
+def _read_from_a_file(device: UdevDevice, unescaped: Mapping[str, str]) -> dict[str, str]:
+    """What a snapshot has of a `uevent` file, where a line feed ends a line and the last line counts."""
+    written = "".join(f"{name}={value}\n" for name, value in unescaped.items())
+    text = written.encode("utf-8", "surrogateescape")
+    lines = (line.partition(b"=") for line in re.split(rb"[\r\n\0]", text))
+    listed = {name: value for name, equals, value in lines if equals}
+    own = without_forged(text, device.subsystem) if device.subsystem in WITH_TEXTS else None
+    # What sysfs has elsewhere is read there.
+    elsewhere = {b"SUBSYSTEM", b"DRIVER", b"DEVPATH", b"DEVNAME", b"MAJOR", b"MINOR"}
+    return {
+        name.decode("utf-8", "surrogateescape"): value.decode("utf-8", "surrogateescape")
+        for name, value in (listed if own is None else own).items()
+        if name not in elsewhere
+    }
 
 
 #: How each verb that looks at devices is asked; WORD is a word of the attack.

@@ -9,6 +9,7 @@ The rules of this file:
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -134,7 +135,8 @@ class Grammar:
 @st.composite
 def _changed(draw: st.DrawFn, documents: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
     """Documents with a mistake or two: another value, or a key that does not belong there."""
-    document = draw(documents)
+    # What a strategy has given may be a part of others that it gives.
+    document = deepcopy(draw(documents))
     for _ in range(draw(st.sampled_from([0, 0, 0, 0, 1, 2]))):
         *above, last = draw(st.sampled_from(places(document)[1:] or [("a",)]))
         room: Any = document
@@ -143,7 +145,7 @@ def _changed(draw: st.DrawFn, documents: st.SearchStrategy[dict[str, Any]]) -> d
         if isinstance(room, dict) and draw(st.booleans()):
             room[draw(odd_texts | st.sampled_from(_KEYS))] = room.pop(last, 1)
         else:
-            room[last] = draw(odd_values)
+            room[last] = deepcopy(draw(odd_values))
     return document
 
 

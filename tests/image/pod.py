@@ -79,9 +79,13 @@ class Pod:
 
     async def stop(self, signal: str = "TERM") -> int:
         """Delete the pod: signal its first process and wait for its end. Returns the exit status."""
+        await _run(*_RUNC, "kill", self.name, signal)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait for its end. Returns the exit status."""
         assert self._process is not None
         assert self._reading is not None
-        await _run(*_RUNC, "kill", self.name, signal)
         async with asyncio.timeout(PATIENCE_S):
             status = await self._process.wait()
             await self._reading

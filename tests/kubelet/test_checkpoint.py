@@ -1,6 +1,7 @@
 """What the kubelet's checkpoint says of who got what."""
 
 import base64
+import errno
 import json
 import os
 from pathlib import Path
@@ -8,25 +9,27 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.comeback.judge import Saved
+from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.checkpoint import LONGEST, NAME, answers_in, ids_in
 from genericdp.simulator.devices import checkpoint as simulated
 
+HINT = "until it can be read, what only an init container may hold is not given to other pods"
+
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """The device plugin directory of a kubelet that has one pod, `uid`."""
-    (tmp_path / "pods" / "uid").mkdir(parents=True)
+    """The device plugin directory of a kubelet."""
     found = tmp_path / "device-plugins"
     found.mkdir()
     return found
 
 
-def test_every_id_of_every_container_and_resource_of_an_existing_pod_counts(directory: Path) -> None:
+def test_every_id_of_every_container_and_resource_counts(directory: Path) -> None:
     given: dict[tuple[str, str], dict[int, tuple[str, ...]]] = {
         ("uid", "init"): {-1: ("a",)},
         ("uid", "main"): {0: ("b", "c"), 1: ("d",)},
-        ("gone", "main"): {-1: ("e",)},
+        ("other", "main"): {-1: ("e",)},
     }
     entries = [
         simulated.PodDevices(pod, name, f"example.com/{name}", ids, api.ContainerAllocateResponse())
@@ -34,7 +37,7 @@ def test_every_id_of_every_container_and_resource_of_an_existing_pod_counts(dire
     ]
     simulated.write(directory, simulated.render(entries, {"example.com/x": ["not given"]}))
     assert simulated.NAME == NAME
-    assert ids_in(str(directory)) == ids_in(f"{directory}/") == {"a", "b", "c", "d"}
+    assert ids_in(str(directory)) == ids_in(f"{directory}/") == {*"abcde"}
 
 
 def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
@@ -47,21 +50,51 @@ def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        None,
         "",
         "[]",
         "{}",
-        '{"Data": {"PodDeviceEntries": null}}',
         '{"Data": {"PodDeviceEntries": [1]}}',
         '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": 7}]}}',
-        '{"Data": {"PodDeviceEntries": [{"PodUID": {}, "DeviceIDs": ["a"]}]}}',
+        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": [{}]}]}}',
         "[" * 100_000,
     ],
 )
-def test_what_cannot_be_read_says_nothing(directory: Path, text: str | None) -> None:
+def test_what_has_another_format_is_an_error_and_not_an_empty_checkpoint(directory: Path, text: str) -> None:
+    (directory / NAME).write_text(text)
+    with pytest.raises(GenericdpError) as caught:
+        ids_in(str(directory))
+    assert str(caught.value) == f"cannot read '{directory}/{NAME}': it has another format"
+    assert caught.value.hint == HINT
+
+
+@pytest.mark.parametrize("text", [None, '{"Data": {"PodDeviceEntries": null}}'])
+def test_a_kubelet_that_has_given_nothing_may_have_no_checkpoint(directory: Path, text: str | None) -> None:
     if text is not None:
         (directory / NAME).write_text(text)
     assert ids_in(str(directory)) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EMFILE, "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'"),
+        (errno.EACCES, HINT),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_opened_is_an_error(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    """Other pods would get what only an init container has."""
+    (directory / NAME).write_text('{"Data": {"PodDeviceEntries": null}}')
+
+    def fail(path: str, flags: int) -> int:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr("genericdp.kubelet.checkpoint.os.open", fail)
+    with pytest.raises(GenericdpError) as caught:
+        ids_in(str(directory))
+    assert str(caught.value) == f"cannot read '{directory}/{NAME}': {os.strerror(number)}"
+    assert caught.value.hint == hint
 
 
 def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) -> None:
@@ -96,7 +129,10 @@ def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, wh
             assert ids_in(str(directory)) == {"a"}
             with path.open("a") as file:
                 file.write(" " * LONGEST)
-    assert ids_in(str(directory)) == frozenset()
+    with pytest.raises(GenericdpError) as caught:
+        ids_in(str(directory))
+    why = "Is a directory" if what == "directory" else f"it is not a regular file of at most {LONGEST} bytes"
+    assert str(caught.value) == f"cannot read '{path}': {why}"
 
 
 def test_an_answer_of_another_plugin_that_cannot_be_decoded_hides_no_other(directory: Path) -> None:

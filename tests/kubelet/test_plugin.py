@@ -94,6 +94,21 @@ async def test_every_stream_hears_a_change_also_when_another_died(short_dir: Pat
         await plugin.streams.wait_until(lambda: not plugin.streams)
 
 
+async def test_a_list_is_sent_again_when_the_kubelet_is_to_write_its_checkpoint(short_dir: Path) -> None:
+    plugin = a_plugin(an_offer(a_ftdi()))
+    async with served(plugin, short_dir) as stub:
+        stream = stub.ListAndWatch(api.Empty())
+        messages = stream.__aiter__()
+        await messages.__anext__()
+        plugin.send_again()
+        plugin.send_again()
+        assert healths(await messages.__anext__()) == {"ftdi_A": "Healthy"}
+        plugin.update(an_offer(a_ftdi(health=Health.UNHEALTHY)))
+        assert healths(await messages.__anext__()) == {"ftdi_A": "Unhealthy"}
+        assert plugin.messages == 3
+        stream.cancel()
+
+
 async def test_nothing_is_sent_when_the_list_is_the_same(short_dir: Path) -> None:
     plugin = a_plugin(an_offer(a_ftdi()))
     async with served(plugin, short_dir) as stub:

@@ -3,12 +3,24 @@
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 from helm_python.chart import Chart, lint
 from helm_python.errors import HelmError
 
-from tests.kubernetes.renderings import DATA, KUBERNETES, ROOT, in_order, kustomizations, objects_of
+from tests.kubernetes.renderings import (
+    DATA,
+    KUBERNETES,
+    NULLS,
+    PATH_SEPARATOR,
+    ROOT,
+    Object,
+    in_order,
+    kustomizations,
+    objects_of,
+    value_paths,
+)
 
 KUSTOMIZE = ROOT / ".cache" / "kustomize"
 CHART = KUBERNETES / "chart"
@@ -26,13 +38,18 @@ def renderings() -> Iterator[tuple[str, str]]:
             yield f"chart-{path.stem}.yaml", normal("".join(f"---\n{text}\n" for text in made.values()))
         for path in sorted((DATA / "refused").iterdir()):
             yield f"refused-{path.stem}.txt", why_refused(chart, path)
+        yield NULLS.name, "".join(f"{each}: {what_null_does(chart, each)}\n" for each in value_paths())
     yield "lint.txt", "".join(f"{each['path']}: {each['error']}\n" for each in lint(CHART)["messages"])
 
 
 def helm(chart: Chart, values: Path) -> dict[str, str]:
     """What `helm install genericdp` would apply, file by file."""
-    given = yaml.safe_load(values.read_text(encoding="utf-8"))
-    return dict(chart.render(given, name="genericdp", namespace="genericdp"))
+    return rendered(chart, yaml.safe_load(values.read_text(encoding="utf-8")))
+
+
+def rendered(chart: Chart, values: Object) -> dict[str, str]:
+    """What `helm install genericdp` would apply with these values, file by file."""
+    return dict(chart.render(values, name="genericdp", namespace="genericdp"))
 
 
 def why_refused(chart: Chart, values: Path) -> str:
@@ -42,6 +59,18 @@ def why_refused(chart: Chart, values: Path) -> str:
     except HelmError as error:
         return f"{error}\n"
     raise SystemExit(f"{values}: Helm accepts it")
+
+
+def what_null_does(chart: Chart, path: str) -> str:
+    """What Helm does with null for a value: "accepted", or its error."""
+    value: Any = None
+    for name in reversed(path.split(PATH_SEPARATOR)):
+        value = {name: value}
+    try:
+        rendered(chart, value)
+    except HelmError as error:
+        return str(error).rpartition("): ")[2]
+    return "accepted"
 
 
 def kustomize(folder: Path) -> str:

@@ -22,9 +22,14 @@ KUBERNETES = ROOT / "packaging" / "kubernetes"
 DATA = ROOT / "tests" / "data" / "kubernetes"
 RENDERINGS = DATA / "renderings"
 DIGEST = RENDERINGS / "SOURCES.sha256"
+#: What Helm does with null for each value.
+NULLS = RENDERINGS / "null.txt"
+
+#: Between the names of a value's path; label names have dots.
+PATH_SEPARATOR = " "
 
 #: What is rendered: manifests and chart, kustomizations of one's own, and values, right and wrong.
-SOURCES = (KUBERNETES, *(DATA / name for name in ("all", "own", "values", "refused")))
+SOURCES = (KUBERNETES, *(DATA / name for name in ("all", "elsewhere", "own", "values", "refused")))
 
 #: The oldest Kubernetes that is supported: the first one in which a DaemonSet may always surge.
 OLDEST = "1.25"
@@ -37,8 +42,21 @@ def kustomizations() -> Iterator[tuple[str, Path]]:
     yield "base", KUBERNETES / "base"
     for folder in sorted((KUBERNETES / "overlays").iterdir()):
         yield folder.name, folder
-    yield "all", DATA / "all"
-    yield "own", DATA / "own"
+    for name in ("all", "elsewhere", "own"):
+        yield name, DATA / name
+
+
+def value_paths() -> list[str]:
+    """The path of each value of the chart, groups included."""
+
+    def below(values: Object, path: str) -> Iterator[str]:
+        for name, value in values.items():
+            yield f"{path}{name}"
+            if isinstance(value, dict):
+                yield from below(value, f"{path}{name}{PATH_SEPARATOR}")
+
+    text = (KUBERNETES / "chart" / "values.yaml").read_text(encoding="utf-8")
+    return [*below(yaml.safe_load(text), "")]
 
 
 def digest_of_sources() -> str:

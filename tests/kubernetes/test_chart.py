@@ -2,8 +2,12 @@
 
 import json
 import re
+import subprocess
+import sys
+import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +22,16 @@ from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from tests.kubernetes.renderings import (
     DATA,
     KUBERNETES,
+    NULLS,
     OLDEST,
+    PATH_SEPARATOR,
     RENDERINGS,
     Object,
     objects_of,
     pod_templates,
     read,
     title,
+    value_paths,
 )
 
 CHART = KUBERNETES / "chart"
@@ -243,3 +250,64 @@ def test_the_text_of_a_rule_file_is_carried_as_it_is() -> None:
     )
     given = objects_of((DATA / "values" / "everything.yaml").read_text(encoding="utf-8"))[0]["rules"]
     assert rules["data"] == given
+
+
+def test_null_is_accepted_or_refused_in_one_sentence_for_every_value() -> None:
+    found = dict(line.split(": ", 1) for line in NULLS.read_text(encoding="utf-8").splitlines())
+    assert [*found] == value_paths()
+    for path, outcome in found.items():
+        name = path.replace(PATH_SEPARATOR, ".")
+        refused = f"{name} has no value: give it one, or remove it from your values to get the default"
+        assert outcome in ("accepted", refused)
+    # These would be off without a word, and then the probes, the restrictions or udev's events.
+    for path in ("metrics", "securityContext", "hostNetwork"):
+        assert found[path] != "accepted"
+    # These are Kubernetes' own, or off by default.
+    for path in ("resources", "livenessProbe", "tolerations", "nodeSelector", "podMonitor", "openshift scc"):
+        assert found[path] == "accepted"
+
+
+def test_helm_test_waits_for_a_daemon_that_starts_and_fails_with_its_reason() -> None:
+    ready, unready = (200, b"ready\n"), (503, b"no kubelet\n")
+    assert outcome_of_helm_test([None, unready, ready]) == (0, "ready\n\n")
+    assert outcome_of_helm_test([ready]) == (0, "ready\n\n")
+    assert outcome_of_helm_test([unready], patience_s=0) == (1, "no kubelet\n\n")
+    status, text = outcome_of_helm_test([None], patience_s=0)
+    assert (status, text.startswith("nothing answers on 127.0.0.1:")) == (1, True)
+
+
+def outcome_of_helm_test(
+    answers: Sequence[tuple[int, bytes] | None], patience_s: float = 120
+) -> tuple[int, str]:
+    """The exit status and output of the pod, if each question gets the next answer; None: nobody answers."""
+    (pod,) = (thing for thing in read(RENDERINGS / "chart-default.yaml") if thing["kind"] == "Pod")
+    (program,) = (each["command"][-1] for each in pod["spec"]["containers"] if each["name"] == "ready")
+    left = list(answers)
+
+    class Daemon(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = left.pop(0)
+            assert self.path == "/readyz"
+            if answer is not None:
+                self.send_response(answer[0])
+                self.end_headers()
+                self.wfile.write(answer[1])
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Daemon) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        for of_manifest, of_test in (
+            ("19101", str(server.server_port)),
+            ("+ 120", f"+ {patience_s}"),
+            ("sleep(2)", "sleep(0)"),
+        ):
+            assert of_manifest in program
+            program = program.replace(of_manifest, of_test)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        server.shutdown()
+        thread.join()
+    assert (done.stderr, left) == ("", [])
+    return done.returncode, done.stdout

@@ -152,4 +152,4 @@ def test_a_namespace_permits_the_pods(path: Path) -> None:
 def test_no_limit_slows_the_daemon_down(path: Path) -> None:
     for thing in daemon_sets(path):
         (container,) = thing["spec"]["template"]["spec"]["containers"]
-        assert "cpu" not in container["resources"].get("limits", {})
+        assert "cpu" not in container.get("resources", {}).get("limits", {})

@@ -41,6 +41,18 @@ def test_the_kustomization_in_the_documentation_is_one_that_is_rendered() -> Non
     assert shown.replace("../packaging", "../../../../packaging") == rendered.partition("\n")[2]
 
 
+def test_the_lines_in_the_documentation_that_move_everything_are_rendered() -> None:
+    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    (shown,) = (
+        text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "namespace: devices" in text
+    )
+    assert (DATA / "elsewhere" / "kustomization.yaml").read_text(encoding="utf-8").endswith(shown)
+    things = {thing["kind"]: thing for thing in read(RENDERINGS / "kustomize-elsewhere.yaml")}
+    assert things["Namespace"]["metadata"]["name"] == "devices"
+    assert things["RoleBinding"]["subjects"][0]["namespace"] == "devices"
+    assert things["DaemonSet"]["spec"]["template"]["spec"]["nodeSelector"]["example.com/gateway"] == "true"
+
+
 @pytest.mark.parametrize("version", [OLDEST, newest()])
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.stem))
 def test_an_api_server_of_the_oldest_and_of_the_newest_release_accepts_every_object(
@@ -62,7 +74,7 @@ def test_a_mistake_in_a_manifest_is_found() -> None:
 def test_every_object_has_a_name_of_its_own_and_the_namespace_of_the_pods(path: Path) -> None:
     things = read(path)
     assert len({title(thing) for thing in things}) == len(things)
-    namespace = "default" if path.stem == "chart-others" else "genericdp"
+    namespace = {"chart-others": "default", "kustomize-elsewhere": "devices"}.get(path.stem, "genericdp")
     assert {thing["metadata"].get("namespace", namespace) for thing in things} == {namespace}
     without = {thing["kind"] for thing in things if "namespace" not in thing["metadata"]}
     assert without <= {"Namespace", "SecurityContextConstraints"}

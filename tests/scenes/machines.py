@@ -6,6 +6,7 @@ operator meets there: ports without hardware, `ID_SERIAL=noserial`, names that u
 controller, nodes of which only the kernel's name is known. Only ancestors of device nodes are recorded.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +19,29 @@ FOLDER = Path(__file__).parents[1] / "data" / "machines"
 #: The names of all machines.
 MACHINES = tuple(sorted(path.stem for path in FOLDER.iterdir()))
 
+#: Numbers that follow the order of arrival, behind the word that the driver puts before them.
+_COUNTED = re.compile(
+    r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
+    r"|usbtmc|cdc-wdm|sg|n?st|sch|lirc|rc|input|adapter|dvb|uverbs|umad|issm|mlx5_|accel|card|renderD|uio|wwan"
+    r"|iio:device|xdma|rngd[!/]npu|memx|comedi|rpmsg_pru|gpiochip|ptp|mmc|mmcblk|mtd|mtdblock|host(?!1x)|target"
+    r"|port-|end_device-|(?:control|pcm|midi|hw)C))(\d+)"
+)
+#: The first number of a SCSI address is that of the host adapter.
+_SCSI = re.compile(r"(?<=/)(\d+)(?=:\d+:\d+:\d+\b)")
+_ARRIVED_LATER = 5
+
+
+@cache
+def after_reboot(name: str, *more: str) -> MappingProxyType[str, UdevDevice]:
+    """The same machine when everything was found later: `/dev/nvme0n1` is `/dev/nvme5n1`.
+
+    The devices are in the same order as those of `machine`.
+    """
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    text = _COUNTED.sub(lambda found: f"{found[1]}{int(found[2]) + _ARRIVED_LATER}", text)
+    text = _SCSI.sub(lambda found: str(int(found[1]) + _ARRIVED_LATER), text)
+    return _devices(tuple(blocks(text)), CORE_ATTRIBUTES.union(more))
+
 
 @cache
 def machine(name: str, *more: str, attributes: bool = True) -> MappingProxyType[str, UdevDevice]:
@@ -26,13 +50,7 @@ def machine(name: str, *more: str, attributes: bool = True) -> MappingProxyType[
     more        sysfs attributes beyond CORE_ATTRIBUTES
     attributes  False leaves all of them out, as in what `udevadm info --export-db` prints
     """
-    wanted = CORE_ATTRIBUTES.union(more) if attributes else frozenset()
-    devices: dict[str, UdevDevice] = {}
-    # Parents sort before their children.
-    for lines in sorted(recorded(name), key=lambda each: each["P"]):
-        device = _device(lines, devices, wanted)
-        devices[device.sys_path] = device
-    return MappingProxyType(devices)
+    return _devices(recorded(name), CORE_ATTRIBUTES.union(more) if attributes else frozenset())
 
 
 def node(name: str, path: str) -> UdevDevice:
@@ -43,6 +61,15 @@ def node(name: str, path: str) -> UdevDevice:
 def recorded(name: str) -> tuple[Lines, ...]:
     """The recorded devices of a machine."""
     return tuple(blocks((FOLDER / f"{name}.txt").read_text(encoding="utf-8")))
+
+
+def _devices(recorded: tuple[Lines, ...], wanted: frozenset[str]) -> MappingProxyType[str, UdevDevice]:
+    devices: dict[str, UdevDevice] = {}
+    # Parents sort before their children.
+    for lines in sorted(recorded, key=lambda each: each["P"][0].count("/")):
+        device = _device(lines, devices, wanted)
+        devices[device.sys_path] = device
+    return MappingProxyType(devices)
 
 
 def _device(lines: Lines, devices: dict[str, UdevDevice], wanted: frozenset[str]) -> UdevDevice:

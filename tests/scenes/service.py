@@ -151,7 +151,7 @@ class Service:
         self._serving = asyncio.ensure_future(self._daemon.run())
         self._serving.add_done_callback(lambda _: self._changes.notify())
         try:
-            await self.wait_until(lambda: self.statuses or self._has_ended())
+            await self.wait_until(lambda: self.statuses or self.has_ended())
         finally:
             if not self.statuses:
                 await self.stop()
@@ -171,6 +171,10 @@ class Service:
 
         await until(condition, self._changes, timeout_s=timeout_s, describe=describe)
 
+    def has_ended(self) -> bool:
+        """Whether the daemon has ended, by itself or because it was stopped."""
+        return self._serving is None or self._serving.done()
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -179,9 +183,6 @@ class Service:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
-
-    def _has_ended(self) -> bool:
-        return self._serving is None or self._serving.done()
 
     def _ready(self, status: str) -> None:
         self.statuses.append(status)

@@ -49,6 +49,18 @@ def a_file_system_at(path: Path, size: str = "64k") -> Iterator[None]:
 
 
 @contextmanager
+def a_directory_mounted_at(path: Path, source: Path) -> Iterator[None]:
+    """In the block, one new directory is mounted on another, as a volume of the host into a pod."""
+    for directory in (path, source):
+        directory.mkdir(mode=0o755)
+    subprocess.run(["mount", "--bind", source, path], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", path], check=True)
+
+
+@contextmanager
 def read_only(path: Path) -> Iterator[None]:
     """In the block, a file system is mounted read-only, as ext4 does itself after an error of its disk."""
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -48,6 +50,37 @@ def test_a_coroutine_that_hangs_fails_the_test() -> None:
 
     with pytest.raises(TimeoutError):
         run(hang(), timeout_s=0.01)
+
+
+#: A test that leaves a running server behind, in a reference cycle, and then the garbage collector.
+SERVER_LEFT = """
+import gc
+import grpc.aio
+from tests.scenes import running
+
+
+async def leave_a_server():
+    server = grpc.aio.server()
+    await server.start()
+    server.itself = server
+
+
+running._CLOSING_S = 0.01
+try:
+    running.run(leave_a_server())
+except AssertionError as error:
+    print(error)
+gc.collect()
+print("collected", flush=True)
+"""
+
+
+def test_a_server_left_behind_fails_the_test_and_does_not_hang_the_garbage_collector() -> None:
+    command = [sys.executable, "-c", SERVER_LEFT]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60.0, check=False)
+    first, last = ended.stdout.splitlines()
+    assert first.startswith("tasks left behind: ")
+    assert (last, ended.returncode) == ("collected", 0)
 
 
 # As pytest runs it: each case is a test module of its own, with this prologue.

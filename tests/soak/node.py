@@ -44,6 +44,7 @@ class Node:
         self.root = root
         self.process = process
         self.udevd = udev
+        self.udevd_was_killed = False
         self.consoles = consoles
         self.kubelet = Kubelet(root)
         self.plugged: dict[Console, contextlib.ExitStack] = {}
@@ -168,6 +169,10 @@ class Node:
         self.write(rules.MAIN, rules.main(self.nodes))
         # A udevd that was killed took its events with it. The daemon believes in the next one when it speaks.
         trigger(NULL)
+        if self.udevd_was_killed:
+            for console in self.consoles:
+                trigger(console.sys_path, "add")
+        self.udevd_was_killed = False
 
     async def state(self) -> State:
         """What the node is like now."""

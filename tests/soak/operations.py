@@ -63,6 +63,7 @@ async def udevd_is_slow(node: Node, rng: random.Random) -> None:
 
 async def udevd_restarts(node: Node, rng: random.Random) -> None:
     await asyncio.to_thread(node.udevd.kill)
+    node.udevd_was_killed = True
     await asyncio.to_thread(node.udevd.restart)
 
 

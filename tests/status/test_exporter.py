@@ -4,14 +4,13 @@ import asyncio
 import http.client
 import socket
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from genericdp.status import exporter
-from genericdp.status.exporter import Exporter, Page
-from genericdp.status.listener import MOST
+from genericdp.status.exporter import CROWD, Exporter, Page
 from tests.scenes.asking import answer_to, connected
 from tests.scenes.waiting import until
 
@@ -133,13 +132,31 @@ async def test_a_crowd_is_served_up_to_the_limit_and_leaves_nothing_behind(
         assert (await answer_to(short_dir / "m", request)).endswith(b"a 1\n")
 
 
+@pytest.mark.parametrize("before", [0, 40])
+async def test_whoever_asks_at_once_is_answered_however_many_connect_at_that_moment(
+    short_dir: Path, before: int
+) -> None:
+    """A crowd of another user must not make a probe fail: the kubelet would restart the pod."""
+    async with exporting(short_dir / "m"):
+        with ExitStack() as stack:
+            # None of them is accepted before all of them are there.
+            crowd = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(90)]
+            for client in crowd:
+                client.setblocking(False)
+                client.connect(str(short_dir / "m"))
+                if client is crowd[before]:
+                    client.send(b"GET /metrics HTTP/1.1\r\n\r\n")
+            answer = await asyncio.get_running_loop().sock_recv(crowd[before], 4096)
+    assert answer.endswith(b"a 1\n")
+
+
 async def test_connections_that_say_nothing_keep_no_probe_away(short_dir: Path) -> None:
     path = short_dir / "m"
 
     async with exporting(path), AsyncExitStack() as stack:
-        silent = [await stack.enter_async_context(connected(path)) for _ in range(3 * MOST)]
+        silent = [await stack.enter_async_context(connected(path)) for _ in range(3 * CROWD)]
         answer = await answer_to(path, b"GET /metrics HTTP/1.1\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 200 OK")
-        # The oldest were hung up on, one for each that came after the sixteenth.
-        for client in silent[: 2 * MOST]:
+        # The oldest were hung up on, one for each that came after the room was full.
+        for client in silent[: 2 * CROWD]:
             assert await client.rest() == b""

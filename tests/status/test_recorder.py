@@ -1,11 +1,13 @@
 """What happens is recorded three times: in words for the log and the events, by its value for the metrics."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
+from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.held import Answer
@@ -17,6 +19,7 @@ from genericdp.errors import Location, Problem
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.registration import Phase, Progress
+from genericdp.log_lines import JournalLines, JsonLines
 from genericdp.status import recorder
 from genericdp.status.recorder import Recorder
 from tests.scenes.builders import a_usb_serial
@@ -47,6 +50,18 @@ def test_a_rescan_is_counted_by_its_cause_whatever_the_log_says(
 
     assert it.history.rescans.by_kind == {(cause.value,): 1}
     assert it.history.overflows == (cause is RescanCause.OVERFLOW)
+
+
+def test_a_number_is_a_number_in_json_and_stands_as_it_is_in_text(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    offer = Offer(Resource(FTDI, Match()), ())
+    before, after = Inventory(), Inventory({FTDI: offer})
+
+    Recorder(lambda: 0.0).see_step(before, after, diff(before, after))
+
+    (record,) = caplog.records
+    assert json.loads(JsonLines().format(record))["devices"] == 0
+    assert JournalLines().format(record) == f"<6>resource is offered  resource={FTDI} devices=0"
 
 
 def test_a_silence_is_logged_and_reported_in_the_same_words(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,8 +9,9 @@ The laws:
   none of these units is given out.
 * An id means the same unit forever. It is dropped only when no pod holds it and its grace has passed, and
   until then none of its links goes.
-* Two running containers never have one unit, unless both got it while it was shared. An id waits only for a
-  unit that a pod may hold under another id.
+* Two running containers never have one unit, unless both got it while it was shared. Nor does another one get
+  what an init container has had of a pod that exists. An id waits only for a unit that a pod may hold under
+  another id.
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
 * Only a container that holds a device is stopped, once for each move of that device, and only if the device
@@ -42,6 +43,7 @@ from genericdp.simulator import (
     CRIO,
     Container,
     ContainerState,
+    ContainerStatus,
     CreatedContainer,
     Generation,
     Phase,
@@ -68,19 +70,21 @@ LONG_S = 1000.0
 
 @dataclass(eq=False)
 class Workload:
-    """A pod with one container.
+    """A pod, of which one container gets units.
 
+    init   whether that is an init container, which ends at once; its units are the pod's until that has gone
     units  the (unit, port) pairs that it got first
     inside what its last container was created with: number -> (unit, port)
     control the numbers of the control node in that container
     moves  how often one of its units, or one like it, was plugged or unplugged since its admission
     stopped  the same when its container was last stopped
-    has    the units that its container was created with and that have been plugged in since
+    has    the units that its container was created with and that have been plugged in since; they are its own
     last   the units that its last container was created with
     """
 
     status: PodStatus
     table: Table
+    init: bool = False
     units: list[tuple[str, str]] = field(default_factory=list)
     checked: CreatedContainer | None = None
     has: frozenset[str] = frozenset()
@@ -90,6 +94,11 @@ class Workload:
     control: list[int] = field(default_factory=list)
     moves: int = 0
     stopped: int = 0
+
+    @property
+    def container(self) -> ContainerStatus:
+        """The container that gets the units."""
+        return self.status.container("init" if self.init else "main")
 
     def is_stopped_by(self, tables: Iterable[Table]) -> bool:
         """Whether its container is stopped while its device is unplugged."""
@@ -111,7 +120,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.names_when_it_went_down: dict[int, str] = {}
         self.control_when_it_went_down: int | None = None
         self.tables_when_it_went_down: tuple[Table, ...] = ()
-        self.refused = self.socket_gone = self.time_passed = False
+        self.refused = self.socket_gone = self.time_passed = self.deaf = False
         self.pods_created = 0
         self.stops_seen = 0
         self.outdated: list[CreatedContainer] = []
@@ -296,7 +305,17 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(
         what=st.sampled_from(
-            ["restart", "twice", "crash", "stop", "stream lost", "stream lost", "refuses", "socket deleted"]
+            [
+                "restart",
+                "twice",
+                "crash",
+                "stop",
+                "deaf",
+                "stream lost",
+                "stream lost",
+                "refuses",
+                "socket deleted",
+            ]
         ),
         data=st.data(),
         settle=st.booleans(),
@@ -311,6 +330,8 @@ class NodeMachine(RuleBasedStateMachine):
             )
         elif what == "stop":
             self.do("kubelet: stop", kubelet.stop())
+        elif what == "deaf":
+            self.do("kubelet: without the API server", self._restart_deaf(settle=settle))
         elif what == "refuses":
             self.refused = not self.refused
             kubelet.faults.refuse_registrations("no" if self.refused else None)
@@ -323,17 +344,24 @@ class NodeMachine(RuleBasedStateMachine):
             name = full(data.draw(st.sampled_from(self.truth.tables)))
             self.do("kubelet: stream lost", self._after(settle, lambda: kubelet.faults.end_streams(name)))
 
+    @rule(unreadable=st.booleans())
+    def damage_checkpoint(self, unreadable: bool) -> None:
+        """The daemon cannot read the kubelet's checkpoint, or can again."""
+        DONE["checkpoint cannot be read"] += unreadable
+        self.node.damage_checkpoint(unreadable=unreadable)
+
     # Pods.
 
     # The set of pods depends on timing, so nothing that is drawn may depend on it.
 
-    @rule(which=st.integers(0, 9), count=st.integers(1, 2))
-    def admit(self, which: int, count: int) -> None:
+    @rule(which=st.integers(0, 9), count=st.integers(1, 2), init=st.booleans())
+    def admit(self, which: int, count: int, init: bool) -> None:
         self.do("everything mended", self._mend())
         free = self._free()
         if free and len(self.pods) < MANY_PODS:
             table, most = free[which % len(free)]
-            self.do("pod admitted", self._admit(table, min(count, most)))
+            kind = "pod with an init container admitted" if init else "pod admitted"
+            self.do(kind, self._admit(table, min(count, most), init=init))
 
     @rule(which=st.integers(0, MANY_PODS - 1))
     def delete(self, which: int) -> None:
@@ -476,9 +504,11 @@ class NodeMachine(RuleBasedStateMachine):
         await self._settle()
         if self.node.up and self._reachable:
             with self.node.kubelet_up_for_long():
-                await self.node.wait_until(
-                    "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
-                )
+                await self.node.has_asked()
+                if not self.deaf and not self.node.checkpoint_is_damaged:
+                    await self.node.wait_until(
+                        "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
+                    )
                 await self._settle()
             await self._until_containers_follow()
 
@@ -497,6 +527,14 @@ class NodeMachine(RuleBasedStateMachine):
             await self._settle()
         await self._readmit()
 
+    async def _restart_deaf(self, *, settle: bool) -> None:
+        """The kubelet restarts while the API server is away, and knows no pod until `_readmit`."""
+        self.socket_gone = False
+        await self.node.kubelet.restart(readmit=False)
+        self.deaf = True
+        if settle:
+            await self._settle()
+
     async def _restart_kubelet_twice(self, rounds: int, *, settle: bool) -> None:
         """The second time while everybody is busy with the first."""
         await self.node.kubelet.restart(readmit=False)
@@ -506,7 +544,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _overlook(self, pod: Workload) -> None:
         """Do not check what the kubelet created by itself meanwhile: when that was, nobody knows."""
-        created = pod.status.container("main").created
+        created = pod.container.created
         if created is not pod.checked:
             pod.checked, pod.has = created, frozenset()
 
@@ -514,6 +552,7 @@ class NodeMachine(RuleBasedStateMachine):
         for pod in self.pods:
             self._overlook(pod)
         await self.node.kubelet.readmit()
+        self.deaf = False
         for pod in list(self.pods):
             self._check_container(pod)
 
@@ -557,6 +596,7 @@ class NodeMachine(RuleBasedStateMachine):
             pod
             for pod in self.pods
             if pod.status.phase is Phase.RUNNING
+            and not pod.init
             and pod.table in self.truth.tables
             and all(
                 health == "Healthy"
@@ -574,23 +614,29 @@ class NodeMachine(RuleBasedStateMachine):
             self.node.kubelet.faults.refuse_registrations(None)
         if self.socket_gone or not self.node.kubelet.running:
             await self._restart_kubelet(crash=False, settle=True)
+        if self.deaf:
+            await self._settle()
+            await self._readmit()
+        self.node.damage_checkpoint(unreadable=False)
         if not self.truth.tables:
             self.truth.rules = "base"
             self.node.write_rules(text_of("base"))
         await self._settle()
 
-    async def _admit(self, table: Table, count: int) -> None:
+    async def _admit(self, table: Table, count: int, *, init: bool = False) -> None:
         kubelet = self.node.kubelet
         kubelet.tick()
-        containers = [Container("main", limits={full(table): count}), Container("beside")]
+        limits = {full(table): count}
+        containers = [Container("main", limits={} if init else limits), Container("beside")]
         self.pods_created += 1
-        spec = Pod(f"pod-{self.pods_created}", containers)
+        inits = [Container("init", limits=limits)] if init else []
+        spec = Pod(f"pod-{self.pods_created}", containers, init_containers=inits)
         status = await kubelet.admit(spec)
         self.given |= self._allocated()
         if status.phase is Phase.FAILED:
             kubelet.delete(status)
             return
-        pod = Workload(status, table)
+        pod = Workload(status, table, init)
         self.pods.append(pod)
         self._check_container(pod)
 
@@ -630,7 +676,7 @@ class NodeMachine(RuleBasedStateMachine):
         """Note which containers do not have their devices any more. Called before and after each move."""
         for pod in self.pods:
             created = pod.status.container("main").created
-            if created is None:
+            if created is None or pod.init:
                 continue
             if created is not pod.created:
                 pod.created = created
@@ -710,7 +756,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     async def _until_containers_follow(self) -> None:
         """What runs has what is there. Both the daemon and the kubelet may have to ask more than once."""
-        for _ in range(50):
+        for _ in range(0 if self.deaf else 50):
             self.node.clock.advance(ASK_AGAIN_S)
             self.seconds += ASK_AGAIN_S
             self.time_passed = self.time_passed or self.seconds > UNPLUG_GRACE_S - 100.0
@@ -718,7 +764,7 @@ class NodeMachine(RuleBasedStateMachine):
             with suppress(TimeoutError):
                 await self.node.kubelet.wait_until(self._containers_follow, timeout_s=0.1)
                 break
-        assert self._containers_follow(), f"{self.node.links()}, {self.node.kubelet.describe()}"
+        assert self.deaf or self._containers_follow(), f"{self.node.links()}, {self.node.kubelet.describe()}"
 
     @property
     def _reachable(self) -> bool:
@@ -730,8 +776,8 @@ class NodeMachine(RuleBasedStateMachine):
             self.pods.remove(pod)
             self.node.kubelet.delete(pod.status)
             return
-        status = pod.status.container("main")
-        if status.state is not ContainerState.RUNNING:
+        status = pod.container
+        if status.state is not (ContainerState.TERMINATED if pod.init else ContainerState.RUNNING):
             pod.has = frozenset()
             return
         if status.created is pod.checked:

@@ -21,10 +21,12 @@ from genericdp.core.comeback.plugs import next_case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import RescanCause, Resync
 from genericdp.core.inventory.shared import is_shared_link
+from genericdp.core.memory.held import Answer
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.kubelet import checkpoint
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
 from tests.scenes.builders import a_kfd, a_usb_serial
@@ -32,12 +34,15 @@ from tests.scenes.dev import make_node
 from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
 from tests.scenes.udev import a_fake_udev
+from tests.scenes.waiting import until
 from tests.torture.truth import UNITS, Place
 
 #: The timeout for anything that a node normally does within milliseconds.
 PATIENCE_S = 60.0
 
 CONTROL_MAJOR = 510
+
+LONGEST_CHECKPOINT = checkpoint.LONGEST
 
 
 class TestNode:
@@ -87,6 +92,7 @@ class TestNode:
 
     async def close(self) -> None:
         """End everything. Raises the kubelet's panic, if there was one."""
+        self.damage_checkpoint(unreadable=False)
         await self.service.stop()
         if self.kubelet.running:
             await self.kubelet.stop()
@@ -198,6 +204,32 @@ class TestNode:
             yield
         finally:
             holdings.KUBELET_SETTLES_S = before
+
+    @property
+    def checkpoint_is_damaged(self) -> bool:
+        """Whether the daemon cannot read the kubelet's checkpoint."""
+        return checkpoint.LONGEST == 0
+
+    def damage_checkpoint(self, *, unreadable: bool) -> None:
+        """The daemon cannot read the kubelet's checkpoint from now on, or can again."""
+        checkpoint.LONGEST = 0 if unreadable else LONGEST_CHECKPOINT
+
+    async def has_asked(self) -> None:
+        """Return once the daemon has asked who holds what, if anything depends on it."""
+        forgetting = self.service.daemon._forgetting
+        complete, tell = False, forgetting._tell
+
+        def see(answer: Answer) -> None:
+            nonlocal complete
+            tell(answer)
+            complete |= answer.complete
+
+        forgetting._tell = see
+        forgetting.look_again()
+        try:
+            await until(lambda: complete or not forgetting._is_needed())
+        finally:
+            forgetting._tell = tell
 
     def has_judged(self) -> bool:
         """Whether the daemon stops no container any more before the clock moves. No status tells that."""

@@ -1,7 +1,12 @@
 """PreStartContainer: a container starts with the device that it was allocated, or waits for it."""
 
 import asyncio
+import subprocess
+import sys
+import threading
 from pathlib import Path
+
+import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.simulator import CRIO, ContainerState, ContainerStatus, Generation, PodStatus, Runtime
@@ -160,3 +165,83 @@ async def test_a_device_that_is_away_after_its_reset_is_waited_for(short_dir: Pa
         scene.plug(a_usb_serial(2, devnum=6))
         pod = await admitting
         assert minors_in(pod.container("main")) == [2]
+
+
+class Hanging:
+    """A reset that does not end until it is told to, as one in the kernel."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self._goes_on = threading.Event()
+
+    def __call__(self, udev: FakeUdev, busnum: int, devnum: int) -> None:
+        del udev, busnum, devnum
+        self.begun += 1
+        self._goes_on.wait()
+
+    def end(self) -> None:
+        self._goes_on.set()
+
+
+async def test_a_reset_that_hangs_is_named_in_the_refusal(short_dir: Path) -> None:
+    hanging = Hanging()
+    async with a_scene(short_dir, a_usb_serial(0), rules=WITH_RESET, usb_reset=hanging) as scene:
+        await scene.until_allocatable(1)
+        time, admitting = LoopTime(), asyncio.ensure_future(scene.admit())
+        await until(lambda: hanging.begun)
+        time.advance(20.1)
+        pod = await admitting
+        assert pod.container("main").message.endswith(
+            "example.com/ftdi: waited 20 s for the USB reset to end; "
+            "plug it in again: the container starts as soon as it is back"
+        )
+        hanging.end()
+
+
+async def test_a_stop_during_a_reset_says_which_device_it_is_that_is_being_reset(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hanging = Hanging()
+    async with a_scene(short_dir, a_usb_serial(0), rules=WITH_RESET, usb_reset=hanging) as scene:
+        await scene.until_allocatable(1)
+        admitting = asyncio.ensure_future(scene.admit())
+        await until(lambda: hanging.begun)
+        await scene.service.stop()
+        hanging.end()
+        await admitting
+    (record,) = (each for each in caplog.records if each.name == "genericdp.usb")
+    assert record.message == "a USB reset has not ended; until it does, the kernel may keep this process"
+    assert record.__dict__["fields"] == {"device": "/dev/bus/usb/001/004"}
+
+
+#: A node on which a reset hangs forever, in a process of its own.
+HANGS_FOREVER = """
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.scene import a_scene
+from tests.scenes.waiting import until
+from tests.torture.test_pre_start import WITH_RESET, Hanging
+
+
+async def main() -> None:
+    hanging = Hanging()
+    async with a_scene(Path(sys.argv[1]), a_usb_serial(0), rules=WITH_RESET, usb_reset=hanging) as scene:
+        await scene.until_allocatable(1)
+        admitting = asyncio.ensure_future(scene.admit())
+        await until(lambda: hanging.begun)
+        await scene.service.stop()
+        await admitting
+    print("stopped", flush=True)
+
+
+asyncio.run(main())
+"""
+
+
+def test_a_reset_that_never_ends_does_not_keep_the_process(short_dir: Path) -> None:
+    command = [sys.executable, "-c", HANGS_FOREVER, str(short_dir)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30.0, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "stopped\n"), ended.stderr

@@ -1,11 +1,18 @@
 """When udev counts as not heard, by numbers and times alone."""
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.udev.hearing import Hearing
+from genericdp.core.hint import Uevent
+from genericdp.udev.hearing import REMEMBERED, Hearing
 
 PATIENCE_S = 8.0
+
+
+def event(number: int) -> Uevent:
+    return Uevent("add", f"/sys/devices/virtual/tty/tty{number}", "tty", "kernel", number)
 
 
 def test_silence_of_both_is_no_deafness() -> None:
@@ -18,7 +25,7 @@ def test_silence_of_both_is_no_deafness() -> None:
 def test_an_event_of_the_kernel_that_udev_does_not_follow_is_deafness_when_patience_ends() -> None:
     hearing = Hearing(PATIENCE_S)
 
-    hearing.kernel(100, 50.0)
+    hearing.kernel(event(100), 50.0)
 
     assert hearing.deadline == 58.0
     assert not hearing.is_deaf(57.9)
@@ -28,28 +35,90 @@ def test_an_event_of_the_kernel_that_udev_does_not_follow_is_deafness_when_patie
 def test_an_answered_event_is_not_waited_for() -> None:
     hearing = Hearing(PATIENCE_S)
 
-    hearing.kernel(100, 50.0)
+    hearing.kernel(event(100), 50.0)
     hearing.udev(100, 50.1)
 
     assert hearing.deadline is None
 
 
-def test_an_answer_to_a_later_event_answers_the_earlier_ones() -> None:
+def test_an_answer_to_a_later_event_shows_that_udev_is_not_deaf() -> None:
     hearing = Hearing(PATIENCE_S)
 
-    hearing.kernel(100, 50.0)
-    hearing.kernel(101, 54.0)
+    hearing.kernel(event(100), 50.0)
+    hearing.kernel(event(101), 54.0)
     hearing.udev(101, 54.1)
 
-    assert hearing.deadline is None
+    assert not hearing.is_deaf(1e9)
+
+
+def test_an_event_that_udev_passes_over_for_the_time_of_its_patience_was_skipped() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(event(100), 50.0)
+    hearing.kernel(event(101), 54.0)
+    hearing.udev(101, 54.1)
+
+    assert hearing.deadline == 54.1 + PATIENCE_S
+    assert [*hearing.skipped(54.0 + PATIENCE_S)] == []
+    assert [*hearing.skipped(54.1 + PATIENCE_S)] == [event(100)]
+    assert [*hearing.skipped(1e9)] == []
+    assert not hearing.deadline
+
+
+def test_an_event_that_udev_answers_late_was_not_skipped() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    hearing.kernel(event(100), 50.0)
+    hearing.kernel(event(101), 54.0)
+    hearing.udev(101, 54.1)
+    hearing.udev(100, 60.0)
+
+    assert hearing.deadline is None or [*hearing.skipped(hearing.deadline)] == []
+
+
+def test_an_event_that_udev_has_just_passed_in_a_long_queue_is_not_skipped_yet() -> None:
+    hearing = Hearing(PATIENCE_S)
+    for number in range(100, 300):
+        hearing.kernel(event(number), 50.0)
+
+    hearing.udev(101, 51.0)
+    hearing.udev(299, 51.0 + PATIENCE_S)
+
+    assert [*hearing.skipped(51.0 + PATIENCE_S)] == [event(100)]
+    assert len([*hearing.skipped(51.0 + 2 * PATIENCE_S)]) == 197
+
+
+@given(
+    st.lists(st.integers(1, 30), unique=True, max_size=30),
+    st.randoms(use_true_random=False),
+)
+def test_what_was_skipped_is_what_was_not_answered_before_the_last_answer(
+    answered: list[int], chance: Random
+) -> None:
+    hearing = Hearing(PATIENCE_S)
+    events = [("kernel", number) for number in range(1, 31)] + [("udev", number) for number in answered]
+    chance.shuffle(events)
+    # The kernel's events arrive in their order, however late they are read.
+    numbers = iter(range(1, 31))
+    for source, number in events:
+        if source == "kernel":
+            hearing.kernel(event(next(numbers)), 1.0)
+        else:
+            hearing.udev(number, 1.0)
+
+    skipped = [each.seqnum for each in hearing.skipped(1.0 + PATIENCE_S)]
+    skipped += [each.seqnum for each in hearing.skipped(1.0 + 2 * PATIENCE_S)]
+
+    assert skipped == [number for number in range(1, max(answered, default=0)) if number not in answered]
 
 
 def test_an_answer_that_is_read_before_the_event_answers_it() -> None:
     hearing = Hearing(PATIENCE_S)
 
+    hearing.udev(99, 50.0)
     hearing.udev(100, 50.0)
-    hearing.kernel(99, 50.0)
-    hearing.kernel(100, 50.1)
+    hearing.kernel(event(99), 50.0)
+    hearing.kernel(event(100), 50.1)
 
     assert hearing.deadline is None
 
@@ -58,7 +127,7 @@ def test_events_behind_an_answer_that_was_read_before_them_are_waited_for() -> N
     hearing = Hearing(PATIENCE_S)
 
     hearing.udev(100, 50.0)
-    hearing.kernel(101, 51.0)
+    hearing.kernel(event(101), 51.0)
 
     assert hearing.deadline == 51.0 + PATIENCE_S
 
@@ -68,8 +137,10 @@ def test_in_which_order_the_two_sockets_are_read_does_not_matter(events: list[tu
     hearing = Hearing(PATIENCE_S)
 
     for time, (source, number) in enumerate(events):
-        hear = hearing.kernel if source == "kernel" else hearing.udev
-        hear(number, time * 0.01)
+        if source == "kernel":
+            hearing.kernel(event(number), time * 0.01)
+        else:
+            hearing.udev(number, time * 0.01)
 
     assert hearing.deadline is None
 
@@ -77,8 +148,8 @@ def test_in_which_order_the_two_sockets_are_read_does_not_matter(events: list[tu
 def test_the_answer_to_an_earlier_event_leaves_the_later_one_waiting() -> None:
     hearing = Hearing(PATIENCE_S)
 
-    hearing.kernel(100, 50.0)
-    hearing.kernel(101, 54.0)
+    hearing.kernel(event(100), 50.0)
+    hearing.kernel(event(101), 54.0)
     hearing.udev(100, 54.1)
 
     assert hearing.deadline == 54.1 + PATIENCE_S
@@ -88,7 +159,7 @@ def test_a_long_queue_is_no_deafness_as_long_as_udev_works_on_it() -> None:
     hearing = Hearing(PATIENCE_S)
 
     for number in range(1000):
-        hearing.kernel(number + 1, number / 1000)
+        hearing.kernel(event(number + 1), number / 1000)
     for number in range(40):
         now = 1.0 + 7.0 * number
         assert not hearing.is_deaf(now)
@@ -100,7 +171,7 @@ def test_a_long_queue_is_no_deafness_as_long_as_udev_works_on_it() -> None:
 def test_a_message_without_number_is_not_waited_for() -> None:
     hearing = Hearing(PATIENCE_S)
 
-    hearing.kernel(0, 50.0)
+    hearing.kernel(event(0), 50.0)
 
     assert hearing.deadline is None
 
@@ -108,7 +179,7 @@ def test_a_message_without_number_is_not_waited_for() -> None:
 def test_lost_events_are_not_waited_for() -> None:
     hearing = Hearing(PATIENCE_S)
 
-    hearing.kernel(100, 50.0)
+    hearing.kernel(event(100), 50.0)
     hearing.forget()
 
     assert not hearing.is_deaf(1e9)
@@ -118,9 +189,10 @@ def test_a_storm_uses_no_memory() -> None:
     hearing = Hearing(PATIENCE_S)
 
     for number in range(100_000):
-        hearing.kernel(number + 1, number / 10_000)
+        hearing.kernel(event(number + 1), number / 10_000)
 
-    assert len(hearing._unanswered) <= 11
+    assert len(hearing._unanswered) == REMEMBERED
+    assert hearing.is_deaf(PATIENCE_S)
 
 
 @given(
@@ -143,7 +215,7 @@ def test_udev_that_answers_everything_in_time_is_never_deaf(
         else:
             # Without an answer time stands still: everybody has something to wait for.
             number += 1
-            hearing.kernel(number, now)
+            hearing.kernel(event(number), now)
             waiting.append(number)
     for last in sorted(waiting):
         assert not hearing.is_deaf(now)
@@ -158,6 +230,6 @@ def test_udev_that_says_nothing_is_deaf_at_the_latest_when_patience_with_the_fir
     hearing = Hearing(PATIENCE_S)
     now = 0.0
     for number, pause in enumerate(pauses):
-        hearing.kernel(number + 1, now)
+        hearing.kernel(event(number + 1), now)
         now += pause
     assert hearing.is_deaf(max(now, PATIENCE_S))

@@ -219,3 +219,54 @@ def test_a_name_with_line_feeds_gives_a_device_no_device_node_of_another(
     found = {device.sys_path: device.device_node for device in devices.devices.values()}
     assert found[pad.sys_path] is None
     assert [path for path, node in found.items() if node == "/dev/kvm"] == [KVM[0].sys_path]
+
+
+#: Lines that a name adds, and what they would make of the device that has it.
+FORGED = {
+    "another subsystem": "SUBSYSTEM=usb\nDEVTYPE=usb_device\nPRODUCT=403/6001/600",
+    "another driver": "DRIVER=ftdi_sio",
+    "a carriage return": "\rDRIVER=ftdi_sio\rDEVTYPE=usb_device",
+    "another path": "DEVPATH=/devices/virtual/misc/kvm",
+    "what udev says": "ID_VENDOR_ID=0403\nTAGS=:systemd:\nDEVLINKS=/dev/serial/by-id/x",
+    "the database entry of a node": "MAJOR=10\nMINOR=232",
+    "the database entry of a network interface": "IFINDEX=7",
+    "what the kernel writes first": "HID_ID=0003:00000403:00006001\nPRODUCT=3/403/6001/100",
+    "what the kernel writes later": "HID_PHYS=usb-1/input0\nPHYS=usb-1/input0\nMODALIAS=usb:v0403p6001",
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize(("subsystem", "name"), [("hid", "HID_NAME"), ("input", "NAME")])
+def test_a_name_with_line_feeds_gives_a_device_no_other_property(
+    bed: Testbed, subsystem: str, name: str, forged: str
+) -> None:
+    kernel = {
+        "hid": {
+            "HID_ID": "0003:0000054C:000009CC",
+            name: "Pad",
+            "HID_PHYS": "usb-2",
+            "MODALIAS": "hid:b0003",
+        },
+        "input": {"PRODUCT": "3/54c/9cc/111", name: "Pad", "PHYS": "usb-2", "MODALIAS": "input:b0003"},
+    }[subsystem]
+    gamepad = gadgets.gamepad()
+    (pad,) = (entry for entry in gamepad if entry.subsystem == subsystem and not entry.node)
+    honest = replace(pad, kernel=kernel)
+    kvm = replace(KVM[0], udev={"ID_VENDOR_ID": "0403"}, tags=("systemd",), devlinks=("/dev/kvm-too",))
+    gamepad = tuple(honest if entry is pad else entry for entry in gamepad)
+    bed.plug((kvm,), gadgets.modem(), gamepad)
+    devices = UdevDevices()
+    devices.resync()
+    before = devices.devices[pad.sys_path]
+
+    text = {**honest.kernel_properties, name: f"Pad\n{forged}"}
+    written = "".join(f"{key}={value}\n" for key, value in text.items())
+    (bed.root / "sys" / pad.path.lstrip("/") / "uevent").write_text(written, newline="")
+    devices.resync()
+    after = devices.devices[pad.sys_path]
+
+    assert (after.subsystem, after.driver, after.devtype) == (before.subsystem, before.driver, before.devtype)
+    assert (after.tags, after.devlinks, after.number) == (before.tags, before.devlinks, None)
+    assert {"SUBSYSTEM", "DEVPATH"} <= after.properties.keys()
+    changed = after.properties.items() - before.properties.items()
+    assert not changed

@@ -203,6 +203,32 @@ async def test_a_killed_udevd_is_noticed_and_bridged_until_there_is_another(
         await heard.wait_until(lambda: vcs.node not in by_node(devices))
 
 
+async def test_a_plug_that_a_killed_udevd_took_with_it_is_looked_at_although_the_next_one_goes_on(
+    vcs: Console, other_vcs: Console
+) -> None:
+    devices = UdevDevices()
+    heard = Heard(devices)
+    with udevd() as running, Monitor(heard, patience_s=3.0) as monitor:
+        devices.resync()
+        running.pause()
+        with vcs.plugged(), other_vcs.plugged():
+            running.kill()
+            running.restart()
+            trigger(other_vcs.sys_path, "add")
+            await heard.event("add", other_vcs.sys_path)
+            assert vcs.node not in by_node(devices)
+
+            await heard.event("add", vcs.sys_path, "kernel")
+            assert not by_node(devices)[vcs.node].initialized
+            assert by_node(devices)[other_vcs.node].initialized
+            assert monitor.silence is None
+
+            trigger(vcs.sys_path, "add")
+            await heard.event("add", vcs.sys_path)
+            assert by_node(devices)[vcs.node].initialized
+    assert heard.deafness() == []
+
+
 async def test_a_slow_udevd_is_no_deafness() -> None:
     heard = Heard()
     with udevd() as running, Monitor(heard, patience_s=5.0) as monitor:

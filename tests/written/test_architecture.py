@@ -44,6 +44,7 @@ OF_NO_PACKAGE = {
     "daemon",
     "families",
     "fuzz",
+    "image",
     "kubernetes",
     "properties",
     "scenes",

@@ -13,6 +13,7 @@ from typing import Any
 from genericdp.cli.options import add_config_option, add_json_option
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.usage import UsageError
+from genericdp.core.status.history import Retried
 from genericdp.core.words import counted
 from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
@@ -174,8 +175,12 @@ def _surroundings(report: Report) -> Iterator[Row]:
         yield ("boot", Styled(waiting, Style.NOTE))
     for failing in report.get("failing", ()):
         hint = f": {failing['hint']}" if failing["hint"] else ""
-        tried = f"failing for {_age(failing['since'], now)}, and tried again{hint}"
-        yield (failing["what"], Styled(tried, Style.BAD))
+        age = _age(failing["since"], now)
+        state = f"failing for {age}, and tried again"
+        if failing["what"] == Retried.COLDPLUG:
+            # Nothing here can try it.
+            state = f"udevd has not looked at most devices for {age}"
+        yield (failing["what"], Styled(f"{state}{hint}", Style.BAD))
 
 
 def _show_devices(rows: Sequence[Row], output: Output) -> bool:

@@ -34,7 +34,7 @@ _NAME_ATTRIBUTES = ("name", "model", "identity")
 _OF_A_BUS = frozenset({"i2c-dev", "drm_dp_aux_dev"})
 
 #: Nodes that the name of their driver does not tell from those of any other machine.
-_NOT_A_MODEL = _OF_A_BUS | {"graphics", "mtd", "rtc", "watchdog"}
+_NOT_A_MODEL = _OF_A_BUS | {"graphics", "mtd", "ptp", "rtc", "watchdog"}
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 

@@ -203,7 +203,11 @@ class Turnover(NamedTuple):
 class Claims:
     """The claims of a fixed list of resources, kept for each snapshot that was seen last.
 
-    plugged  the device nodes that are plugged in
+    A claim depends on the snapshot alone, and a snapshot that was not seen is judged when it is asked about:
+    no claim is older than its snapshot. Only `plugged`, and with it the number of a sibling, is as of the
+    last `see`. Every build begins with that, and places are asked for only during a build or after it.
+
+    plugged  the device nodes that were plugged in then
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:

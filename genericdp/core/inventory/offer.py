@@ -104,7 +104,7 @@ class Offer:
     withheld  ids that are Unhealthy although their device may be Healthy, each with its device as Unhealthy:
               the rule no longer includes them, or they have to wait
     refused   ids that Allocate refuses, with the reason: they have to wait, or the rule no longer
-              includes them and no pod holds them
+              includes them and no pod that holds them is being admitted
     """
 
     resource: Resource

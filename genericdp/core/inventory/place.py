@@ -33,6 +33,9 @@ _LINE = (("line", "line"),)
 _KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
 _SOUND_CARD = re.compile(r"C\d+")
 
+#: `<bus>-<address>`
+_I2C_CHIP = re.compile(r"\d+-([0-9a-f]{4})")
+
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 
@@ -260,8 +263,25 @@ def _input_name(chain: list[UdevDevice]) -> list[str]:
     return [name for name in names if name][:1]
 
 
+def _serial_port(chain: list[UdevDevice]) -> list[str]:
+    """A serial card has several ports; the kernel's bus for them numbers them (unit:controller.port)."""
+    ports = [each.sys_name for each in chain if each.devtype == "port"]
+    number = ports[0].rpartition(".")[2].lstrip("0") if ports else ""
+    # Of the ports of a PC, `line` says the same.
+    return [f"port{number}"] if number.isdigit() and not ports[0].startswith(LEGACY_SERIAL) else []
+
+
+def _i2c_address(chain: list[UdevDevice]) -> list[str]:
+    """A bus has several chips of one model; it names each of them by its address (bus-address)."""
+    addresses = [found[1] for each in chain if (found := _I2C_CHIP.fullmatch(each.sys_name)) is not None]
+    return [f"at{address}" for address in addresses[:1]]
+
+
 #: Subsystem -> what tells apart the nodes of one interface, from their ancestors in the subsystem.
-_TOLD_BY = {"scsi": _scsi_address, "hid": _paired_hid, "input": _input_name}
+_TOLD_BY = {
+    "scsi": _scsi_address, "i2c": _i2c_address, "serial-base": _serial_port,
+    "hid": _paired_hid, "input": _input_name,
+}  # fmt: skip
 
 
 def stem_of(device: UdevDevice) -> str:

@@ -8,7 +8,7 @@ The rules of this file:
   shortly before the question.
 * PodResources never lists what only an init container got, and a kubelet that has just started knows no pod
   before it has reached the API server, however long that takes. So an id that this kubelet has never listed
-  is held for as long as its checkpoint names it, too.
+  is held for as long as its checkpoint names it, or cannot be read.
 * Pods of another plugin may hold ids of the same resource that no device can have. They are ignored.
 * An answer may name any number of ids of which nothing is known. They are taken while the list has room for
   them, because each of them is listed, saved and looked at in every step.
@@ -57,15 +57,20 @@ class Answer:
     asked         when the question was asked, on the clock of `remember`
     complete      whether an id that is missing is free; a kubelet that has just started does not know its
                   pods
-    checkpointed  the ids of existing pods in the kubelet's checkpoint
+    checkpointed  the ids in the kubelet's checkpoint, also of pods that have gone; None: nobody knows
     first         whether it is the first one of a kubelet, as far as this daemon knows
     """
 
     ids: frozenset[tuple[str, str]]
     asked: float
     complete: bool
-    checkpointed: frozenset[str] = frozenset()
+    checkpointed: frozenset[str] | None = frozenset()
     first: bool = False
+
+
+def is_being_admitted(holding: Holding, now: float) -> bool:
+    """Whether the admission of the pod that got an id may still go on."""
+    return holding.given is not None and now - holding.given < PODS_SETTLE_S
 
 
 def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
@@ -98,6 +103,18 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
             others.append((name, id_))
     after = {**kept, **offered, **_with_room(others, {**kept, **offered}, offers, devices)}
     return held if after == held else after
+
+
+def may_be_of_the_past(held: Held, answer: Answer) -> bool:
+    """Whether an id is held only because the checkpoint names it, perhaps for a pod that has gone.
+
+    held  the holdings after this answer
+    """
+    named = answer.checkpointed or ()
+    return answer.complete and any(
+        id_ in named and not holding.listed and not is_being_admitted(holding, answer.asked)
+        for id_, holding in held.items()
+    )
 
 
 def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mapping[str, int]:
@@ -147,8 +164,8 @@ def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -
     """Whether an answer that does not list an id says that no pod holds it."""
     return (
         answer.complete
-        and (holding.given is None or holding.given <= answer.asked - PODS_SETTLE_S)
-        and (was_listed or id_ not in answer.checkpointed)
+        and not is_being_admitted(holding, answer.asked)
+        and (was_listed or (answer.checkpointed is not None and id_ not in answer.checkpointed))
     )
 
 

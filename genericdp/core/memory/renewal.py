@@ -70,6 +70,9 @@ class Renewal:
         known = self._devices.get(device.id)
         if known is None:
             return Remembered(resource, device)
+        is_listed = known.resource == resource and known.absent_since is None and known.listed
+        if known.device is device and is_listed:
+            return known
         is_held = device.id in self._is_shared
         more = [link for link in known.device.links if link not in device.links]
         if more:
@@ -78,9 +81,9 @@ class Renewal:
             kept = more[max(0, len(more) - room) :] if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
         earlier = self._earlier(device, known) if is_held else ()
-        # What did not change stays the same object, which makes comparing cheap.
-        is_same = known.device == device and known.absent_since is None and known.listed
-        is_same = is_same and known.earlier == earlier and known.resource == resource
+        # The same object is compared at once, so what is remembered becomes the object that is offered. With
+        # other links it never is, and then what did not change stays what it was.
+        is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
         return known if is_same else Remembered(resource, device, earlier=earlier)
 
     def _is_elsewhere(self, was: Spot, now: Spot) -> bool:

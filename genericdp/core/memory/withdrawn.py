@@ -5,15 +5,19 @@ The rules of this file:
 * Such an id stays in the list as Unhealthy: no new pod gets it, and the pod that has it keeps it. Like
   the id of an absent device, it is dropped only when PodResources says that no pod holds it and the
   grace of its resource has passed.
-* Its device may be present and Healthy. A container that holds a withdrawn id gets the device as before;
-  Allocate refuses the id to any other, because the kubelet may choose it before it has the new list.
+* Its device may be present and Healthy. A container that holds a withdrawn id gets the device as before.
+* Allocate refuses the id, because the kubelet may choose it before it has the new list: also when it is held,
+  because that pod may have just gone. Only while a pod is being admitted does the kubelet ask again for what
+  it holds, for another of its containers. Even then the id is refused if the device is exclusive by now and
+  is held under another id, too: the next pod would share it.
 """
 
+from collections import Counter
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of, is_id_of
-from genericdp.core.memory.held import Held
+from genericdp.core.memory.held import Held, is_being_admitted
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.resource import Resource, grace_s
 
@@ -89,9 +93,22 @@ def withdraw(
                     one if one.since == since else replace(one, since=since)
                 )
     kept = {name: _most_needed(mine, held) for name, mine in kept.items()}
+    holders = Counter(holding.device for holding in held.values()) if kept else Counter[str]()
     after = Shares(replicas, {id_: one for mine in kept.values() for id_, one in mine.items()})
     return {
-        name: _with(offer, kept.get(name, {}), devices.get(name, {}), held) for name, offer in offers.items()
+        name: _with(
+            offer,
+            kept.get(name, {}),
+            devices.get(name, {}),
+            {
+                id_
+                for id_, one in kept.get(name, {}).items()
+                if id_ in held
+                and is_being_admitted(held[id_], now)
+                and not (offer.resource.is_exclusive and holders[one.device] > 1)
+            },
+        )
+        for name, offer in offers.items()
     }, after
 
 
@@ -135,7 +152,7 @@ def _most_needed(mine: Mapping[str, Withdrawn], held: Container[str]) -> dict[st
 
 
 def _with(
-    offer: Offer, mine: Mapping[str, Withdrawn], devices: Mapping[str, Remembered], held: Container[str]
+    offer: Offer, mine: Mapping[str, Withdrawn], devices: Mapping[str, Remembered], answered: Container[str]
 ) -> Offer:
     if not mine:
         return offer
@@ -149,7 +166,7 @@ def _with(
     return replace(
         offer,
         withheld={id_: owners[one.device] for id_, one in mine.items()},
-        refused={id_: REASON for id_ in mine if id_ not in held},
+        refused={id_: REASON for id_ in mine if id_ not in answered},
     )
 
 

@@ -82,6 +82,8 @@ class Retried(StrEnum):
     COLDPLUG = "coldplug"
     #: Saving the memory.
     MEMORY = "memory"
+    #: Reading the kubelet's checkpoint.
+    CHECKPOINT = "checkpoint"
     #: Writing the CDI spec files.
     CDI = "cdi"
     #: Listening on the control socket.

@@ -17,7 +17,7 @@ class News:
     """One log line: a fixed message, and what it is about as fields."""
 
     message: str
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str | int] = field(default_factory=dict)
     warning: bool = False
 
 
@@ -73,12 +73,12 @@ def _of_waiting(old: Offer, new: Offer) -> Iterator[News]:
 
 
 def _of_resource(offer: Offer) -> News:
-    fields = {"resource": offer.resource.name, "devices": str(len(offer.devices))}
+    fields: dict[str, str | int] = {"resource": offer.resource.name, "devices": len(offer.devices)}
     unhealthy = [device.reason for device in offer.devices if not device.healthy]
     if unhealthy:
         reasons = sorted(set(unhealthy))
         more = [f"and {len(reasons) - REASON_LIMIT} other reasons"] if len(reasons) > REASON_LIMIT else []
-        fields["unhealthy"] = str(len(unhealthy))
+        fields["unhealthy"] = len(unhealthy)
         fields["why"] = "; ".join([*reasons[:REASON_LIMIT], *more])
     return News("resource is offered", fields)
 

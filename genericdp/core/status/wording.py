@@ -58,6 +58,7 @@ _WORKS = {
     Retried.DEVICES: "every device can be read again",
     Retried.COLDPLUG: "udevd has looked at the devices now",
     Retried.MEMORY: "the memory is saved again",
+    Retried.CHECKPOINT: "the kubelet's checkpoint can be read again",
     Retried.CDI: "the CDI spec files are written again",
     Retried.CONTROL: "listening on the control socket now",
     Retried.METRICS: "listening on the address for metrics now",

@@ -15,35 +15,68 @@ from collections.abc import Mapping
 from genericdp.core.device import UdevDevice
 
 #: The name of a device node below /dev -> what a container can do with it.
+#:
+#: The comments are the sources: files of the kernel (below Documentation, unless another folder is named),
+#: manual pages, and documents of makers.
 _CAN: Mapping[str, str] = {
+    # input/uinput.rst, hid/uhid.rst
     "uinput|uhid": "create keyboards and mice, and so type into every console and session of the host",
+    # drivers/bluetooth/hci_vhci.c
     "vhci": "create Bluetooth controllers that the host takes for real ones",
+    # fs/fuse/cuse.c
     "cuse": "create device nodes that other programs of the host open",
+    # usb/usbmon.rst
     r"usbmon\d+": "read all that is sent over the host's USB buses, including what is typed on keyboards",
+    # arch/x86/microcode.rst
     "cpu/microcode": "load microcode into the host's processors",
+    # cpuid(4)
     r"cpu/\d+/cpuid": "read the processor's features, which every program can do without it",
+    # VirtualBox User Manual, "Security Guide"
     r"vbox(?:drv|drvu|netctl|guest|user)": "run code in the host's kernel through VirtualBox",
+    # drivers/s390/char/vmcp.c
     "vmcp": "send commands to the hypervisor z/VM, which can stop the machine",
+    # drivers/s390/cio/chsc_sch.c
+    "chsc": "change the configuration of the machine's channels",
+    # vsock(7), drivers/misc/vmw_vmci
     "vmci|vsock": "talk to the hypervisor and to other virtual machines",
+    # drivers/char/nvram.c
     "nvram": "overwrite the settings of the firmware",
+    # drivers/char/broadcom/bcm2835-gpiomem.c of Raspberry Pi's kernel
     r"gpiomem\d*": "switch every pin of the board, also those that the host uses",
+    # "Mailbox property interface" in Raspberry Pi's documentation of the firmware
     "vcio": "send commands to the firmware, such as other clocks and voltages",
+    # drivers/char/broadcom/rpivid-mem.c of Raspberry Pi's kernel
     r"rpivid-.*": "write to the registers of the video decoder, and through it to memory",
+    # driver-api/ipmi.rst, ipmitool(1)
     r"ipmi(?:dev)?/?\d+": "switch the machine off and change who may log in to its management controller",
+    # driver-api/mei/mei.rst
     r"mei\d*": "talk to the management engine of the mainboard",
+    # watchdog/watchdog-api.rst
     r"watchdog\d*": "restart the machine: it must write to the timer as long as it runs",
+    # driver-api/rfkill.rst
     "rfkill": "switch the host's radios off",
+    # rtc(4)
     r"rtc\d*": "set the clock with which the machine starts",
+    # driver-api/ptp.rst
     r"ptp\d+": "set the clock of a network card",
+    # power/pm_qos_interface.rst
     "cpu_dma_latency": "keep the host's processors from saving power",
+    # gpu/vgaarbiter.rst
     "vga_arbiter": "take graphics cards away from other programs",
+    # admin-guide/mm/userfaultfd.rst
     "userfaultfd": "handle page faults of the kernel, which helps attacks on it; programs do without it",
+    # arch/x86/sgx.rst
     "sgx_provision": "learn a number of the processor that lasts and identifies the machine",
+    # drivers/crypto/intel/qat/qat_common/adf_ctl_drv.c
     "qat_adf_ctl": "configure the accelerators for the whole host",
+    # "Security of Alveo Platform" in the documentation of XRT
     r"xclmgmt\d+": "load another design into the card, for everybody who uses it",
+    # driver-api/mmc/mmc-dev-parts.rst
     r"mmcblk\d+rpmb": "write to the protected part of the host's flash, where keys are",
+    # driver-api/tee.rst
     r"teepriv\d+": "answer the secure world in place of the host",
-    "lightnvm/control|rpmsg_ctrl.*": "create and remove devices of the host",
+    # staging/rpmsg.rst
+    "rpmsg_ctrl.*": "create and remove devices of the host",
 }
 _CAUTIONS = {re.compile(name): text for name, text in _CAN.items()}
 

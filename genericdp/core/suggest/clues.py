@@ -7,7 +7,6 @@ The rules of this file:
 * A rule file can express every condition. The caller finds out which devices it matches.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,11 +14,16 @@ from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
-from genericdp.core.suggest.fixed_names import has_a_fixed_name
+from genericdp.core.suggest.fixed_names import (
+    has_a_fixed_name,
+    names_without_number,
+    without_auto_numbers,
+    without_numbers,
+)
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.siblings import Siblings, scsi_device_of
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
@@ -51,17 +55,6 @@ class Clue:
 #: A USB string has at most 126 characters: anything longer is not a serial number.
 _LONGEST_SERIAL = 126
 
-#: The number that a device node owes to the order of arrival: its last one; a sound card's is inside.
-_NUMBER = re.compile(r"(?<=C)\d+(?=D|$)|\d+$")
-#: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
-#: is an address: serial8250.
-_COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\d+-([\d.]+(?::[\d.]+)?|[0-9a-f]{4})"), r"*-\1"),
-    (re.compile(r"([0-9A-F]{4}:[0-9A-F]{4}:[0-9A-F]{4})\.[0-9A-F]{4,}"), r"\1.*"),
-    (re.compile(r"([a-z]+C)\d+(D\d+[pc]?)?"), r"\1*\2"),
-    (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
-    (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
-)
 #: Their driver gives device nodes of these subsystems a name that says what they are.
 _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
 
@@ -80,8 +73,12 @@ def names_of(nodes: Iterable[UdevDevice]) -> Conditions:
 
 
 def _one_or_more(values: Iterable[str]) -> str | tuple[str, ...]:
-    globs = tuple(sorted(exactly(value) for value in values))
-    return globs[0] if len(globs) == 1 else globs
+    return _one_or_more_globs(map(exactly, values))
+
+
+def _one_or_more_globs(globs: Iterable[str]) -> str | tuple[str, ...]:
+    every = tuple(sorted(globs))
+    return every[0] if len(every) == 1 else every
 
 
 def serial_of(unit: UdevDevice) -> str | None:
@@ -109,7 +106,7 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
     if has_a_fixed_name(node):
         yield Clue(By.NAME, names_of([node]))
     elif unit.subsystem == "usb":
-        yield from _usb_clues(unit)
+        yield from _usb_clues(node, unit)
     elif node.is_bare:
         yield Clue(By.PATH, names_of([node]))
     else:
@@ -130,6 +127,9 @@ def model_of_any(group: Siblings) -> Conditions:
             return model_of(unit)
         case "pci" if "PCI_ID" in unit.properties:
             return {"parent": {"PCI_ID": exactly(unit.properties["PCI_ID"])}}
+        case "pnp":
+            # What leads where from a mainboard, its driver does not know.
+            return {}
         case _:
             # The parts of a chip have no numbers of vendor and product; the driver knows no other model.
             driver = driver_of(group.nodes[0])
@@ -138,10 +138,16 @@ def model_of_any(group: Siblings) -> Conditions:
 
 def driver_of(node: UdevDevice) -> str:
     """The driver of a device node, or of the nearest of its parents that has one; "" without."""
-    return next((each.driver for each in node.self_and_ancestors() if each.driver), "")
+    drivers = (
+        # Every serial port has the two of the kernel's own bus, `ctrl` and `port`.
+        each.driver
+        for each in node.self_and_ancestors()
+        if each.subsystem != "serial-base"
+    )
+    return next(filter(None, drivers), "")
 
 
-def _usb_clues(unit: UdevDevice) -> Iterator[Clue]:
+def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     model = model_of(unit)
     serial = serial_of(unit)
     by, known = By.MODEL, model
@@ -150,8 +156,13 @@ def _usb_clues(unit: UdevDevice) -> Iterator[Clue]:
     yield Clue(by, known)
     if product := unit.properties.get("ID_MODEL"):
         # Another board of the maker may say the same of itself but for its name.
-        yield Clue(by, joined(known, {"parent": {"DEVTYPE": "usb_device", "ID_MODEL": exactly(product)}}))
-    controller = {"DEVPATH": f"{_lasting(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"}
+        named: Conditions = {"ID_MODEL": exactly(product)}
+        yield Clue(
+            by, joined(known, named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}})
+        )
+    controller = {
+        "DEVPATH": f"{without_auto_numbers(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"
+    }
     if port := usb_value(unit, "port"):
         at_port = joined(model, {"usb": {"port": exactly(port)}})
         yield Clue(By.PORT, at_port)
@@ -173,47 +184,65 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         value = node.properties.get(name)
         if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
             yield Clue(By.SERIAL, {name: exactly(value)})
+    if scsi := scsi_device_of(node):
+        # What hangs off a controller says nothing about the controller, nor the other way round.
+        if model := scsi.attributes.get("model", "").strip():
+            yield Clue(By.MODEL, {"parent": {"SUBSYSTEM": "scsi", "ATTR{model}": f"{exactly(model)}*"}})
+        return
+    yield from (Clue(by, place) for by, place in _function_of(unit))
+    is_virtual = _is_virtual(unit)
+    if is_virtual or node.subsystem in _LABELLED:
+        for attribute in ("name", "identity"):
+            yield from (Clue(By.LABEL, label) for label in _nearest(node, attribute))
+        if product := node.properties.get("ID_V4L_PRODUCT"):
+            yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
+    if not is_virtual:
+        yield Clue(By.PLACE, _path_of(node, unit))
+
+
+def _function_of(unit: UdevDevice) -> Iterator[tuple[By, Conditions]]:
+    """What a PCI function is, and where."""
     function: dict[str, str] = {}
     for name, by in (("PCI_ID", By.MODEL), ("PCI_SLOT_NAME", By.PLACE)):
         if value := unit.properties.get(name):
             function[name] = exactly(value)
-            yield Clue(by, {"parent": dict(function)})
-    is_virtual = unit.sys_path.startswith("/sys/devices/virtual/")
-    if is_virtual or node.subsystem in _LABELLED:
-        yield from (Clue(By.LABEL, label) for label in _nearest(node, "name"))
-        if product := node.properties.get("ID_V4L_PRODUCT"):
-            yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
-    path = f"{_lasting(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"
-    if not is_virtual:
-        yield Clue(By.PLACE, {"DEVPATH": path})
+            yield by, {"parent": dict(function)}
+
+
+def _path_of(node: UdevDevice, unit: UdevDevice) -> Conditions:
+    return {
+        "DEVPATH": f"{without_auto_numbers(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"
+    }
+
+
+def by_arrival(group: Siblings) -> Clue:
+    """The names that the nodes have now, on their unit: no other unit is taken for it."""
+    node = group.nodes[0]
+    unit = unit_of(node)
+    *_, (_, place) = (By.ARRIVAL, {}), *_function_of(unit)
+    if not place and not _is_virtual(unit) and not node.is_bare:
+        place = model_of(unit) if unit.subsystem == "usb" else _path_of(node, unit)
+    return Clue(By.ARRIVAL, joined(names_of(group.nodes), place))
 
 
 def lasting_place(group: Siblings) -> Clue:
     """Where a device sits, by the parts of its path in sysfs that do not follow the order of arrival."""
     first = group.nodes[0]
-    paths = sorted({_without_numbers(node.sys_path.removeprefix("/sys")) for node in group.nodes})
-    is_virtual = first.sys_path.startswith("/sys/devices/virtual/") and not unit_of(first).properties.get(
-        "PCI_ID"
-    )
-    return Clue(
-        By.KIND if is_virtual else By.PLACE, {"DEVPATH": paths[0] if len(paths) == 1 else tuple(paths)}
-    )
+    unit = unit_of(first)
+    paths = {
+        without_numbers(
+            node.sys_path.removeprefix("/sys"), is_class=_is_virtual(node) or node is not unit_of(node)
+        )
+        for node in group.nodes
+    }
+    path: Conditions = {"DEVPATH": _one_or_more_globs(paths)}
+    if model := unit.properties.get("PCI_ID"):
+        return Clue(By.PLACE, joined({"parent": {"PCI_ID": exactly(model)}}, path))
+    return Clue(By.KIND if _is_virtual(first) else By.PLACE, path)
 
 
-def _without_numbers(path: str) -> str:
-    return "/".join(map(_without_number, _lasting(path).split("/")))
-
-
-def _without_number(part: str) -> str:
-    for counted, lasting in _COUNTED:
-        if counted.fullmatch(part):
-            return counted.sub(lasting, part)
-    return part
-
-
-def _lasting(path: str) -> str:
-    """A glob of a path of sysfs without the numbers that drivers give in the order of arrival."""
-    return AUTO_NUMBER.sub(".*.auto", exactly(path))
+def _is_virtual(device: UdevDevice) -> bool:
+    return device.sys_path.startswith("/sys/devices/virtual/")
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:
@@ -224,10 +253,7 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
         yield {"DEVTYPE": exactly(node.devtype)}
     if part := node.properties.get("PARTN"):
         yield {"PARTN": exactly(part)}
-    number = _NUMBER.search(node.device_node or "")
-    if number is not None:
-        before, after = exactly(number.string[: number.start()]), exactly(number.string[number.end() :])
-        yield {"DEVNAME": f"{before}[0-9]*{after}"}
+    yield from ({"DEVNAME": name} for name in names_without_number(node))
     for attribute in ("index", "port_number", "name", "line"):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
@@ -235,9 +261,14 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
 
 
 def details_of_all(nodes: Sequence[UdevDevice]) -> Iterator[Conditions]:
-    """The details that device nodes have in common, and that they share with fewer others than their kind."""
+    """The details that device nodes have in common, and that they share with fewer others than their kind;
+    last, all their names.
+    """
     others = [[*details(node)] for node in nodes[1:]]
     yield from (detail for detail in details(nodes[0]) if all(detail in each for each in others))
+    names = {next(names_without_number(node), "") for node in nodes} if others else set()
+    if names and "" not in names:
+        yield {"DEVNAME": _one_or_more_globs(names)}
 
 
 def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:

@@ -74,5 +74,8 @@ def _is_seldom(node: UdevDevice) -> bool:
             return "hdmi" in driver_of(node)
         case "gpio":
             return driver_of(node) in _INTERNAL
+        case "scsi_tape":
+            # The same drive with other settings for density and compression.
+            return node.sys_name[-1] in "alm"
         case _:
             return False

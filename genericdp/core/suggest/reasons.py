@@ -6,7 +6,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.siblings import Siblings, scsi_device_of
 
 #: More names than this do not help.
 _NAMES = 4
@@ -15,12 +15,18 @@ _NAMES = 4
 def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
-    yield (
-        _of_usb(unit, by, rivals) if unit.subsystem == "usb" and by in _OF_USB else _of_any(unit, by, rivals)
-    )
+    if group.group_by == "all":
+        yield (
+            "By name: the kernel gives both names to the first timer that it finds, so one container gets "
+            "both."
+        )
+    elif unit.subsystem == "usb" and by in _OF_USB:
+        yield _of_usb(unit, by, rivals)
+    else:
+        yield _of_any(group.nodes[0], by, rivals)
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
-    if len(group.nodes) > 1:
+    if len(group.nodes) > 1 and group.group_by != "all":
         yield from _of_groups(group)
 
 
@@ -56,20 +62,24 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             )
 
 
-def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+    unit = unit_of(node)
     match by:
         case By.SERIAL:
             return "By serial number: the rule finds this unit wherever it is."
         case By.MODEL:
             return "By model: this machine has only one."
-        case By.PLACE if "PCI_SLOT_NAME" in unit.properties:
+        case By.PLACE if "PCI_SLOT_NAME" in unit.properties and scsi_device_of(node) is None:
             return "By model and slot: another unit of the model in this slot matches, too."
         case By.PORT | By.PLACE:
             return "By its place in the machine: any device of this kind there matches."
         case By.LABEL:
             return "By the name that its driver gives it: this machine has only one with this name."
         case By.KIND:
-            return "By its kind: no hardware is behind it, and this machine has only one."
+            return (
+                "By its kind: the kernel does not say which hardware is behind it, if any, and this machine "
+                "has only one."
+            )
         case By.INTERFACE:
             return "By the name of its network interface."
         case By.NAME:
@@ -77,18 +87,17 @@ def _of_any(unit: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
         case By.PATH:
             return "By its path: udev does not know it, nor which unit is behind it."
         case _:
+            another = "device" if unit.sys_path.startswith("/sys/devices/virtual/") else "node of the unit"
             return (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
-                "that the kernel has given it for now; after a re-plug or reboot, another device may have "
-                "that name."
+                f"that the kernel has given it for now; after a re-plug or reboot, another {another} may "
+                "have that name."
             )
 
 
 def _of_groups(group: Siblings) -> Iterator[str]:
     usb = group.nodes[0].usb_device
     text = f"A container gets these {len(group.nodes)} nodes together."
-    if group.group_by == "all":
-        text = "Both names lead to one timer, so one container gets both."
     if usb is not None and usb.device_node is not None:
         text += (
             f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "

@@ -5,9 +5,11 @@ The rules of this file:
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
 * Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
+* A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * A node that gives control of the host is never added to others.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -31,6 +33,8 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     # The resource manager is the same chip.
     frozenset({"tpm", "tpmrm"}),
 )
+#: Classes of the kernel, in which each node is a device, even if a driver has the same name.
+_OF_THE_KERNEL = frozenset({"gpio", "mei", "nvme", "nvme-generic", "ptp", "uio"})
 #: A touch controller has both, below its device of the subsystem hid.
 _OF_HID = frozenset({"hidraw", "input"})
 _BY_HID = '{ SUBSYSTEM = "hid" }'
@@ -80,18 +84,31 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
         siblings = [each for each in _below(hid, nodes) if each.subsystem in _OF_HID]
         if len({each.subsystem for each in siblings}) > 1:
             return _made(_BY_HID, node, siblings)
-    together = next((each for each in _TOGETHER if node.subsystem in each), None)
-    if together is None or node.parent is None or is_dangerous(node):
+    together = _together_with(node)
+    if node.parent is None or is_dangerous(node):
         return alone(node)
-    return _made(
-        "parent",
-        node,
-        [
-            each
-            for each in _below(node.parent, nodes)
-            if each.subsystem in together and _same(each.parent, node.parent)
-        ],
-    )
+    siblings = [
+        each
+        for each in _below(node.parent, nodes)
+        if each.subsystem in together and _same(each.parent, node.parent)
+    ]
+    pictures = [each for each in siblings if each.sys_name.startswith("video")]
+    if len(pictures) > 1 and not any(map(_only_sets_up, siblings)):
+        # Nothing connects them: the inputs of a capture card.
+        return alone(node)
+    return _made("parent", node, siblings)
+
+
+def _together_with(node: UdevDevice) -> frozenset[str]:
+    """The subsystems of the nodes below the same parent without which this one is of no use."""
+    known = next((each for each in _TOGETHER if node.subsystem in each), None)
+    if known is not None:
+        return known
+    card = node.parent
+    if card is None or card.subsystem != "pci" or node.subsystem in _OF_THE_KERNEL:
+        return frozenset()
+    maker, driver = (re.split("[-_]", name)[0] for name in (node.subsystem, card.driver))
+    return frozenset({node.subsystem} if maker == driver else ())
 
 
 def hid_of(node: UdevDevice) -> UdevDevice | None:
@@ -99,6 +116,11 @@ def hid_of(node: UdevDevice) -> UdevDevice | None:
     if node.subsystem not in _OF_HID or node.usb_device is not None:
         return None
     return next((each for each in node.ancestors() if each.subsystem == "hid"), None)
+
+
+def scsi_device_of(node: UdevDevice) -> UdevDevice | None:
+    """The disk, tape drive or changer that a device node belongs to, if it hangs off a SCSI host adapter."""
+    return next((each for each in node.ancestors() if each.devtype == "scsi_device"), None)
 
 
 def _made(group_by: str, node: UdevDevice, siblings: list[UdevDevice]) -> Siblings:

@@ -24,6 +24,7 @@ from genericdp.core.suggest.clues import (
     By,
     Clue,
     Conditions,
+    by_arrival,
     clues,
     details_of_all,
     joined,
@@ -154,7 +155,8 @@ def suggest(
     """
     if not node.initialized:
         raise GenericdpError(
-            f"udev has not finished with '{node.device_node}' yet", hint="try again in a moment"
+            f"udev has not finished with '{node.device_node}' yet",
+            hint="try again in a moment; if udevd started after the device, 'udevadm trigger' makes it look",
         )
     if node.refusal:
         raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")
@@ -208,7 +210,8 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
         conditions = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
         yield clue, conditions
         yield from ((clue, joined_all(conditions, more)) for more in _telling(group, conditions, present))
-    yield Clue(By.ARRIVAL, {}), names_of(group.nodes)
+    last = by_arrival(group)
+    yield last, last.conditions
 
 
 def _telling(group: Siblings, conditions: Conditions, present: Present) -> Iterator[Sequence[Conditions]]:
@@ -259,7 +262,9 @@ def table_of(
 
 def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
-    return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
+    # libcamera and media-ctl look for the kernel's name of a sensor.
+    is_path = node.subsystem in _TAKES_A_PATH and not node.sys_name.startswith("v4l-subdev")
+    return is_path or node.devname.startswith("usb/lp")
 
 
 def _each_required(group: Siblings) -> Iterator[str]:

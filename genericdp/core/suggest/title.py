@@ -37,7 +37,7 @@ def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False, 
     several  the resource takes other units of the model, too, so it is not named after this one
     """
     texts = _names(group, several=several)
-    name = next(word for text in texts if (word := _word(text)))[:_NAME_LENGTH].strip("-")
+    name = _cut(next(word for text in texts if (word := _word(text))), _NAME_LENGTH, "-")
     if part:
         name = f"{name}-{_part(group.nodes[0])}"
     # Other nodes of the unit may have the name already.
@@ -50,6 +50,14 @@ def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False, 
 def taken_by(resources: Iterable[Resource]) -> set[str]:
     """The names that resources have, in the spelling in which two that share an env are equal."""
     return {_NO_WORD.sub("-", resource.short_name.lower()) for resource in resources}
+
+
+def _cut(text: str, length: int, between: str) -> str:
+    """The beginning of a text, with whole words if it has any."""
+    if len(text) <= length:
+        return text
+    words = text[: length + 1].rpartition(between)[0]
+    return (words or text[:length]).strip(between)
 
 
 def _numbered(name: str, taken: Container[str]) -> str:
@@ -91,6 +99,7 @@ def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
     if group.group_by == "node" and not several:
         yield _devname(node)
     driver = driver_of(node)
+    driver = driver or (unit.sys_name if unit.subsystem == "platform" else "")
     yield driver if driver.startswith(node.subsystem) else f"{node.subsystem} {driver}"
     yield "device"
 
@@ -114,7 +123,11 @@ def title_of(node: UdevDevice) -> str:
     if usb is not None and maker == usb.attributes.get("idVendor"):
         # udev repeats the number where the device says nothing.
         maker = ""
-    words = " ".join(filter(None, (maker, model_name(node)))).replace("_", " ")[:_TITLE_LENGTH].strip()
+    model = model_name(node)
+    if _word(model).startswith(_word(maker)):
+        # Many a device begins the name of its model with that of its maker.
+        maker = ""
+    words = _cut(" ".join(filter(None, (maker, model))).replace("_", " "), _TITLE_LENGTH, " ")
     if usb is None:
         if words:
             return words

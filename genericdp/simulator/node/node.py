@@ -1,8 +1,6 @@
 """The pods of the node, which outlive each process of the kubelet."""
 
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from genericdp.simulator.pods import Pod, PodStatus
 
@@ -11,11 +9,9 @@ from genericdp.simulator.pods import Pod, PodStatus
 class Node:
     """Every pod that was ever bound to this node and not deleted, by uid.
 
-    directory   it has a directory for each pod, by uid, as below /var/lib/kubelet/pods
     admitted    how many there have been; makes the next uid
     """
 
-    directory: Path
     pods: dict[str, PodStatus] = field(default_factory=dict)
     admitted: int = 0
 
@@ -24,14 +20,11 @@ class Node:
         self.admitted += 1
         pod = PodStatus(spec, uid=f"uid-{self.admitted}")
         self.pods[pod.uid] = pod
-        (self.directory / pod.uid).mkdir(parents=True, exist_ok=True)
         return pod
 
     def remove(self, pod: PodStatus) -> None:
         """Remove a pod that was deleted."""
         self.pods.pop(pod.uid, None)
-        with suppress(FileNotFoundError):
-            (self.directory / pod.uid).rmdir()
 
     def active(self) -> list[PodStatus]:
         """Pods that may still hold devices: neither failed nor finished."""

@@ -259,6 +259,20 @@ def test_what_fails_is_shown_with_its_age_and_what_to_do() -> None:
     )
 
 
+def test_a_udevd_that_has_not_looked_at_the_devices_is_not_said_to_be_tried_again() -> None:
+    unseen = {
+        "what": "coldplug",
+        "since": "2026-11-21T11:55:00Z",
+        "reason": "udevd runs, but has not looked at 90 of 100 device nodes, and none of these is offered",
+        "hint": "'udevadm trigger' makes it look at what was there before it",
+    }
+    report = {**WELL, "well": False, "complaints": [unseen["reason"]], "failing": [unseen]}
+    assert (
+        "\n  coldplug  udevd has not looked at most devices for 5 min: 'udevadm trigger'\n"
+        "            makes it look at what was there before it\n"
+    ) in shown(report)
+
+
 def test_after_a_boot_it_says_what_the_kubelet_waits_for() -> None:
     returning = [
         {"resource": "genericdp.io/ftdi", "id": "ftdi_B", "leftSeconds": 12},

@@ -159,6 +159,14 @@ def test_what_has_left_is_judged_anew() -> None:
     assert counted.asked == 3
 
 
+def test_a_snapshot_that_was_not_seen_is_judged_for_itself() -> None:
+    claims, device = Claims(resources_of(TWO)), a_usb_serial()
+    claims.see({device.sys_path: device})
+    other = replace(device, properties={**device.properties, "ID_VENDOR_ID": "10c4"})
+    assert [claim.resource.short_name for claim in claims.on(other)] == ["any-tty"]
+    assert [claim.resource.short_name for claim in claims.on(device)] == ["ftdi", "any-tty"]
+
+
 def test_what_was_replaced_has_left_and_come() -> None:
     claims = Claims([])
     fuse, terminal = a_fuse(), a_terminal()

@@ -286,6 +286,27 @@ def test_disks_are_told_apart_by_their_port_of_the_controller() -> None:
     assert disk(3, None) == disk(3, "x") == "disk"
 
 
+def test_the_ports_of_a_serial_card_are_told_apart_by_their_numbers_on_the_kernels_bus() -> None:
+    def port(number: int) -> str:
+        card = a_chain(("pci0000:00/0000:00:1c.0/0000:02:00.0", "pci"))
+        controller = a_chain(("0000:02:00.0:0", "serial-base"), parent=card, devtype="ctrl")
+        below = a_chain((f"0000:02:00.0:0.{number}", "serial-base"), parent=controller, devtype="port")
+        return within(a_chain((f"tty/ttyS{number + 4}", "tty"), parent=below))[0]
+
+    assert [port(number) for number in (0, 1, 10)] == ["", "port1", "port10"]
+
+
+def test_the_chips_of_an_i2c_bus_are_told_apart_by_their_addresses() -> None:
+    def converter(chip: str) -> str:
+        bus = a_chain(("platform/soc/fe804000.i2c", "platform"), ("i2c-1", "i2c"))
+        return within(a_chain((chip, "i2c"), ("iio:device0", "iio"), parent=bus))[0]
+
+    assert converter("1-0048") == converter("7-0048") == "iio-device-at0048"
+    assert converter("1-0049") == "iio-device-at0049"
+    # ACPI has a name for it.
+    assert converter("i2c-TXNW2781:00") == "iio-device"
+
+
 def test_what_is_paired_with_a_receiver_has_its_own_place() -> None:
     receiver = ("0003:046D:C52B.0003", "hid")
     mouse = ("0003:046D:4026.0004", "hid")

@@ -1,9 +1,20 @@
 """Which ids pods hold: what Allocate gave and PodResources lists, until a complete answer says otherwise."""
 
+from dataclasses import replace
+
 import pytest
 
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, give, learn, not_taken
+from genericdp.core.memory.held import (
+    PODS_SETTLE_S,
+    Answer,
+    Held,
+    Holding,
+    give,
+    learn,
+    may_be_of_the_past,
+    not_taken,
+)
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.rules.match import Match
@@ -22,7 +33,7 @@ def learned(
     asked: float = 0.0,
     complete: bool = True,
     resource: str = NAME,
-    checkpointed: frozenset[str] = frozenset(),
+    checkpointed: frozenset[str] | None = frozenset(),
     first: bool = False,
 ) -> Held:
     answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete, checkpointed, first)
@@ -83,6 +94,30 @@ def test_an_id_that_the_next_kubelet_has_never_listed_is_held_while_the_checkpoi
     knows = learned(deaf, "x_A", asked=PODS_SETTLE_S, checkpointed=checkpointed)
     assert knows == held
     assert learned(knows, asked=PODS_SETTLE_S, checkpointed=checkpointed) == {}
+
+
+def test_an_id_that_was_never_listed_is_held_while_the_checkpoint_cannot_be_read() -> None:
+    """A daemon may lack a descriptor at that moment."""
+    held = give({}, offering("x_A"), ["x_A"], 0.0)
+    assert learned(held, asked=PODS_SETTLE_S, checkpointed=None) is held
+    listed = learned(held, "x_A", asked=PODS_SETTLE_S, checkpointed=None)
+    assert learned(listed, asked=PODS_SETTLE_S, checkpointed=None) == {}, (
+        "what was listed needs no checkpoint"
+    )
+    deaf = learned(listed, asked=PODS_SETTLE_S, checkpointed=None, first=True)
+    assert list(deaf) == ["x_A"]
+
+
+def test_what_only_the_checkpoint_names_may_be_of_the_past() -> None:
+    held = give({}, offering("x_A", "x_B"), ["x_A"], 0.0)
+    named = Answer(frozenset(), PODS_SETTLE_S, complete=True, checkpointed=frozenset({"x_A"}))
+    assert may_be_of_the_past(held, named)
+    assert not may_be_of_the_past({}, named)
+    assert not may_be_of_the_past(learned(held, "x_A"), named), "it is listed"
+    assert not may_be_of_the_past(held, replace(named, complete=False))
+    assert not may_be_of_the_past(held, replace(named, checkpointed=frozenset({"x_B"})))
+    assert not may_be_of_the_past(held, replace(named, checkpointed=None))
+    assert not may_be_of_the_past(held, replace(named, asked=1.0)), "its pod is being admitted"
 
 
 def test_an_answer_says_nothing_about_an_id_that_was_given_shortly_before() -> None:

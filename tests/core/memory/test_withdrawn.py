@@ -1,5 +1,6 @@
 """An edit of `replicas` drops no id that a pod may hold."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,6 +9,7 @@ from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Health
 from genericdp.core.memory import withdrawn as module
+from genericdp.core.memory.held import PODS_SETTLE_S, Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.withdrawn import REASON, Shares, Withdrawn
@@ -151,10 +153,29 @@ def test_the_bound_costs_no_id_that_a_pod_holds(monkeypatch: pytest.MonkeyPatch)
     assert len(health(inventory)) == 1 + 3
 
 
-def test_allocate_refuses_a_withdrawn_id_unless_a_pod_holds_it() -> None:
-    held = frozenset({"fuse_fuse.2"})
-    inventory, _ = after((shared(4), 0.0, held), (shared(2), 5.0, held))
-    assert inventory.offers[NAME].refused == {"fuse_fuse.3": REASON}
+@pytest.mark.parametrize(
+    ("replicas", "given", "now", "refused"),
+    [
+        (2, {".2": 4.0}, 5.0, {".3"}),
+        (2, {".1": 4.0, ".2": 4.0}, 5.0, {".3"}),
+        (1, {".2": 4.0}, 5.0, {".1", ".3"}),
+        # Its pod may have gone, and another one has the device.
+        (1, {".0": 4.0, ".2": 4.0}, 5.0, {".1", ".2", ".3"}),
+        (None, {".1": 4.0, ".2": 4.0}, 5.0, {".0", ".1", ".2", ".3"}),
+        # The admission of its pod is over.
+        (2, {".2": 4.0}, 4.0 + PODS_SETTLE_S, {".2", ".3"}),
+        (2, {".2": None}, 5.0, {".2", ".3"}),
+    ],
+)
+def test_allocate_refuses_a_withdrawn_id_except_to_a_pod_that_is_being_admitted(
+    replicas: int | None, given: dict[str, float | None], now: float, refused: set[str]
+) -> None:
+    """The kubelet asks again for another container of that pod. A pod that had it earlier may have gone."""
+    _, memory = remember(shared(4), Memory(), 0.0)
+    held = {f"fuse_fuse{end}": Holding(NAME, "fuse_fuse", shared=True, given=at) for end, at in given.items()}
+    inventory, _ = remember(shared(replicas), replace(memory, held=held), now)
+    withdrawn = {id_ for id_, why in inventory.offers[NAME].refused.items() if why == REASON}
+    assert withdrawn == {f"fuse_fuse{end}" for end in refused}
 
 
 def test_the_device_itself_is_behind_every_id() -> None:

@@ -35,11 +35,11 @@ def test_a_new_resource_is_one_line_however_many_devices_it_has() -> None:
     assert news_of(Inventory(), an_inventory(a_stick("a"), gone(a_stick("b")))) == [
         News(
             "resource is offered",
-            {"resource": NAME, "devices": "2", "unhealthy": "1", "why": "it is unplugged"},
+            {"resource": NAME, "devices": 2, "unhealthy": 1, "why": "it is unplugged"},
         )
     ]
     assert news_of(Inventory(), an_inventory()) == [
-        News("resource is offered", {"resource": NAME, "devices": "0"})
+        News("resource is offered", {"resource": NAME, "devices": 0})
     ]
     assert news_of(an_inventory(), Inventory()) == [News("resource is no longer offered", {"resource": NAME})]
 

@@ -49,6 +49,19 @@ def text_of(devices: dict[str, UdevDevice], device: UdevDevice) -> str:
         ("raspberry-pi-4", "/dev/video0", "/dev/video0 /dev/video1 /dev/media4 /dev/v4l-subdev0"),
         # one timer with two names
         ("raspberry-pi-4", "/dev/watchdog0", "/dev/watchdog /dev/watchdog0"),
+        # an FPGA card with its channels, an accelerator with its cores
+        (
+            "laboratory-pc",
+            "/dev/xdma0_h2c_1",
+            """/dev/xdma0_c2h_0 /dev/xdma0_c2h_1 /dev/xdma0_control /dev/xdma0_events_0 /dev/xdma0_events_1
+            /dev/xdma0_events_2 /dev/xdma0_events_3 /dev/xdma0_h2c_0 /dev/xdma0_h2c_1 /dev/xdma0_user""",
+        ),
+        ("accelerator-server", "/dev/memx0", "/dev/memx0 /dev/memx0_feature"),
+        # of a capture card without a media device, the input that was named
+        ("studio", "/dev/video1", "/dev/video1"),
+        ("workstation", "/dev/video0", "/dev/vbi0 /dev/video0"),
+        # each port of a serial card
+        ("serial-gateway", "/dev/ttyMI2", "/dev/ttyMI2"),
         # of a camera, the stream that was named
         ("laptop-intel", "/dev/video2", "/dev/video2"),
     ],
@@ -115,6 +128,80 @@ def test_boards_with_the_same_serial_number_are_told_apart_by_their_names() -> N
     assert 'match.parent = { DEVTYPE = "usb_device", ID_MODEL = "Isolated_A" }' in suggestion.table
 
 
+def test_raw_nodes_of_boards_with_one_serial_number_are_told_apart_by_their_names() -> None:
+    (raw,) = [
+        each for each in machine("serial-gateway").values() if each.attributes.get("serial") == "00000000"
+    ]
+    suggestion = suggest(raw, Present(machine("serial-gateway"), DOMAIN))
+    assert suggestion.by is By.MODEL
+    assert 'match.ID_MODEL = "FT232R_USB_UART"' in suggestion.table
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "match"),
+    [
+        # A card whose driver does not say which port a node is: at least no other card is taken for it.
+        (
+            "serial-gateway",
+            "/dev/ttyMI2",
+            """\
+match.DEVNAME = "/dev/ttyMI2"
+match.parent = { PCI_ID = "1393:1045", PCI_SLOT_NAME = "0000:04:00.0" }
+""",
+        ),
+        (
+            "serial-gateway",
+            "/dev/gpiochip1",
+            """\
+match.DEVNAME = "/dev/gpiochip1"
+match.DEVPATH = "/devices/platform/gpio-f7188x.0/*"
+""",
+        ),
+        # Its driver says the port.
+        (
+            "industrial-pc",
+            "/dev/ttyS9",
+            '.0/0000:01:00.0/0000:02:00.0/0000:02:00.0:0/0000:02:00.0:0.5/tty/ttyS*"\n',
+        ),
+        # What hangs off a controller has a model of its own.
+        (
+            "accelerator-server",
+            "/dev/sch0",
+            """\
+match.SUBSYSTEM = "scsi_changer"
+match.parent = { SUBSYSTEM = "scsi", "ATTR{model}" = "3573-TL*" }
+""",
+        ),
+        # A timer of the mainboard, by what its driver calls it.
+        (
+            "serial-gateway",
+            "/dev/watchdog1",
+            'match = { SUBSYSTEM = "watchdog", "ATTR{identity}" = "NCT6106D Watchdog" }\n',
+        ),
+        # The label of a disk of a mainframe is made of its address.
+        (
+            "mainframe",
+            "/dev/dasda",
+            'match = { SUBSYSTEM = "block", DEVPATH = "/devices/css0/0.0.0003/0.0.0201/*" }\n',
+        ),
+        # The sound and the other tuners of a grabber, without its picture.
+        (
+            "studio",
+            "/dev/radio0",
+            """\
+match.SUBSYSTEM = ["sound", "video4linux"]
+match.usb = { vendor = "1b80", product = "e1cc" }
+match.DEVNAME = ["/dev/radio[0-9]*", "/dev/snd/controlC[0-9]*", "/dev/snd/pcmC[0-9]*D0c", "/dev/vbi[0-9]*"]
+""",
+        ),
+    ],
+)
+def test_the_clue_to_a_device_is_what_lasts_of_it(name: str, path: str, match: str) -> None:
+    present = Present(machine(name, "identity", "model"), DOMAIN)
+    (device,) = [each for each in present.nodes if each.device_node == path]
+    assert match in suggest(device, present).text
+
+
 def test_a_root_hub_has_no_port_to_exclude_another_by() -> None:
     reasons = " ".join(suggested("laptop-intel", "/dev/bus/usb/005/001").reasons)
     assert 'port = ""' not in reasons
@@ -140,7 +227,39 @@ def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: s
     assert suggested(name, path).text.splitlines()[2].startswith(f"# {title}: {path}")
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "resource"),
+    [
+        # A clock of a network card is not the card, and the port of a serial card is not its bus.
+        ("serial-gateway", "/dev/ptp0", "ptp0"),
+        ("industrial-pc", "/dev/ttyS0", "ttys0"),
+        # Whole words.
+        ("jetson", "/dev/video2", "intel-r-realsense-tm-depth"),
+        # Devices without a driver.
+        ("accelerator-server", "/dev/dri/card3", "drm-amdgpu-xcp-1"),
+    ],
+)
+def test_the_name_of_a_resource_says_what_it_is(name: str, path: str, resource: str) -> None:
+    assert suggested(name, path).name == resource
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "title"),
+    [
+        ("jetson", "/dev/video2", "Intel(R) RealSense(TM) Depth Camera 435i (8086:0b3a)"),
+        ("serial-gateway", "/dev/ttyUSB10", "SimTech, Incorporated (1e0e:9001)"),
+        ("industrial-pc", "/dev/ttyS0", "tty device of serial"),
+    ],
+)
+def test_the_title_names_the_maker_once(name: str, path: str, title: str) -> None:
+    assert suggested(name, path).text.splitlines()[2].startswith(f"# {title}: /dev/")
+
+
 # What the container gets
+
+
+def test_a_sensor_keeps_the_name_by_which_libcamera_finds_it() -> None:
+    assert "container_path" not in suggested("jetson", "/dev/v4l-subdev0").text
 
 
 def test_no_suggestion_renames_what_libraries_look_for() -> None:
@@ -174,6 +293,7 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
             "read the processor's features",
         ),
         ("laptop-intel", "/dev/userfaultfd", "handle page faults of the kernel"),
+        ("mainframe", "/dev/chsc", "change the configuration of the machine's channels"),
     ],
 )
 def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
@@ -240,6 +360,20 @@ def test_a_draft_has_one_resource_for_each_kind_and_model() -> None:
     (adapters,) = [chapter for chapter in draft.chapters if "infiniband_verbs" in "".join(chapter)]
     assert "units" in gpus[1] or "more" in gpus[1]
     assert "uverbs" in adapters[1]
+
+
+def test_a_draft_gives_each_serial_port_of_a_mainboard_its_own_resource() -> None:
+    draft = starter(Present(machine("industrial-pc"), DOMAIN), (), Claims(()))
+    ports = ["".join(chapter) for chapter in draft.chapters if "/devices/pnp0/" in "".join(chapter)]
+    assert [each.count("DEVPATH") for each in ports] == [1, 1]
+    assert 'DRIVER = "port"' not in draft.text
+
+
+def test_a_draft_offers_a_tape_drive_in_its_usual_modes() -> None:
+    draft = starter(Present(machine("accelerator-server"), DOMAIN), (), Claims(()))
+    left = {path for _, paths in draft.left_out for path in paths}
+    assert {"/dev/st0a", "/dev/nst0l", "/dev/st1m"} <= left
+    assert "/dev/nst0" not in left
 
 
 def test_a_made_up_node_of_no_known_kind_is_in_the_draft() -> None:

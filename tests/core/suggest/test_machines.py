@@ -14,7 +14,7 @@ from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from tests.scenes.builders import resources_of
-from tests.scenes.machines import MACHINES, machine
+from tests.scenes.machines import MACHINES, after_reboot, machine
 from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented, with_alternative
 
 
@@ -109,6 +109,21 @@ def test_no_suggestion_takes_anything_on_another_machine_by_accident(name: str) 
         if other != name and resource.match.matches(node) and not is_meant(suggestion, node)
     ]
     assert accidents == []
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_suggestion_without_a_caution_outlasts_a_reboot_that_finds_everything_later(name: str) -> None:
+    later = after_reboot(name)
+    same = dict(zip(machine(name), later, strict=True))
+    lost = [
+        f"{suggestion.by} {suggestion.table}"
+        for suggestion in suggestions(name)
+        if suggestion.by not in (By.ARRIVAL, By.NAME)
+        for resource in resources_of(suggestion.text)
+        if {path for path, each in later.items() if each.device_node and resource.match.matches(each)}
+        != {same[path] for path in suggestion.group.sys_paths}
+    ]
+    assert lost == []
 
 
 @pytest.mark.parametrize("name", MACHINES)

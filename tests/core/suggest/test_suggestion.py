@@ -230,11 +230,12 @@ def test_what_nothing_lasting_tells_apart_is_known_by_its_name_of_today() -> Non
 #
 # CAUTION: nothing permanent distinguishes it from /dev/hidraw1. The rule uses
 # the name that the kernel has given it for now; after a re-plug or reboot,
-# another device may have that name.
+# another node of the unit may have that name.
 
 [[resource]]
 name = "usb-0403-6001-hidraw"  # pods request example.com/usb-0403-6001-hidraw
-match = { DEVNAME = "/dev/hidraw0" }
+match.DEVNAME = "/dev/hidraw0"
+match.usb = { vendor = "0403", product = "6001" }
 """
     )
 
@@ -755,7 +756,8 @@ def test_what_udev_has_not_finished_with_has_no_rule_yet() -> None:
         suggest(node, Present(by_sys_path(node), DOMAIN))
 
     assert str(raised.value) == "udev has not finished with '/dev/ttyUSB0' yet"
-    assert raised.value.hint == "try again in a moment"
+    hint = "try again in a moment; if udevd started after the device, 'udevadm trigger' makes it look"
+    assert raised.value.hint == hint
 
 
 def test_a_node_that_udev_knows_under_the_name_of_another_one_has_no_rule() -> None:

@@ -5,6 +5,8 @@ import os
 import shutil
 import time
 
+from genericdp.cli.main import DEAD_MOUNT
+from genericdp.simulator import Phase
 from tests.image.case import Case
 from tests.image.node import SCREEN, Node
 from tests.image.pod import Pod
@@ -140,6 +142,29 @@ async def the_kubelets_directory_may_be_wiped(node: Node) -> None:
         await node.until_offered(1)
 
 
+async def the_kubelets_directory_may_be_deleted_and_a_new_container_serves(node: Node) -> str:
+    with node.console.plugged():
+        pod = await _serving(node)
+        await node.until_offered(1)
+        app, links = await node.admit(), node.links()
+        before = node.registrations()
+        await node.kubelet.stop()
+        started = time.monotonic()
+        shutil.rmtree(node.kubelet.directory)
+        assert await pod.ended() == DEAD_MOUNT, pod.log()
+        took_s = time.monotonic() - started
+        await pod.logged("the kubelet's directory was deleted")
+        assert node.links() == links
+        await node.kubelet.start(readmit=False)
+        await node.pod()
+        await node.until(lambda: node.registrations() > before)
+        await node.until_offered(1)
+        await node.kubelet.readmit()
+        assert app.phase is Phase.RUNNING
+        assert node.links() == links
+    return f"ended after {took_s:.1f} s"
+
+
 async def every_verb_works_by_kubectl_exec(node: Node) -> None:
     with node.console.plugged():
         pod = await _serving(node)
@@ -209,5 +234,6 @@ CASES: tuple[Case, ...] = (
     a_change_of_the_rules_takes_effect_without_a_restart,
     a_node_without_rules_waits_for_them,
     the_kubelets_directory_may_be_wiped,
+    the_kubelets_directory_may_be_deleted_and_a_new_container_serves,
     it_ends_at_once_when_it_is_asked_to,
 )

@@ -125,6 +125,20 @@ async def a_reinstalled_package_continues_where_it_was(node: Node) -> None:
     assert set(node.kubelet.devices(SCREEN)) == {f"screen_vcs{node.console.number}"}
 
 
+async def purge_leaves_what_another_genericdp_uses(node: Node) -> None:
+    await node.run("systemctl", "stop", UNIT)
+    links, rules = node.links(), {path.name: path.read_text() for path in RULES_D.iterdir()}
+    # The lock of a pod of the DaemonSet.
+    await node.run("flock", "--nonblock", str(LINKS / ".lock"), "apt", "purge", "--quiet", "genericdp")
+    assert not os.path.exists("/usr/bin/genericdp")
+    assert node.links() == links
+    assert (STATE / "memory.json").exists()
+    assert {path.name: path.read_text() for path in RULES_D.iterdir()} == rules
+    before = node.registrations(FUSE)
+    await _apt("install", str(_deb(DEBS)), node=node)
+    await node.until_registered_again(FUSE, before)
+
+
 async def purge_removes_all_own_files_and_no_others(node: Node) -> None:
     await _apt("purge", "genericdp", node=node)
     assert {path.name for path in node.kubelet.directory.glob("*.sock")} == {
@@ -205,6 +219,7 @@ REBOOTED: tuple[Case, ...] = (after_a_reboot_it_runs_before_every_kubelet_and_kn
 END: tuple[Case, ...] = (
     remove_takes_the_program_and_leaves_configuration_and_links,
     a_reinstalled_package_continues_where_it_was,
+    purge_leaves_what_another_genericdp_uses,
     purge_removes_all_own_files_and_no_others,
     the_rpm_works_keeps_edited_settings_and_leaves_nothing_behind,
 )

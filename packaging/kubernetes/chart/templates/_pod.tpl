@@ -1,12 +1,12 @@
 {{/* What the pods of the DaemonSets and those of `helm test` have in common. */}}
 
 {{- define "genericdp.pod" -}}
-{{- with .root.Values.imagePullSecrets }}
+{{- with .root.Values.imagePullSecrets | default (.root.Values.global).imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 serviceAccountName: {{ include "genericdp.serviceAccountName" .root }}
-automountServiceAccountToken: {{ .root.Values.automountServiceAccountToken }}
+automountServiceAccountToken: {{ .root.Values.automountServiceAccountToken | default false }}
 enableServiceLinks: false
 {{- with .root.Values.priorityClassName }}
 priorityClassName: {{ . }}

@@ -5,6 +5,7 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
 */}}
 
 {{- define "genericdp.pools" -}}
+{{- include "genericdp.needed" . -}}
 {{- $root := . -}}
 {{- $all := list -}}
 {{- $seen := dict -}}
@@ -45,6 +46,31 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
 {{- dict "all" $all | toYaml -}}
 {{- end -}}
 
+{{/*
+null removes a default. What is off or empty by default, and what Kubernetes defines, may be null. Of anything else, nobody
+can tell what null is to mean: it may be a key whose values were commented out.
+*/}}
+{{- define "genericdp.needed" -}}
+{{- $values := .Values -}}
+{{- $needed := list "domain" "cdi" "hostNetwork" "securityContext" "serviceAccount" "serviceAccount.create" -}}
+{{- $needed = concat $needed (list "metrics" "metrics.enabled" "metrics.port" "image" "image.repository" "hostPaths") -}}
+{{- range list "devicePlugins" "podResources" "links" "state" "udev" "cdi" "rules" "runtime" -}}
+{{- $needed = append $needed (printf "hostPaths.%s" .) -}}
+{{- end -}}
+{{- if (.Values.resourceQuota).enabled -}}
+{{- $needed = concat $needed (list "resourceQuota.pods" "priorityClassName") -}}
+{{- end -}}
+{{- range $path := $needed -}}
+{{- $at := $values -}}
+{{- range splitList "." $path -}}
+{{- $at = get $at . -}}
+{{- end -}}
+{{- if eq (toString $at) "" -}}
+{{- fail (printf "%s has no value: give it one, or remove it from your values to get the default" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* genericdp.toml. In TOML, a string is written as in JSON. */}}
 {{- define "genericdp.settings" -}}
 {{- range $key, $value := . }}
@@ -55,7 +81,7 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
 {{- define "genericdp.address" -}}
 {{- if .Values.metrics.address -}}
 {{- .Values.metrics.address -}}
-{{- else if or .Values.podMonitor.enabled (not .Values.hostNetwork) -}}
+{{- else if or (.Values.podMonitor).enabled (not .Values.hostNetwork) -}}
 0.0.0.0
 {{- else -}}
 127.0.0.1

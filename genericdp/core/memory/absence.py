@@ -8,14 +8,15 @@ The rules of this file:
   have those by now.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_path
+from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.remembered import is_of_path
 
 #: The reason of a device of which nothing is plugged in.
 UNPLUGGED = "it is unplugged"
@@ -32,9 +33,19 @@ _IN_DOUBT = "what is plugged in now may not be what a pod got"
 class Absence:
     """Knows which device nodes of absent devices are plugged in all the same."""
 
-    def __init__(self, plugged: Plugged, inventory: Inventory, *, unread: bool = False) -> None:
-        """`unread`: whether some devices cannot be read, and may be there all the same."""
+    def __init__(
+        self,
+        plugged: Plugged,
+        inventory: Inventory,
+        *,
+        unread: bool = False,
+        known: Collection[str] = frozenset(),
+    ) -> None:
+        """`unread`: whether some devices cannot be read, and may be there all the same; `known`: the ids of
+        devices that are not new.
+        """
         self._plugged = plugged
+        self._known = known
         self._inventory = inventory
         self._unread = unread
         self._refusals = {(each.resource, each.node): each.reason for each in inventory.refusals}
@@ -60,8 +71,11 @@ class Absence:
     def also(self, device: Device) -> tuple[Spot, ...]:
         """Where the nodes of the device may be found as well, whatever has become of it.
 
-        While a VFIO group exists, its functions may be replaced one after the other.
+        While a VFIO group exists, its functions may be replaced one after the other. An early build saved no
+        more than the port of a device, so what is new there may be the same device.
         """
+        if not device.spots:
+            return (*device.also, *self._new_at.get(device.port, ()))
         if not self._also:
             return device.also
         also = dict.fromkeys(device.also)
@@ -89,6 +103,17 @@ class Absence:
                 return self._also[spot].id
         nodes = (node for spot in device.also for node in self._plugged.nodes_at(spot))
         return next((id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())), "")
+
+    @cached_property
+    def _new_at(self) -> Mapping[str, Sequence[Spot]]:
+        """Port -> the spots of the new devices that have a node there."""
+        found: dict[str, list[Spot]] = {}
+        for offer in self._inventory.offers.values():
+            for device in offer.devices:
+                if device.id not in self._known:
+                    for port in dict.fromkeys((device.port, *(spot.port for spot in device.spots))):
+                        found.setdefault(port, []).extend(device.spots)
+        return found
 
     @cached_property
     def _also(self) -> Mapping[Spot, Device]:

@@ -114,11 +114,12 @@ def link_of(device: str, value: Any) -> str:
 
 
 def spot(value: Any) -> Spot:
+    # An earlier build also saved how many siblings there were.
     parts = items(value)
-    if len(parts) not in (3, 4):
+    if len(parts) not in (3, 4, 5):
         raise ValueError(f"{value!r} is not a spot")
     port, serial, within = (text(each) for each in parts[:3])
-    number = integer(parts[3]) if len(parts) == 4 else 0
+    number = integer(parts[3]) if len(parts) > 3 else 0
     if number < UNKNOWN:
         raise ValueError(f"{value!r} is not a spot")
     return Spot(port, serial, within, number)

@@ -73,7 +73,9 @@ def remember(
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    leaving = _Leaving(now, held_devices, forget, Absence(plugged, inventory, unread=unread))
+    leaving = _Leaving(
+        now, held_devices, forget, Absence(plugged, inventory, unread=unread, known=memory.devices.keys())
+    )
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     crowded: dict[str, Remembered] = {}

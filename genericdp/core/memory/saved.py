@@ -5,15 +5,16 @@ The rules of this file:
 * Names in a saved memory go to the kubelet and become links. An entry that this program cannot have
   written makes the whole text unreadable.
 * Inodes in sysfs tell siblings of one boot only. In another boot, where each of them was is all that counts.
+* A memory that does not say what pods hold says that they may hold everything.
 * When a device left, or an id was withdrawn, is not saved: after a restart its grace time starts again,
   which errs on the safe side.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.offer import Device, Health, ids_of
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.shared import is_shared_link
@@ -130,7 +131,11 @@ def _parse(document: Any, boot: str) -> Memory:
     for id_, one in shares.withdrawn.items():
         if id_ in devices and id_ != one.device:
             raise ValueError(f"{id_!r} is both a device and a withdrawn id")
-    held = {id_: _parse_holding(id_, entry) for id_, entry in document.get("held", {}).items()}
+    if "held" in document:
+        held = {id_: _parse_holding(id_, entry) for id_, entry in document["held"].items()}
+    else:
+        # An early build did not save it; the first complete answer of PodResources says it.
+        held = dict(_all(devices, shares))
     answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
     siblings = _parse_siblings(document.get("siblings", []), devices.values())
@@ -181,6 +186,16 @@ def _parse_holding(id_: str, entry: Any) -> Holding:
     return holding
 
 
+def _all(devices: Mapping[str, Remembered], shares: Shares) -> Iterator[tuple[str, Holding]]:
+    """Everything that pods may hold: id -> what a pod may have."""
+    for device, known in devices.items():
+        replicas = shares.replicas.get(known.resource)
+        for id_ in ids_of(device, replicas):
+            yield id_, Holding(known.resource, device, shared=(replicas or 1) > 1)
+    for id_, one in shares.withdrawn.items():
+        yield id_, Holding(one.resource, one.device, shared=id_ != one.device)
+
+
 def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
     device = CdiDevice(
         fields.resource(entry["resource"]), tuple(fields.any_id(id_) for id_ in fields.items(entry["ids"]))
@@ -209,8 +224,11 @@ def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:
             fields.spot([*shared, number]).number: Seen(fields.text(path), fields.integer(inode))
             for number, path, inode in map(fields.items, fields.items(numbers))
         }
-    for known in devices:
-        for spot in (*known.device.spots, *known.earlier):
-            if spot.number > 0 or (spot.number == 0 and spot in siblings):
-                siblings.setdefault(spot.of_all, {}).setdefault(spot.number, Seen())
+    spots = [spot for known in devices for spot in (*known.device.spots, *known.earlier)]
+    for spot in spots:
+        if spot.number > 0:
+            siblings.setdefault(spot.of_all, {})
+    for spot in spots:
+        if spot.number >= 0 and spot.of_all in siblings:
+            siblings[spot.of_all].setdefault(spot.number, Seen())
     return siblings

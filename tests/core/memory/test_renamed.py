@@ -1,6 +1,7 @@
 """An upgrade from a release with other ids and links: pods keep what they got, under its old name."""
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -25,8 +26,11 @@ def named(port: str = "2", name: str = "n1") -> UdevDevice:
     return replace(stick, properties={**stick.properties, "ID_NAME": name})
 
 
-def upgraded(links: dict[str, list[str]], serial: str = "A") -> Node:
-    """A node on which each of these devices is held; its memory is as release 0.1 saved it."""
+def upgraded(links: dict[str, list[str]], serial: str = "A", *, without: Collection[str] = ()) -> Node:
+    """A node on which each of these devices is held; its memory is as release 0.1 saved it.
+
+    without  what it does not say, because an earlier build saved it
+    """
     devices = {
         id_: {
             "resource": "example.com/x",
@@ -44,14 +48,19 @@ def upgraded(links: dict[str, list[str]], serial: str = "A") -> Node:
     held = {
         id_: {"resource": "example.com/x", "device": id_, "shared": False, "listed": True} for id_ in links
     }
+    for device in devices.values():
+        for key in without:
+            device.pop(key, None)
     document = {"version": 1, "ties": {}, "replicas": {}, "withdrawn": {}, "devices": devices, "held": held}
+    for key in without:
+        document.pop(key, None)
     node = Node()
     node.memory = saved.load(json.dumps(document).encode())
     return node
 
 
-def old_stick() -> Node:
-    return upgraded({OLD: [OLD]}, serial="")
+def old_stick(*, without: Collection[str] = ()) -> Node:
+    return upgraded({OLD: [OLD]}, serial="", without=without)
 
 
 OLD = "x_n1_ysua7kbldd"
@@ -85,6 +94,17 @@ def test_when_no_pod_holds_the_old_id_its_link_leads_nowhere() -> None:
     (new,) = told.keys() - {OLD}
     assert told[new] == "Healthy"
     assert (node.inventory.links()[OLD], node.inventory.links()[new]) == (None, "/dev/ttyUSB0")
+
+
+def test_who_holds_what_is_asked_for_if_the_memory_does_not_say_it() -> None:
+    node = old_stick(without=["held"])
+    told = node.look(BY_NAME, named())
+    (new,) = told.keys() - {OLD}
+    assert told == {OLD: f"its id is now {new}", new: f"a pod may still hold it as {OLD}"}
+    answer = replace(node.nobody_holds_anything(), ids=frozenset({("example.com/x", OLD)}))
+    assert node.look(BY_NAME, named(), answer=answer) == told
+    assert node.inventory.links() == {OLD: "/dev/ttyUSB0", new: None}
+    assert node.look(BY_NAME, named(), answer=node.nobody_holds_anything())[new] == "Healthy"
 
 
 @pytest.mark.parametrize("other", [named(name="n2"), named(port="3")], ids=["another value", "elsewhere"])

@@ -1,6 +1,11 @@
 """After an upgrade, what pods hold of siblings stays theirs, whatever the rules of now say."""
 
-from tests.core.memory.test_renamed import PORTS, upgraded
+import json
+from dataclasses import replace
+
+from genericdp.core.memory import saved
+from genericdp.core.memory.absence import NOTHING_KNOWN
+from tests.core.memory.test_renamed import BY_NAME, EACH, OLD, PORTS, named, old_stick, upgraded
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
@@ -37,3 +42,47 @@ def test_two_ids_of_the_earlier_release_are_not_one_device_of_now() -> None:
     told = node.look(apart, *ports)
     (new,) = (id_ for id_ in told if id_.startswith("y_"))
     assert told[new] != "Healthy", "a pod holds that node under an id of x"
+
+
+def test_new_ids_at_the_port_of_a_device_that_an_early_build_remembered_wait_for_its_pod() -> None:
+    node = old_stick(without=["held", "spots"])
+    elsewhere = named(port="3", name="n3")
+    told = node.look(BY_NAME, named(), elsewhere)
+    assert sorted(told.values()) == ["Healthy", f"a pod may still hold it as {OLD}", NOTHING_KNOWN]
+    assert node.inventory.links()[OLD] is None
+    node.memory = saved.load(saved.dump(node.memory))
+    answer = replace(node.nobody_holds_anything(), ids=frozenset({("example.com/x", OLD)}))
+    assert node.look(BY_NAME, named(), elsewhere, answer=answer) == told
+    told = node.look(BY_NAME, named(), elsewhere, answer=node.nobody_holds_anything())
+    assert sorted(told.values()) == ["Healthy", "Healthy", NOTHING_KNOWN]
+
+
+def test_a_new_id_at_the_port_waits_also_when_it_comes_after_the_first_look() -> None:
+    node = old_stick(without=["spots"])
+    assert node.look(BY_NAME) == {OLD: NOTHING_KNOWN}
+    told = node.look(BY_NAME, named())
+    assert sorted(told.values()) == [f"a pod may still hold it as {OLD}", NOTHING_KNOWN]
+    node.memory = saved.load(saved.dump(node.memory))
+    node.look(BY_NAME)
+    assert node.look(BY_NAME, named()) == told
+
+
+def test_an_id_of_an_early_build_that_stays_is_the_same_device() -> None:
+    (id_,) = Node().look(EACH, PORTS[0])
+    node = upgraded({id_: [id_]}, without=["held", "spots"])
+    assert node.look(EACH, PORTS[0]) == {id_: "Healthy"}
+    assert node.inventory.links() == {id_: "/dev/ttyACM0"}
+
+
+def test_siblings_of_which_an_early_build_saved_how_many_they_are_are_read() -> None:
+    node = Node()
+    told = node.look(EACH, *PORTS)
+    node.allocate(*told)
+    document = json.loads(saved.dump(node.memory))
+    document["siblings"] = []
+    for device in document["devices"].values():
+        device["spots"] = [[*spot[:3], *(spot[3:] or [0]), len(PORTS)] for spot in device["spots"]]
+    links = node.inventory.links()
+    node.memory = saved.load(json.dumps(document).encode())
+    assert node.look(EACH, *PORTS) == told
+    assert node.inventory.links() == links

@@ -23,6 +23,7 @@ _FILLERS: Mapping[str, str] = {
     r"\d{1,2}(?:\.\d{1,2}){1,3}": "it is a version of the firmware",
     r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])0*1?": "it is the date of a firmware",
     r"0x[0-9a-f]{4}": "it is the address of a disk of a mainframe, from which its label is made",
+    "hid[a-z]{2}": "Arduino's library makes it of what the board can do",
     "deadbeef|55aa55aa|a5a5a5a5|cafebabe": "it is a test pattern",
     (
         r"none|null|\(null\)|nil|n/?a|not[ _](?:specified|applicable|available|set)|unknown|undefined|invalid"

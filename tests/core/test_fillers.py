@@ -20,6 +20,8 @@ from genericdp.core.fillers import why_filler
         ("0000:00:14.0", "it is the PCI address of the host controller"),
         ("01.00.00", "it is a version of the firmware"),
         ("200901010001", "it is the date of a firmware"),
+        ("0X0201", "it is the address of a disk of a mainframe, from which its label is made"),
+        ("HIDPC", "Arduino's library makes it of what the board can do"),
         ("deadbeef", "it is a test pattern"),
         ("Default string", "it is a word that firmware keeps from its template"),
         ("To Be Filled By O.E.M.", "it is a word that firmware keeps from its template"),

@@ -1,8 +1,10 @@
 """`genericdp suggest DEVICE`: a rule for a device, ready to be saved."""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from genericdp.cli.find import bare_node, find
 from genericdp.cli.options import add_json_option, add_rule_options
@@ -16,6 +18,7 @@ from genericdp.core.suggest.siblings import subject_of
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
+from genericdp.errors import Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +74,7 @@ def run(
         )
     shown = NO_NAMES if device is None else bare_node(device)
     survey = look(rules=rules, config=config, domain=domain, shown=shown)
+    survey = replace(survey, problems=tuple(_not_of_its_own_file(survey.problems)))
     output = Output(sys.stdout)
     present = Present(survey.devices, survey.settings.domain)
     if device is None:
@@ -88,6 +92,20 @@ def run(
     for remark in remarks:
         Output(sys.stderr).paragraph(f"note: {remark}")
     return show_reservations(survey, Output(sys.stderr))
+
+
+def _not_of_its_own_file(problems: Sequence[Problem]) -> Iterator[Problem]:
+    """The problems of files that are not empty.
+
+    An empty one is only being written: the shell opens FILE before it runs `suggest DEVICE > FILE`.
+    """
+    for problem in problems:
+        try:
+            is_empty = os.path.getsize(problem.location.file) == 0
+        except OSError:
+            is_empty = False
+        if not is_empty:
+            yield problem
 
 
 def show(text: str, output: Output) -> None:

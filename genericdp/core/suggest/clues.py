@@ -96,8 +96,8 @@ def raw_serial_of(unit: UdevDevice) -> str | None:
 def why_no_serial(unit: UdevDevice) -> str:
     """Why the serial number of a USB device tells nothing; "" when it may tell one unit from another."""
     names = [unit.properties.get(name, "") for name in ("ID_MODEL", "ID_VENDOR")]
-    serial = raw_serial_of(unit)
-    return "" if serial is None else why_filler(serial, *names, unit.attributes.get("product", ""))
+    ids, serial = "".join(usb_value(unit, key) or "" for key in ("vendor", "product")), raw_serial_of(unit)
+    return "" if serial is None else why_filler(serial, *names, ids, unit.attributes.get("product", ""))
 
 
 def clues(node: UdevDevice) -> Iterator[Clue]:

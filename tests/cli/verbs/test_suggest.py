@@ -145,6 +145,20 @@ def test_the_starter_file_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out.startswith("# No device of this machine needs a rule.\n")
 
 
+def test_the_file_into_which_the_shell_writes_the_rule_is_no_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "50-null.toml"
+    with rules.open("w"):
+        assert main(["suggest", "/dev/null", "--rules", str(tmp_path)]) == 0
+        assert capsys.readouterr().err == ""
+
+    with rules.open("w") as other:
+        print("[[resource]]", file=other, flush=True)
+        assert main(["suggest", "/dev/null", "--rules", str(tmp_path)]) == 1
+        assert "is open for writing and may be incomplete" in capsys.readouterr().err
+
+
 def test_one_device_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["suggest"]) == 2
     assert capsys.readouterr().err == (

@@ -213,6 +213,13 @@ def test_the_clue_to_a_device_is_what_lasts_of_it(name: str, path: str, match: s
     assert match in suggest(device, present).text
 
 
+def test_the_numbers_of_the_model_are_no_serial_number() -> None:
+    (raw,) = [each for each in machine("jetson").values() if each.attributes.get("serial") == "03e72485"]
+    suggestion = suggest(raw, Present(machine("jetson"), DOMAIN))
+    assert suggestion.by is By.MODEL
+    assert "it is the name of the model" in suggestion.reasons[0]
+
+
 def test_a_root_hub_has_no_port_to_exclude_another_by() -> None:
     reasons = " ".join(suggested("laptop-intel", "/dev/bus/usb/005/001").reasons)
     assert 'port = ""' not in reasons

@@ -6,9 +6,11 @@ The rules of this file:
 """
 
 import asyncio
+import os
 import resource
 import signal
 
+from genericdp import log, threads
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
@@ -19,9 +21,22 @@ from genericdp.systemd import Notify
 #: How many descriptors are enough for thousands of resources.
 _DESCRIPTORS = 16384
 
+#: How many threads gRPC takes at most when it starts: one per processor, up to 16, and a few more.
+_THREADS = 20
+
+#: How long the end may take after a signal, in seconds: less than systemd and the kubelet wait (10 s).
+_END_S = 5.0
+
+_log = log.get(__name__)
+
 
 def serve(settings: Settings, rule_files: RuleFiles) -> bool:
-    """Serve until SIGTERM or SIGINT. In a pod, returns False if only a new container can go on serving."""
+    """Serve until SIGTERM or SIGINT. In a pod, returns False if only a new container can go on serving.
+
+    Raises GenericdpError if the daemon cannot start. Without enough threads gRPC would hang for good: the
+    service manager starts the daemon again instead.
+    """
+    threads.require(_THREADS)
     _raise_limit_of_descriptors()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
@@ -36,11 +51,23 @@ def _raise_limit_of_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def _stop(daemon: Daemon) -> None:
+    daemon.stop()
+    asyncio.get_running_loop().call_later(_END_S, _give_up)
+
+
+def _give_up() -> None:
+    """End the process, whatever still runs: gRPC without threads never closes a server."""
+    left = sorted(task.get_name() for task in asyncio.all_tasks())
+    _log.error("the daemon does not end; ending the process", within=f"{_END_S:.0f}s", left=",".join(left))
+    os._exit(1)
+
+
 async def _serve(settings: Settings, rule_files: RuleFiles) -> bool:
     daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, daemon.stop)
+        loop.add_signal_handler(number, _stop, daemon)
     loop.add_signal_handler(signal.SIGHUP, daemon.reload)
     if not mounts.is_in_a_pod():
         await daemon.run()

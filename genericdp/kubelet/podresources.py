@@ -10,6 +10,7 @@ The rules of this file:
   read, and names are read as bytes: one bad name does not hide the others.
 """
 
+import asyncio
 import os
 from collections.abc import Sequence
 
@@ -49,6 +50,8 @@ class _Pods(Message):
 
 
 _TIMEOUT_S = 5.0
+#: How much later than grpc to give up. Without a thread to run it, grpc's own deadline never comes.
+_LATER_S = 2.0
 
 #: As in the kubelet's own client of this API: grpc's 4 MiB do not suffice on a node with many devices.
 _LONGEST_ANSWER = 16 << 20
@@ -81,8 +84,9 @@ async def ask(socket_path: str) -> Holdings | None:
             request_serializer=api.ListPodResourcesRequest.SerializeToString,
         )
         try:
-            answer = await call(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S)
-        except grpc.aio.AioRpcError:
+            async with asyncio.timeout(_TIMEOUT_S + _LATER_S):
+                answer = await call(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S)
+        except (grpc.aio.AioRpcError, TimeoutError):
             return None
     try:
         pods = _Pods.FromString(answer)

@@ -36,6 +36,9 @@ from genericdp.kubelet.socket import APART_S, KubeletSocket
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
 
+#: How much later than grpc to give up. Without a thread to run it, grpc's own deadline never comes.
+_LATER_S = 2.0
+
 #: A registration that lasted this long was not a failure, in seconds.
 STEADY_S = 10.0
 
@@ -174,8 +177,12 @@ class Registration:
             options=self.plugin.options(),
         )
         self.plugin.streams.expect_kubelet()
+        register = api.RegistrationStub(self._kubelet.channel()).Register
         try:
-            await api.RegistrationStub(self._kubelet.channel()).Register(request, timeout=REGISTER_TIMEOUT_S)
+            async with asyncio.timeout(REGISTER_TIMEOUT_S + _LATER_S):
+                await register(request, timeout=REGISTER_TIMEOUT_S)
+        except TimeoutError:
+            raise TimeoutError("the kubelet did not answer, and grpc did not give up") from None
         except asyncio.CancelledError:
             # grpc raises this, too, when the channel is closed because the kubelet has restarted.
             _end_if_cancelled()

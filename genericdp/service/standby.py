@@ -12,11 +12,14 @@ The rules of this file:
   containers, which share the directories, not the process ids.
 * A lock counts while its file has its name: one whose file was removed is taken again under the name, by the
   holder as soon as it happens. If another one was faster, that one serves, and this one ends.
+* What a shortage hides is not decided: whoever holds a lock keeps it, whoever wants one waits, until the
+  kernel can tell.
 * The lock file names its holder for people; nothing is decided by that.
 * A genericdp with other directories is found at the kubelet's directory instead (`kubelet.lock`).
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -25,7 +28,7 @@ from typing import Self
 
 from genericdp import log
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import SHORTAGES, GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError, what_is_short
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
@@ -41,7 +44,14 @@ AGAIN_S = 0.5
 #: How often to take a lock whose file loses its name. Some file systems cannot tell one file from another.
 _TRIES = 10
 
+#: Errors that prove that the file lost its name. After any other error, it may have it.
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
+
 _log = log.get(__name__)
+
+
+class _UntoldError(GenericdpError):
+    """A shortage keeps the kernel from telling who holds a lock."""
 
 
 class NodeLock:
@@ -61,7 +71,7 @@ class NodeLock:
     def taken(self) -> bool:
         """Take the lock if it is free; whether this process holds it now.
 
-        Raises GenericdpError if its file lost its name and cannot be made again.
+        Raises GenericdpError if its file lost its name and cannot be made again, or if nobody can tell.
         """
         for _ in range(_TRIES):
             if not self._locks():
@@ -79,7 +89,8 @@ class NodeLock:
     def kept(self) -> bool:
         """Make the file again if it lost its name; whether this process, which took the lock, holds it still.
 
-        The file that was locked stays so until the new one is. Raises GenericdpError if it cannot be made.
+        The file that was locked stays so until the new one is. Raises GenericdpError if it cannot be made, or
+        if nobody can tell.
         """
         if self._has_its_name():
             return True
@@ -110,15 +121,24 @@ class NodeLock:
         except BlockingIOError:
             return False
         except OSError as error:
-            # Without locks on this file system, nobody can hold it; for want of memory, nobody can tell.
-            return error.errno not in SHORTAGES
+            if error.errno in SHORTAGES:
+                raise self._untold(error) from error
+            # Without locks on this file system, nobody can hold it.
         return True
 
     def _has_its_name(self) -> bool:
         try:
             return os.path.samestat(os.fstat(self._file), os.lstat(self.path))
-        except OSError:
-            return False
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return False
+            raise self._untold(error) from error
+
+    def _untold(self, error: OSError) -> GenericdpError:
+        kind = _UntoldError if error.errno in SHORTAGES else GenericdpError
+        return kind(
+            f"cannot tell who holds the lock '{self.path}': {error.strerror}", hint=what_is_short(error)
+        )
 
     @property
     def holder(self) -> str:
@@ -148,7 +168,7 @@ async def until_alone(
     for directory in (settings.link_dir, settings.state_dir):
         try:
             lock = stack.enter_context(NodeLock(directory))
-            if not stopping() and not lock.taken():
+            if not stopping() and not _takes(lock):
                 if not waited:
                     _log.warning(
                         "another genericdp serves this node; standing by until it ends",
@@ -167,12 +187,20 @@ async def until_alone(
         _log.info("this genericdp serves the node now")
 
 
+def _takes(lock: NodeLock) -> bool:
+    """Whether this process holds the lock now; not while nobody can tell."""
+    try:
+        return lock.taken()
+    except _UntoldError:
+        return False
+
+
 async def _until_taken(
     lock: NodeLock, directory: str, awake: asyncio.Event, stopping: Callable[[], bool]
 ) -> None:
     watch = DirectoryWatch(directory, lambda _: awake.set())
     try:
-        while not stopping() and not lock.taken():
+        while not stopping() and not _takes(lock):
             # The other one's end shows in the directory just before the kernel releases its lock.
             with suppress(TimeoutError):
                 async with asyncio.timeout(AGAIN_S):

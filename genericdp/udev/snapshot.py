@@ -28,8 +28,9 @@ from operator import attrgetter
 
 import pyudev
 
+from genericdp import threads
 from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
-from genericdp.errors import SHORTAGES, GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError, what_is_short
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, unless_gone
 from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
 
@@ -55,7 +56,11 @@ def context() -> pyudev.Context:
     """The connection to libudev; made once, because finding the library starts a process."""
     try:
         return pyudev.Context()
+    except OSError as error:
+        raise GenericdpError(f"libudev cannot be loaded: {error}", hint=what_is_short(error)) from error
     except ImportError as error:
+        # A process that cannot be started finds no library, either.
+        threads.require(1)
         raise GenericdpError(
             "libudev cannot be loaded", hint="install the library of udev (Debian: libudev1)"
         ) from error

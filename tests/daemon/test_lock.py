@@ -68,16 +68,48 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(("error", "taken"), [(errno.ENOLCK, True), (errno.ENOMEM, False)])
-def test_it_is_taken_where_locks_do_not_work_and_not_while_nobody_can_tell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, taken: bool
-) -> None:
+def refuse_locks(monkeypatch: pytest.MonkeyPatch, error: int) -> None:
     def refuse(_descriptor: int, _operation: int) -> None:
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr("fcntl.flock", refuse)
+
+
+def test_it_is_taken_where_locks_do_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_locks(monkeypatch, errno.ENOLCK)
     with NodeLock(str(tmp_path)) as lock:
-        assert lock.taken() is taken
+        assert lock.taken()
+
+
+def test_for_want_of_memory_it_is_neither_taken_nor_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with NodeLock(str(tmp_path)) as lock:
+        assert lock.taken()
+        Path(lock.path).unlink()
+        with monkeypatch.context() as short:
+            refuse_locks(short, errno.ENOMEM)
+            for question in (lock.taken, lock.kept):
+                with pytest.raises(GenericdpError) as untold:
+                    question()
+                said = f"cannot tell who holds the lock '{lock.path}': Cannot allocate memory"
+                assert str(untold.value) == said
+                assert untold.value.hint == "free some memory, or raise MemoryMax= of the unit"
+        assert lock.kept()
+
+
+def test_a_name_that_cannot_be_looked_at_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: str) -> os.stat_result:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with NodeLock(str(tmp_path)) as lock:
+        assert lock.taken()
+        with monkeypatch.context() as broken:
+            broken.setattr("os.lstat", refuse)
+            with pytest.raises(GenericdpError) as untold:
+                lock.kept()
+        assert str(untold.value) == f"cannot tell who holds the lock '{lock.path}': Input/output error"
+        assert lock.kept()
 
 
 def test_a_lock_whose_file_lost_its_name_is_taken_again_under_that_name(tmp_path: Path) -> None:

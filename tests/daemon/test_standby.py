@@ -1,5 +1,8 @@
 """Two daemons on one node: the second one stands by, and takes over when the first one ends."""
 
+import errno
+import fcntl
+import os
 import socket
 from pathlib import Path
 from shutil import rmtree
@@ -93,6 +96,29 @@ async def test_one_whose_removed_lock_another_one_took_ends(
             await until(scene.service.has_ended)
     said = "the lock was removed, and another genericdp has taken it; this one ends"
     assert caplog.messages.count(said) == 1
+
+
+async def test_a_shortage_of_memory_when_a_lock_is_removed_does_not_end_its_holder(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    real, short = fcntl.flock, [True]
+
+    def flock(file: int, operation: int) -> None:
+        if short and short.pop():
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+        real(file, operation)
+
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        monkeypatch.setattr("fcntl.flock", flock)
+        lock = Path(scene.settings.link_dir, ".lock")
+        lock.unlink()
+        said = f"cannot tell who holds the lock '{lock}': Cannot allocate memory"
+        await until(lambda: said in caplog.messages)
+        await until(lambda: lock.exists() and lock.stat().st_size > 0)
+        assert not scene.service.has_ended()
+        with NodeLock(scene.settings.link_dir) as other:
+            assert not other.taken()
 
 
 def elsewhere(root: Path) -> Settings:

@@ -62,3 +62,12 @@ def test_without_libudev_the_error_says_what_to_install() -> None:
     ).stdout
 
     assert output == "libudev cannot be loaded; install the library of udev (Debian: libudev1)\n"
+
+
+def test_a_shortage_of_threads_is_not_a_missing_libudev() -> None:
+    program = "import threading; threading.stack_size(1 << 46)" + _WITHOUT_LIBUDEV
+    output = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+
+    assert output.startswith("too few threads: only 0 of 1 can be started; raise the limit: TasksMax= ")

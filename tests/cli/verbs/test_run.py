@@ -94,6 +94,53 @@ def test_a_sighup_while_it_starts_does_not_end_it(short_dir: Path) -> None:
         assert log.startswith("hung up\n")
 
 
+#: The program as it is, but no thread can be started: there is no room for its stack.
+WITHOUT_THREADS = """
+import sys, threading
+threading.stack_size(1 << 46)
+from genericdp.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_without_threads_it_ends_and_says_so_rather_than_serve_nothing_for_good(short_dir: Path) -> None:
+    with manager(short_dir, [sys.executable, "-c", WITHOUT_THREADS]) as it:
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 1
+        assert log == (
+            "genericdp: error: too few threads: only 0 of 20 can be started\n"
+            "  hint: raise the limit: TasksMax= of the unit, the limit of process ids of the pod, "
+            "or the sysctls kernel.pid_max and kernel.threads-max; or free some memory\n"
+        )
+
+
+#: The program as it is, but what it closes at its end never ends, as gRPC's servers without threads.
+WITHOUT_END = """
+import asyncio, sys
+from genericdp.kubelet.socket import KubeletSocket
+async def never(self):
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            pass
+KubeletSocket.follow = never
+from genericdp.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_it_ends_soon_after_sigterm_even_if_grpc_does_not(short_dir: Path) -> None:
+    with manager(short_dir, [sys.executable, "-c", WITHOUT_END]) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGTERM)
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 1
+        last = events_of(log)[-1]
+        assert last["msg"] == "the daemon does not end; ending the process"
+        assert "kubelet.sock" in last["left"]
+
+
 def test_it_may_open_more_descriptors_than_a_shell_gives(short_dir: Path) -> None:
     with manager(short_dir, ["prlimit", "--nofile=256:4096", *GENERICDP]) as it:
         it.told("READY=1")

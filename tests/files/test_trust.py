@@ -316,7 +316,7 @@ def test_a_writer_waits_until_a_text_is_read_and_ends_nobody(tmp_path: Path) -> 
 def test_a_file_system_that_refuses_every_lease_proves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no NFS server here: the file is open, and only the list of mounts is that of another machine."""
+    """There is no NFS server here: the file is open, and the list of mounts is that of another machine."""
     file, mounts = tmp_path / "10-a.toml", tmp_path / "mountinfo"
     device = os.stat(tmp_path).st_dev
     line = f"29 1 {os.major(device)}:{os.minor(device)} / / rw,relatime shared:1 - {{}} server:/ rw\n"

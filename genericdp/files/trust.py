@@ -45,6 +45,13 @@ _HINTS = {
 
 _DEV_NULL = os.makedev(1, 3)
 
+#: The mounts that this process sees (proc_pid_mountinfo(5)).
+MOUNTINFO = "/proc/self/mountinfo"
+
+#: File systems whose server may give no leases. They refuse one as if the file were open for writing
+#: (nfs4_add_lease and cifs_setlease in the kernel).
+_WITHOUT_LEASES = frozenset({b"nfs", b"nfs4", b"cifs", b"smb3"})
+
 
 class UntrustedError(GenericdpError):
     """Others can change what a path leads to. The message says where, the hint how to end it."""
@@ -237,8 +244,21 @@ def _leases(descriptor: int) -> bool:
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return error.errno != errno.EAGAIN
+        return error.errno != errno.EAGAIN or _is_without_leases(os.fstat(descriptor).st_dev)
     return True
+
+
+def _is_without_leases(device: int) -> bool:
+    """Whether the file system with this number may refuse a lease on any file."""
+    number = f"{os.major(device)}:{os.minor(device)}".encode()
+    try:
+        with open(MOUNTINFO, "rb") as file:
+            mounts = [line.partition(b" - ") for line in file]
+    except OSError:
+        return False
+    return any(
+        mount.split(b" ")[2] == number and rest.split(b" ")[0] in _WITHOUT_LEASES for mount, _, rest in mounts
+    )
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import ConfigError
-from genericdp.files.trust import read_text, unreadable
+from genericdp.files import trust
+from genericdp.files.trust import BeingWrittenError, read_text, unreadable
 
 STRANGER = 4242
 
@@ -310,3 +311,23 @@ def test_a_writer_waits_until_a_text_is_read_and_ends_nobody(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", _INTERRUPTED, file], stdout=subprocess.PIPE, check=True)
     assert done.stdout == b"whole\n"
     assert file.read_bytes() == b""
+
+
+def test_a_file_system_that_refuses_every_lease_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no NFS server here: the file is open, and the list of mounts is that of another machine."""
+    file, mounts = tmp_path / "10-a.toml", tmp_path / "mountinfo"
+    device = os.stat(tmp_path).st_dev
+    line = f"29 1 {os.major(device)}:{os.minor(device)} / / rw,relatime shared:1 - {{}} server:/ rw\n"
+    monkeypatch.setattr(trust, "MOUNTINFO", str(mounts))
+    with file.open("w") as writer:
+        file.chmod(0o644)
+        writer.write("half")
+        writer.flush()
+        for remote in ("nfs", "nfs4", "cifs", "smb3"):
+            mounts.write_text("30 29 0:99 / /x rw - ext4 x rw\n" + line.format(remote))
+            assert read_text(str(file)) == "half"
+        mounts.write_text(line.format("ext4"))
+        with pytest.raises(BeingWrittenError):
+            read_text(str(file))

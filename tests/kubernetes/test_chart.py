@@ -196,7 +196,11 @@ def test_each_pool_has_its_own_rules_and_nodes() -> None:
     assert "replicas = 7" in rules["cameras"]["10-fuse.toml"]
     for name, role in (("cameras", "camera"), ("gateways", "gateway")):
         spec = things[f"DaemonSet genericdp-{name}"]["spec"]["template"]["spec"]
-        assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "example.com/role": role}
+        assert spec["nodeSelector"] == {
+            "kubernetes.io/os": "linux",
+            "example.com/owner": "edge",
+            "example.com/role": role,
+        }
         (volume,) = (each for each in spec["volumes"] if each["name"] == "rules")
         assert volume["configMap"] == {"name": f"genericdp-{name}-rules", "optional": True}
     settings = dict(settings_of(RENDERINGS / "chart-pools.yaml"))
@@ -206,18 +210,43 @@ def test_each_pool_has_its_own_rules_and_nodes() -> None:
     assert "DaemonSet genericdp" not in things
 
 
+def test_what_a_pool_empties_is_empty_and_not_what_all_pools_have() -> None:
+    things = {title(thing): thing for thing in read(RENDERINGS / "chart-pools.yaml")}
+    assert things["ConfigMap genericdp-spares-rules"]["data"] == {"10-fuse.toml": ""}
+    spec = things["DaemonSet genericdp-spares"]["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux", "example.com/owner": ""}
+    assert {"affinity", "tolerations"}.isdisjoint(spec)
+    settings = dict(settings_of(RENDERINGS / "chart-pools.yaml"))
+    assert settings["genericdp-spares-settings"]["runtime_socket"] == ""
+    assert settings["genericdp-spares-settings"]["coalesce"] == "200ms"
+
+
+def test_a_null_in_a_pool_leaves_what_all_pools_have() -> None:
+    of_all = yaml.safe_load((DATA / "values" / "removed.yaml").read_text(encoding="utf-8"))
+    things = {title(thing): thing for thing in read(RENDERINGS / "chart-removed.yaml")}
+    assert things["ConfigMap genericdp-all-rules"]["data"] == of_all["rules"]
+    spec = things["DaemonSet genericdp-all"]["spec"]["template"]["spec"]
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert dict(settings_of(RENDERINGS / "chart-removed.yaml"))["genericdp-all-settings"]["domain"] == (
+        DEFAULT_DOMAIN
+    )
+
+
 def test_a_configmap_that_somebody_else_makes_is_not_made_and_has_to_exist() -> None:
     things = read(RENDERINGS / "chart-existing.yaml")
-    assert not [
-        thing for thing in things if thing["kind"] == "ConfigMap" and "rules" in thing["metadata"]["name"]
-    ]
+    made = [title(thing) for thing in things if "rules" in thing["metadata"]["name"]]
+    assert made == ["ConfigMap genericdp-own-rules"]
     volumes = [
         volume["configMap"]
         for template in pod_templates(things)
         for volume in template["spec"]["volumes"]
         if volume["name"] == "rules"
     ]
-    assert {json.dumps(each) for each in volumes} == {'{"name": "our-rules"}', '{"name": "their-rules"}'}
+    assert {json.dumps(each) for each in volumes} == {
+        '{"name": "our-rules"}',
+        '{"name": "their-rules"}',
+        '{"name": "genericdp-own-rules", "optional": true}',
+    }
 
 
 def test_openshift_permits_what_the_pods_do_in_the_chart_as_in_the_manifests() -> None:

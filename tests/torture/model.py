@@ -25,7 +25,7 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -998,6 +998,10 @@ class NodeMachine(RuleBasedStateMachine):
         for table, unit, id_ in found:
             if table.identity == "serial":
                 self._note_tie(table, unit, id_)
+        live = {unit for _, unit, _ in found}
+        for table in self.truth.tables:
+            if table.identity == "serial":
+                self._note_hidden_tie(table, live)
         for table, unit, id_ in found:
             key = self._key(table, unit)
             known = self.ids.setdefault(key, id_)
@@ -1029,6 +1033,21 @@ class NodeMachine(RuleBasedStateMachine):
             assert before == [unit], f"{id_} belongs to {unit}, but {before[0]} was there first"
         self.ties[table.name] = self.truth.plugged[unit].port
         self.ids[plain] = id_
+
+    def _note_hidden_tie(self, table: Table, live: Collection[str]) -> None:
+        """Record twins of which no link leads anywhere, for want of another node that both need."""
+        twins = {
+            unit
+            for unit in self.truth.plugged
+            if UNITS[unit] == "SAME" and self.truth.table_of(unit) is table
+        }
+        if len(twins) < 2 or twins & {*live} or table.name in self.ties:
+            return
+        before = [
+            twin for twin in twins if self.settled_places.get(twin) == (table.name, self.truth.plugged[twin])
+        ]
+        if (table.name, "serial", "SAME", "") in self.ids and len(before) == 1:
+            self.ties[table.name] = self.truth.plugged[before[0]].port
 
     def _name_of(self, unit: str) -> str | None:
         """The name of the resource that has a unit."""

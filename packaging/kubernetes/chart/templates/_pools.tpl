@@ -18,13 +18,14 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
 {{- if $pool.name -}}
 {{- $name = printf "%s-%s" $name $pool.name -}}
 {{- end -}}
-{{- $rules := merge (dict) ($pool.rules | default dict) ($root.Values.rules | default dict) -}}
-{{- $existing := $pool.existingConfigMap | default $root.Values.existingConfigMap -}}
+{{- $values := include "genericdp.merged" (list $root.Values $pool) | fromJson -}}
+{{- $rules := include "genericdp.merged" (list $root.Values.rules $pool.rules) | fromJson -}}
+{{- $existing := $values.existingConfigMap -}}
 {{- if and $rules $existing -}}
 {{- fail (printf "%s has both rules and existingConfigMap (%s): move the rules into that ConfigMap, or remove existingConfigMap" $name $existing) -}}
 {{- end -}}
-{{- $settings := merge (dict) ($pool.settings | default dict) ($root.Values.settings | default dict) -}}
-{{- $_ := set $settings "domain" ($pool.domain | default $root.Values.domain) -}}
+{{- $settings := include "genericdp.merged" (list $root.Values.settings $pool.settings) | fromJson -}}
+{{- $_ := set $settings "domain" $values.domain -}}
 {{- if $root.Values.metrics.enabled -}}
 {{- $_ := set $settings "metrics" (printf "%s:%v" (include "genericdp.address" $root) $root.Values.metrics.port) -}}
 {{- end -}}
@@ -38,12 +39,28 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
   "rulesName" ($existing | default (printf "%s-rules" $name))
   "existing" $existing
   "settings" $settings
-  "nodeSelector" (merge (dict) ($pool.nodeSelector | default dict) ($root.Values.nodeSelector | default dict))
-  "affinity" ($pool.affinity | default $root.Values.affinity)
-  "tolerations" ($pool.tolerations | default $root.Values.tolerations)
+  "nodeSelector" (include "genericdp.merged" (list $root.Values.nodeSelector $pool.nodeSelector) | fromJson)
+  "affinity" $values.affinity
+  "tolerations" $values.tolerations
 ) -}}
 {{- end -}}
 {{- dict "all" $all | toYaml -}}
+{{- end -}}
+
+{{/*
+The keys of all maps in a list, as JSON; the last map that gives a key a value decides. An empty value is one, and null is
+none. Sprig's merge takes an empty value for none.
+*/}}
+{{- define "genericdp.merged" -}}
+{{- $merged := dict -}}
+{{- range $map := . -}}
+{{- range $key, $value := $map -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $merged -}}
 {{- end -}}
 
 {{/*

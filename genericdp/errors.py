@@ -30,6 +30,12 @@ _CURES = {
     errno.EROFS: "mount that file system read-write; the unit may permit only some paths",
 }
 
+#: What an operator can do if no thread or process can be started.
+MORE_THREADS = (
+    "raise the limit: TasksMax= of the unit, the limit of process ids of the pod, "
+    "or the sysctls kernel.pid_max and kernel.threads-max; or free some memory"
+)
+
 
 def what_is_short(error: OSError) -> str:
     """What to do about an error that a shortage can explain; "" for any other error."""

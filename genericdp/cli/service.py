@@ -10,11 +10,11 @@ import os
 import resource
 import signal
 
-from genericdp import log, threads
+from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
-from genericdp.service import mounts
+from genericdp.service import mounts, threads
 from genericdp.service.dead_mount import until_dead
 from genericdp.systemd import Notify
 

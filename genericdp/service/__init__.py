@@ -4,6 +4,7 @@ Reading order:
 
     mounts      what a pod lacks of its host
     dead_mount  what a pod has mounted was deleted on its host
+    threads     whether threads can be started at all, which gRPC needs
     standby     only one genericdp serves a node
     ready       when READY is sent: after a boot, once the devices are back
     watchdog    whether it still serves

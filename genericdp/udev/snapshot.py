@@ -19,6 +19,7 @@ import errno
 import os
 import stat
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -28,9 +29,8 @@ from operator import attrgetter
 
 import pyudev
 
-from genericdp import threads
 from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
-from genericdp.errors import SHORTAGES, GenericdpError, what_is_short
+from genericdp.errors import MORE_THREADS, SHORTAGES, GenericdpError, what_is_short
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, unless_gone
 from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
 
@@ -60,7 +60,10 @@ def context() -> pyudev.Context:
         raise GenericdpError(f"libudev cannot be loaded: {error}", hint=what_is_short(error)) from error
     except ImportError as error:
         # A process that cannot be started finds no library, either.
-        threads.require(1)
+        try:
+            threading.Thread(target=int).start()
+        except RuntimeError as short:
+            raise GenericdpError(f"libudev cannot be loaded: {short}", hint=MORE_THREADS) from error
         raise GenericdpError(
             "libudev cannot be loaded", hint="install the library of udev (Debian: libudev1)"
         ) from error

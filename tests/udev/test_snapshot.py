@@ -70,4 +70,4 @@ def test_a_shortage_of_threads_is_not_a_missing_libudev() -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     ).stdout
 
-    assert output.startswith("too few threads: only 0 of 1 can be started; raise the limit: TasksMax= ")
+    assert output.startswith("libudev cannot be loaded: can't start new thread; raise the limit: TasksMax= ")

@@ -2,18 +2,13 @@
 
 The rules of this file:
 
-* gRPC and the search for libudev do not say that a thread or a process is missing: the one never gets well
-  again, even with threads; the other takes the library for missing. So this is asked beside them.
+* gRPC does not say that a thread is missing, and does not recover once there are threads again. So this is
+  asked before gRPC is used.
 """
 
 import threading
 
-from genericdp.errors import GenericdpError
-
-_HINT = (
-    "raise the limit: TasksMax= of the unit, the limit of process ids of the pod, "
-    "or the sysctls kernel.pid_max and kernel.threads-max; or free some memory"
-)
+from genericdp.errors import MORE_THREADS, GenericdpError
 
 #: How long a thread waits for the others at most, in seconds.
 _LONGEST_S = 5.0
@@ -30,7 +25,7 @@ def require(count: int) -> None:
             started.append(thread)
     except RuntimeError as error:
         raise GenericdpError(
-            f"too few threads: only {len(started)} of {count} can be started", hint=_HINT
+            f"too few threads: only {len(started)} of {count} can be started", hint=MORE_THREADS
         ) from error
     finally:
         done.set()

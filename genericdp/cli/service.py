@@ -21,8 +21,8 @@ from genericdp.systemd import Notify
 #: How many descriptors are enough for thousands of resources.
 _DESCRIPTORS = 16384
 
-#: How many threads gRPC takes at most when it starts: one per processor, up to 16, and a few more.
-_THREADS = 20
+#: How many threads gRPC takes at most when it starts: one for each processor, up to 16, and a few more.
+THREADS = min(os.cpu_count() or 1, 16) + 4
 
 #: How long the end may take after a signal, in seconds: less than systemd and the kubelet wait (10 s).
 _END_S = 5.0
@@ -36,7 +36,7 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     Raises GenericdpError if the daemon cannot start. Without enough threads gRPC would hang for good: the
     service manager starts the daemon again instead.
     """
-    threads.require(_THREADS)
+    threads.require(THREADS)
     _raise_limit_of_descriptors()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)

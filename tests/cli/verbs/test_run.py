@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from genericdp.cli.service import THREADS
+
 RULES = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 GENERICDP = [sys.executable, "-m", "genericdp"]
 PATIENCE_S = 20.0
@@ -108,7 +110,7 @@ def test_without_threads_it_ends_and_says_so_rather_than_serve_nothing_for_good(
         _, log = it.process.communicate(timeout=PATIENCE_S)
         assert it.process.returncode == 1
         assert log == (
-            "genericdp: error: too few threads: only 0 of 20 can be started\n"
+            f"genericdp: error: too few threads: only 0 of {THREADS} can be started\n"
             "  hint: raise the limit: TasksMax= of the unit, the limit of process ids of the pod, "
             "or the sysctls kernel.pid_max and kernel.threads-max; or free some memory\n"
         )

@@ -58,7 +58,7 @@ _CAN: Mapping[str, str] = {
     # rtc(4)
     r"rtc\d*": "set the clock with which the machine starts",
     # driver-api/ptp.rst
-    r"ptp\d+": "set the clock of a network card",
+    r"ptp\d+": "set a clock of the hardware, such as that of a network card",
     # power/pm_qos_interface.rst
     "cpu_dma_latency": "keep the host's processors from saving power",
     # gpu/vgaarbiter.rst

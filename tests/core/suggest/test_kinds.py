@@ -193,7 +193,7 @@ match.parent = { SUBSYSTEM = "scsi", "ATTR{model}" = "3573-TL*" }
         (
             "mainframe",
             "/dev/dasda",
-            'match = { SUBSYSTEM = "block", DEVPATH = "/devices/css0/0.0.0003/0.0.0201/*" }\n',
+            'match.DEVTYPE = "disk"\nmatch.DEVPATH = "/devices/css0/0.0.0003/0.0.0201/*"\n',
         ),
         # The sound and the other tuners of a grabber, without its picture.
         (

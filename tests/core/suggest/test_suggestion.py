@@ -393,7 +393,7 @@ def test_a_rule_for_a_disk_says_what_that_means() -> None:
     assert suggested(*a_disk(parts=2)).table == (
         "[[resource]]",
         'name = "vda"  # pods request example.com/vda',
-        'match = { SUBSYSTEM = "block", ID_SERIAL = "root\\\\*disk", DEVTYPE = "disk" }',
+        'match = { SUBSYSTEM = "block", DEVTYPE = "disk", ID_SERIAL = "root\\\\*disk" }',
         "allow_dangerous = true  # it gives control of the host",
     )
 

@@ -64,10 +64,8 @@ _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
 def kind_of(group: Siblings) -> Conditions:
     """The kind of the nodes: their subsystems. A disk says so, because it may be partitioned later."""
-    subsystems = {node.subsystem for node in group.nodes}
-    kind = {"SUBSYSTEM": _one_or_more(subsystems)}
-    devtypes = {node.devtype for node in group.nodes}
-    return kind | {"DEVTYPE": "disk"} if subsystems == {"block"} and devtypes == {"disk"} else kind
+    kind = {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
+    return kind | {"DEVTYPE": "disk"} if group.is_disk else kind
 
 
 def names_of(nodes: Iterable[UdevDevice]) -> Conditions:

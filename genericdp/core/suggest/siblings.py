@@ -65,6 +65,11 @@ class Siblings:
         return self.group_by == "all" and self.nodes[0].devname in _ONE_TIMER
 
     @property
+    def is_disk(self) -> bool:
+        """Whether it is a whole disk."""
+        return all((node.subsystem, node.devtype) == ("block", "disk") for node in self.nodes)
+
+    @property
     def folder(self) -> str:
         """The folder that has the nodes and nothing else; "" if they do not belong together because of it."""
         return "" if self.group_by != "all" or self.is_one_timer else _folder_of(self.nodes[0])

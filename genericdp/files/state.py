@@ -106,7 +106,7 @@ class StateFile:
         self._saved = data
 
     def was_removed(self) -> bool:
-        """Whether the file that was written or read is no longer there, and no other one is."""
+        """Whether the file is gone since it was last read or written, and nothing has taken its place."""
         return self._file is not None and not os.path.lexists(self.path)
 
     def _is_there(self) -> bool:

@@ -233,7 +233,7 @@ def _read(path: str) -> tuple[bytes, bool]:
         is_open = not _leases(descriptor)
         return os.read(descriptor, SIZE_LIMIT + 1), is_open
     finally:
-        # This ends the lease. Whoever opens the file for writing has waited for it.
+        # Closing releases the lease, and with it any process that is blocked opening the file for writing.
         os.close(descriptor)
 
 

@@ -36,7 +36,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursi
 
 
 def ids_in(directory: str) -> frozenset[str]:
-    """The ids that containers got, of all resources; none if there is no checkpoint.
+    """The ids of all resources that containers have been given; empty if there is no checkpoint.
 
     Raises GenericdpError if there is one that cannot be read.
     """

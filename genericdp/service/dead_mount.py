@@ -7,8 +7,8 @@ mounts the new directory. So the daemon ends, and the kubelet restarts the conta
 The rules of this file:
 
 * Only mountinfo tells: inotify(7) does not report the deletion of a directory that is still mounted. It
-  reports that of kubelet.sock, which comes before. So the mount is looked at every few seconds, but only
-  while there is no kubelet.sock.
+  reports that of kubelet.sock, which comes first. So the mount is checked every few seconds, but only while
+  kubelet.sock is missing.
 * A kubelet that still follows a list allocates devices as before. The daemon ends after that.
 * On a host, the path leads to the new directory. Nothing is dead there.
 """

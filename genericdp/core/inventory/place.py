@@ -98,6 +98,11 @@ def is_of_number(spot: Spot) -> bool:
     return spot.within == _NUMBER and not spot.port.startswith("/")
 
 
+def is_of_path(spot: Spot) -> bool:
+    """Whether it is that of a bare node, whose port is its path."""
+    return spot.port.startswith("/dev/")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a udev device sits.

@@ -14,9 +14,8 @@ from functools import cached_property
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import UNKNOWN, Spot
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_path
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.remembered import is_of_path
 
 #: The reason of a device of which nothing is plugged in.
 UNPLUGGED = "it is unplugged"

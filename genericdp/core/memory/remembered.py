@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, is_of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,6 @@ class Whereabouts:
         for other, id_ in self._at.get(spot.of_all, ()):
             if spot.may_be(other):
                 yield id_
-
-
-def is_of_path(spot: Spot) -> bool:
-    """Whether it is that of a bare node, whose port is its path."""
-    return spot.port.startswith("/dev/")
 
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:

@@ -96,19 +96,9 @@ def withdraw(
     holders = Counter(holding.device for holding in held.values()) if kept else Counter[str]()
     after = Shares(replicas, {id_: one for mine in kept.values() for id_, one in mine.items()})
     return {
-        name: _with(
-            offer,
-            kept.get(name, {}),
-            devices.get(name, {}),
-            {
-                id_
-                for id_, one in kept.get(name, {}).items()
-                if id_ in held
-                and is_being_admitted(held[id_], now)
-                and not (offer.resource.is_exclusive and holders[one.device] > 1)
-            },
-        )
+        name: _with(offer, mine, devices.get(name, {}), _may_be_asked_again(offer, mine, held, holders, now))
         for name, offer in offers.items()
+        for mine in (kept.get(name, {}),)
     }, after
 
 
@@ -141,6 +131,22 @@ def _unlisted(
 def _includes(resource: Resource | None, id_: str, device: str) -> bool:
     """Whether the resource includes the id, or includes it again."""
     return resource is not None and is_id_of(id_, device, resource.replicas)
+
+
+def _may_be_asked_again(
+    offer: Offer, mine: Mapping[str, Withdrawn], held: Held, holders: Mapping[str, int], now: float
+) -> frozenset[str]:
+    """The withdrawn ids of which the pod that is being admitted may ask for another of its containers.
+
+    holders  how many ids of each device pods hold
+    """
+    return frozenset(
+        id_
+        for id_, one in mine.items()
+        if id_ in held
+        and is_being_admitted(held[id_], now)
+        and not (offer.resource.is_exclusive and holders[one.device] > 1)
+    )
 
 
 def _most_needed(mine: Mapping[str, Withdrawn], held: Container[str]) -> dict[str, Withdrawn]:

@@ -29,6 +29,7 @@ from genericdp.cri.cdi import ReadsCdi
 from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.directories import begin, in_force
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -64,9 +65,10 @@ class Daemon:
         usb_reset: Callable[[int, int], None] = usb.reset,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
-        self.settings = settings
-        self._awake = asyncio.Event()
+        self._configured = settings
+        self.settings = settings = in_force(settings)
         self.rules = rules
+        self._awake = asyncio.Event()
         self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = recorder = Recorder(now)
         self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
@@ -101,9 +103,8 @@ class Daemon:
             tell=self.step,
             on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
-        self._comeback = Comeback(
-            settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
-        )
+        complete, stopped = self._forgetting.complete, recorder.see_stop
+        self._comeback = Comeback(settings, now, complete, stopped, self._see_tried)
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or MachineDevices(rules.resources)
         self._devices.remember(lambda: self.memory.devices)
@@ -142,6 +143,7 @@ class Daemon:
                     await self._serve()
 
     async def _serve(self) -> None:
+        begin(self._configured, self.settings)
         self.memory = self._saving.begin()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
@@ -187,8 +189,7 @@ class Daemon:
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
-        self.inventory = inventory
-        self.memory = self._saving.keep(memory)
+        self.inventory, self.memory = inventory, self._saving.keep(memory)
         if changes:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)

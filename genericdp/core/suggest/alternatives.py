@@ -6,14 +6,18 @@ The rules of this file:
 * What is offered has been tried, like the rule: it takes exactly the nodes that its remark names.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.suggest.camera import has_pictures, is_infrared, is_stream, streams_of
 from genericdp.core.suggest.clues import Conditions, details, joined
+from genericdp.core.suggest.disks import about_rest, rest_of_drive
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.siblings import Siblings
+
+#: Conditions that the other nodes of a unit satisfy, too.
+_OF_THE_UNIT = frozenset({"SUBSYSTEM", "usb", "parent", "DEVPATH", "ID_SERIAL", "ID_WWN"})
 
 #: More alternatives than this are no help.
 _MOST = 8
@@ -84,13 +88,15 @@ def alternatives(
 def _without(conditions: Conditions, detail: Conditions) -> Conditions:
     """The conditions that stay: the detail says the same more closely, or says it of another node."""
     usb = conditions.get("usb")
-    kept = {
-        key: value for key, value in conditions.items() if key in ("SUBSYSTEM", "usb", "parent", "DEVPATH")
-    }
+    kept = {key: value for key, value in conditions.items() if key in _OF_THE_UNIT}
     if isinstance(usb, dict):
         kept["usb"] = {key: value for key, value in usb.items() if key != "interface"}
     if "SUBSYSTEM" in detail:
         kept.pop("SUBSYSTEM", None)
+    mine, other = kept.get("parent"), detail.get("parent")
+    if isinstance(mine, Mapping) and isinstance(other, Mapping) and mine.keys() == other.keys():
+        # Of another disk of the drive.
+        kept.pop("parent")
     return kept
 
 
@@ -103,6 +109,9 @@ def _parts(
         for other in streams_of(first, nodes):
             if other is not first and has_pictures(other):
                 yield (other,), [joined(one, two) for one in details(other) for two in details(other)]
+        return
+    if first.subsystem == "block":
+        yield from (((other,), [which]) for other, which in rest_of_drive(first, nodes))
         return
     if group.group_by in ("node", "all"):
         return
@@ -126,6 +135,8 @@ def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
     first = part[0]
     if is_stream(first):
         return "infrared" if is_infrared(first) else ""
+    if group.nodes[0].subsystem == "block":
+        return about_rest(first, group.nodes[0])
     ttys = [node for node in group.nodes if node.subsystem == "tty"]
     if first.subsystem == "tty" and len(part) < len(ttys):
         words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]

@@ -16,6 +16,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
+from genericdp.core.suggest.disks import scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
     names_without_number,
@@ -23,7 +24,7 @@ from genericdp.core.suggest.fixed_names import (
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Siblings, scsi_device_of
+from genericdp.core.suggest.siblings import Siblings
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
@@ -63,9 +64,10 @@ _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
 
 def kind_of(group: Siblings) -> Conditions:
-    """The kind of the nodes: their subsystems. A disk says so, because it may be partitioned later."""
-    kind = {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
-    return kind | {"DEVTYPE": "disk"} if group.is_disk else kind
+    """The kind of the nodes: their subsystems, and which part of its disk a block device is."""
+    kind: Conditions = {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
+    first = group.nodes[0]
+    return {**kind, **which_of_disk(first)} if first.subsystem == "block" else kind
 
 
 def names_of(nodes: Iterable[UdevDevice]) -> Conditions:
@@ -250,10 +252,8 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     """What distinguishes a device node from the others of its unit, the best detail first."""
     if interface := usb_value(node, "interface"):
         yield {"usb": {"interface": exactly(interface)}}
-    if node.subsystem == "block" and node.devtype:
-        yield {"DEVTYPE": exactly(node.devtype)}
-    if part := node.properties.get("PARTN"):
-        yield {"PARTN": exactly(part)}
+    if drive := which_of_drive(node):
+        yield drive
     yield from ({"DEVNAME": name} for name in names_without_number(node))
     for attribute in ("index", "port_number", "name", "line"):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.

@@ -24,6 +24,8 @@ _NUMBERED = re.compile(
 )
 #: The number that a device node owes to the order of arrival. A long one is an address or a model.
 _NUMBER = re.compile(r"((?:i2c|v4l|\d{4,}|\D)*+)\d+(.*)")
+#: The names of disks with a letter in the order of arrival, and of their partitions.
+_LETTERED = re.compile(r"(sd|vd|xvd|dasd)[a-z]+(\d*)")
 #: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
 #: is an address: serial8250.
 _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -33,6 +35,7 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(target|r?port-|end_device-|expander-)\d+(:[\d:-]+)"), r"\1*\2"),
     (re.compile(r"\d+(:\d+:\d+:\d+)"), r"*\1"),
     (re.compile(r"(mmc)\d+(:[0-9a-f]{4})"), r"\1*\2"),
+    (_LETTERED, r"\1*\2"),
     (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
     (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
 )
@@ -68,7 +71,7 @@ def without_numbers(path: str, *, is_class: bool) -> str:
     is_class  whether the last part is the kernel's name of a device node, not an address on a bus
     """
     *above, name = without_auto_numbers(path).split("/")
-    number = _NUMBER.fullmatch(name) if is_class else None
+    number = _NUMBER.fullmatch(name) if is_class and not _LETTERED.fullmatch(name) else None
     name = _without_number(name) if number is None else f"{number[1]}*{number[2]}"
     return "/".join([*map(_without_number, above), name])
 

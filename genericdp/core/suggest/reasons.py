@@ -6,7 +6,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
-from genericdp.core.suggest.siblings import Siblings, scsi_device_of
+from genericdp.core.suggest.disks import scsi_device_of, what_of_disk
+from genericdp.core.suggest.siblings import Siblings
 
 #: More names than this do not help.
 _NAMES = 4
@@ -24,6 +25,8 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
         yield _of_usb(unit, by, rivals)
     else:
         yield _of_any(group.nodes[0], by, rivals)
+    if of_disk := what_of_disk(group.nodes[0]):
+        yield of_disk
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     if len(group.nodes) > 1 and not group.is_one_timer:

@@ -20,10 +20,9 @@ from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.camera import is_stream, streams_of
 from genericdp.core.suggest.clues import By, Conditions, details_of_all, joined, kind_of, model_of_any
-from genericdp.core.suggest.companions import is_companion
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Siblings, siblings_of
+from genericdp.core.suggest.siblings import Siblings, is_companion, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 

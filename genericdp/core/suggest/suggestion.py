@@ -34,10 +34,10 @@ from genericdp.core.suggest.clues import (
     names_of,
     serial_of,
 )
-from genericdp.core.suggest.companions import companions_of
+from genericdp.core.suggest.disks import is_part_of_drive
 from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import reasons
-from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
+from genericdp.core.suggest.siblings import Siblings, alone, companions_of, siblings_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.errors import GenericdpError
 
@@ -112,8 +112,9 @@ class Suggestion:
         if is_stream(self.group.nodes[0]):
             yield from rule_text.comment("For another stream of the camera, replace the match by:")
         else:
+            what = "another part of the drive" if self.group.nodes[0].subsystem == "block" else "a part of it"
             these = "one of these" if len(self.instead) > 1 else "this"
-            yield from rule_text.comment(f"For a part of it, replace the match by {these}:")
+            yield from rule_text.comment(f"For {what}, replace the match by {these}:")
         for each in self.instead:
             yield "#"
             yield from rule_text.comment(each.remark)
@@ -162,7 +163,7 @@ def suggest(
         raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
-    part = group != whole or _brings_more(node, present)
+    part = group != whole or is_part_of_drive(node) or _brings_more(node, present)
     return suggest_for(group, present, name_of(group, taken, part=part))
 
 

@@ -14,6 +14,7 @@ from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import driver_of
+from genericdp.core.suggest.disks import part_name
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.siblings import Siblings
 
@@ -38,7 +39,7 @@ def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False, 
     """
     texts = _names(group, several=several)
     name = _cut(next(word for text in texts if (word := _word(text))), _NAME_LENGTH, "-")
-    if part:
+    if part and name != _word(_devname(group.nodes[0])):
         name = f"{name}-{_part(group.nodes[0])}"
     # Other nodes of the unit may have the name already.
     node = group.nodes[0]
@@ -75,6 +76,8 @@ def _word(text: str) -> str:
 
 def _part(node: UdevDevice) -> str:
     """Names one node of several: its interface if it is a serial port, else its kind."""
+    if node.subsystem == "block":
+        return _word(part_name(node))
     interface = usb_value(node, "interface") if node.subsystem == "tty" else None
     if interface:
         return _word(f"if{interface}")

@@ -21,7 +21,7 @@ MACHINES = tuple(sorted(path.stem for path in FOLDER.iterdir()))
 
 #: Numbers that follow the order of arrival, behind the word that the driver puts before them.
 _COUNTED = re.compile(
-    r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
+    r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyCH9344USB|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
     r"|usbtmc|cdc-wdm|sg|n?st|sch|lirc|rc|input|adapter|dvb|uverbs|umad|issm|mlx5_|accel|card|renderD|uio|wwan"
     r"|iio:device|xdma|rngd[!/]npu|memx|comedi|rpmsg_pru|gpiochip|ptp|mmc|mmcblk|mtd|mtdblock|host(?!1x)|target"
     r"|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C))(\d+)"

@@ -183,7 +183,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
                     yield Clue(by, {"parent": {name: exactly(value)}})
         if above.subsystem == "net":
             yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
-    for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID"):
+    for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID"):
         value = node.properties.get(name)
         if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
             yield Clue(By.SERIAL, {name: exactly(value)})

@@ -8,11 +8,18 @@ The rules of this file:
   (the LUN) lasts; its letter follows the order of arrival.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
 from genericdp.core.suggest.quoting import exactly
+
+#: Discs, floppies, volumes and memory are used as a whole.
+_WITHOUT_PARTITIONS = ("sr", "fd", "dm-", "zd", "ram", "zram")
+
+#: Their names are fixed, but what is behind them is not.
+_ATTACHED_BY = {"loop": "losetup", "nbd": "nbd-client", "drbd": "drbdadm"}
 
 _PARTITION = "partition"
 
@@ -97,12 +104,17 @@ def about_rest(other: UdevDevice, node: UdevDevice) -> str:
     )
 
 
+def who_attaches(node: UdevDevice) -> str:
+    """What attaches a disk to a name that is fixed; "" for a disk that has its name from the kernel."""
+    name = re.match(r"[a-z]+", node.sys_name) if node.subsystem == "block" else None
+    return "" if name is None else _ATTACHED_BY.get(name[0], "")
+
+
 def what_of_disk(node: UdevDevice) -> str:
     """What a container gets of a disk; "" for anything else."""
     if node.devtype == _PARTITION:
         return "A container gets this partition and nothing else of the disk."
-    # Discs and floppies are used as a whole.
-    if not is_disk(node) or node.sys_name.startswith(("sr", "fd")):
+    if not is_disk(node) or node.sys_name.startswith(_WITHOUT_PARTITIONS):
         return ""
     return (
         "A container gets the whole disk: it can read and write all partitions, but it has no device nodes "

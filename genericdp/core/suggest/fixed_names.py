@@ -20,7 +20,7 @@ from genericdp.core.suggest.quoting import exactly
 #: Names with a number that always means the same.
 _NUMBERED = re.compile(
     r"tty\d+|vcs[au]?\d*|[pt]ty[a-ep-z][0-9a-f]|loop\d+|ram\d+|cpu/\d+/\w+|usbmon0|gpiomem\d+"
-    r"|rpivid-\w+|z90crypt|v4l2loopback"
+    r"|rpivid-\w+|z90crypt|v4l2loopback|mpt[23]ctl|(?:nbd|drbd)\d+(?:p\d+)?"
 )
 #: The number that a device node owes to the order of arrival. A long one is an address or a model.
 _NUMBER = re.compile(r"((?:i2c|v4l|\d{4,}|\D)*+)\d+(.*)")

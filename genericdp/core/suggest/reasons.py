@@ -6,14 +6,14 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
-from genericdp.core.suggest.disks import scsi_device_of, what_of_disk
+from genericdp.core.suggest.disks import scsi_device_of, what_of_disk, who_attaches
 from genericdp.core.suggest.siblings import Siblings
 
 #: More names than this do not help.
 _NAMES = 4
 
 
-def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
+def reasons(group: Siblings, by: By, rivals: tuple[str, ...], rest: tuple[str, ...]) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     unit = unit_of(group.nodes[0])
     if group.is_one_timer:
@@ -27,10 +27,17 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
         yield _of_any(group.nodes[0], by, rivals)
     if of_disk := what_of_disk(group.nodes[0]):
         yield of_disk
+    if attached_by := who_attaches(group.nodes[0]):
+        yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     if len(group.nodes) > 1 and not group.is_one_timer:
         yield from _of_groups(group)
+    if rest:
+        nodes, these = (
+            ("a further device node", "it") if len(rest) == 1 else ("further device nodes", "these")
+        )
+        yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
 
 
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
@@ -68,6 +75,8 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
 def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
     unit = unit_of(node)
     match by:
+        case By.SERIAL if unit.sys_path.startswith("/sys/devices/virtual/block/"):
+            return "By its UUID: the rule finds it whatever its number is."
         case By.SERIAL:
             return "By serial number: the rule finds this unit wherever it is."
         case By.MODEL:

@@ -7,6 +7,9 @@ The rules of this file:
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
 * Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
+* Of serial ports that share one USB interface, each is a line of its own: they are those of a serial adapter,
+  not of a modem.
+* Of a printer, each node is a way of its own to it, and a program takes one of them.
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
 * What drivers themselves require goes along, by the driver or the subsystem of the device.
@@ -14,6 +17,7 @@ The rules of this file:
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +25,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.identity import natural
-from genericdp.core.suggest.camera import is_stream, streams_of
+from genericdp.core.suggest.camera import has_pictures, is_stream, streams_of
 from genericdp.core.suggest.disks import is_disk
 from genericdp.errors import GenericdpError
 
@@ -42,7 +46,11 @@ _TOGETHER: tuple[frozenset[str], ...] = (
 _OF_THE_KERNEL = frozenset({"cpuid", "gpio", "mei", "msr", "nvme", "nvme-generic", "ptp", "uio"})
 #: A touch controller has both, below its device of the subsystem hid.
 _OF_HID = frozenset({"hidraw", "input"})
+#: The controls of a camera or a grabber: its sound is of use without them.
+_OF_CONTROLS = _OF_HID
 _BY_HID = '{ SUBSYSTEM = "hid" }'
+
+_SELDOM_ALONE = frozenset({"bsg", "input", "media"})
 
 #: The node with the old name leads to the first of the timers.
 _ONE_TIMER = ("watchdog", "watchdog0")
@@ -95,9 +103,19 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
         return _made("all", node, [each for each in nodes if _folder_of(each) == folder])
     usb = node.usb_device
     if usb is not None:
-        if node is usb or is_stream(node):
+        below = [*_below(usb, nodes)]
+        lines = _lines_of(below)
+        if node is usb or is_stream(node) or is_printer(node) or node.sys_path in lines:
             return alone(node)
-        return _made("usb_device", node, [each for each in _below(usb, nodes) if _is_with(node, each)])
+        apart = _OF_CONTROLS if any(map(is_stream, below)) else frozenset[str]()
+        siblings = [
+            each
+            for each in below
+            if _is_with(node, each)
+            and each.sys_path not in lines
+            and (node.subsystem in apart) is (each.subsystem in apart)
+        ]
+        return _made("usb_device", node, siblings)
     hid = hid_of(node)
     if hid is not None:
         siblings = [each for each in _below(hid, nodes) if each.subsystem in _OF_HID]
@@ -116,6 +134,35 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
         # Nothing connects them: the inputs of a capture card.
         return alone(node)
     return _made("parent", node, siblings)
+
+
+def _lines_of(nodes: Sequence[UdevDevice]) -> frozenset[str]:
+    """The sys paths of those serial ports of a USB device that share an interface with another."""
+    ports = [(each.sys_path, each.usb_interface) for each in nodes if each.subsystem == "tty"]
+    sharing = Counter(interface.sys_path for _, interface in ports if interface is not None)
+    return frozenset(
+        path for path, interface in ports if interface is not None and sharing[interface.sys_path] > 1
+    )
+
+
+def is_printer(node: UdevDevice) -> bool:
+    """Whether it is a way to a printer on USB."""
+    return node.devname.startswith("usb/lp")
+
+
+def others_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
+    """The other device nodes of the USB device of a node which one program or another wants by themselves.
+
+    Not its raw USB node, nor what nobody opens without the node that it is about, nor the button of a camera.
+    """
+    usb = node.usb_device
+    if usb is None or node is usb:
+        return
+    for each in _below(usb, devices):
+        about_pictures = is_stream(each) and not has_pictures(each)
+        alone = not about_pictures and each.subsystem not in _SELDOM_ALONE
+        if alone and each.device_node and each.sys_path != node.sys_path and _same(each.usb_device, usb):
+            yield each
 
 
 def _together_with(node: UdevDevice) -> frozenset[str]:
@@ -167,6 +214,7 @@ def _is_with(node: UdevDevice, other: UdevDevice) -> bool:
         not is_dangerous(other)
         and _same(other.usb_device, node.usb_device)
         and not is_stream(other)
+        and not is_printer(other)
         and (node.subsystem == "media") is (other.subsystem == "media")
     )
 

@@ -8,7 +8,7 @@ The rules of this file:
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from genericdp.core.device import UdevDevice
@@ -17,8 +17,8 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.alternatives import Alternative, alternatives
-from genericdp.core.suggest.camera import has_pictures, is_stream
+from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
+from genericdp.core.suggest.camera import has_pictures
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
@@ -64,6 +64,7 @@ class Suggestion:
     rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
     instead  what the operator may want instead
+    rest     the other device nodes of its unit
     """
 
     name: str
@@ -73,6 +74,7 @@ class Suggestion:
     table: tuple[str, ...]
     domain: str
     instead: tuple[Alternative, ...] = ()
+    rest: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -82,7 +84,7 @@ class Suggestion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
-        return tuple(reasons(self.group, self.by, self.rivals))
+        return tuple(reasons(self.group, self.by, self.rivals, self.rest))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
         """How existing rules are affected, a sentence each."""
@@ -101,24 +103,9 @@ class Suggestion:
         """The rule file, with comments."""
         title = f"{title_of(self.group.nodes[0])}: {', '.join(self.group.paths)}"
         own = (*self.table, "").index("")
-        table = (*self.table[:own], *self._instead(), *self.table[own:])
+        table = (*self.table[:own], *lines_of(self.group, self.instead), *self.table[own:])
         lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *table]
         return "".join(f"{line}\n" for line in lines)
-
-    def _instead(self) -> Iterator[str]:
-        if not self.instead:
-            return
-        yield ""
-        if is_stream(self.group.nodes[0]):
-            yield from rule_text.comment("For another stream of the camera, replace the match by:")
-        else:
-            what = "another part of the drive" if self.group.nodes[0].subsystem == "block" else "a part of it"
-            these = "one of these" if len(self.instead) > 1 else "this"
-            yield from rule_text.comment(f"For {what}, replace the match by {these}:")
-        for each in self.instead:
-            yield "#"
-            yield from rule_text.comment(each.remark)
-            yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
 
 
 class Present:
@@ -164,7 +151,9 @@ def suggest(
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
     part = group != whole or is_part_of_drive(node) or _brings_more(node, present)
-    return suggest_for(group, present, name_of(group, taken, part=part))
+    suggestion = suggest_for(group, present, name_of(group, taken, part=part))
+    rest = () if by_itself else rest_of(group, suggestion.instead, present.nodes)
+    return replace(suggestion, rest=rest)
 
 
 def _brings_more(node: UdevDevice, present: Present) -> bool:
@@ -251,9 +240,10 @@ def table_of(
         lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
-    if any(is_dangerous(node) for node in group.nodes):
+    dangerous = any(map(is_dangerous, group.nodes))
+    if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
-    if group.group_by != "node" or what_it_can_do(group.nodes[0]):
+    if dangerous or group.group_by != "node" or what_it_can_do(group.nodes[0]):
         return tuple(lines)
     if by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))

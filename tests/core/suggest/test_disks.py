@@ -12,7 +12,7 @@ from genericdp.core.suggest.siblings import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import resources_of
-from tests.scenes.machines import MACHINES, after_reboot, machine, node
+from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN
 
 WORKBENCH = "workbench"
@@ -156,12 +156,41 @@ def made_later(disk: UdevDevice) -> UdevDevice:
     )
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_what_is_offered_instead_outlasts_a_reboot_that_finds_everything_later(name: str) -> None:
-    present, later = Present(machine(name), DOMAIN), after_reboot(name)
-    same = {old.device_node: path for old, path in zip(machine(name).values(), later, strict=True)}
-    rebooted = Present(later, DOMAIN)
-    for each in present.nodes:
-        if each.subsystem == "block":
-            for other in suggest(each, present).instead:
-                assert rebooted.taken_by(other.conditions) == {same[path] for path in other.paths}
+@pytest.mark.parametrize(
+    ("path", "program"),
+    [("/dev/nbd0", "nbd-client"), ("/dev/drbd1000", "drbdadm")],
+)
+def test_a_disk_that_a_program_attaches_is_known_by_its_name_with_a_caution(path: str, program: str) -> None:
+    suggestion = suggested(path)
+    assert suggestion.by is By.NAME
+    assert suggestion.reasons == (
+        "By name: the kernel always gives it the same name.",
+        (
+            "A container gets the whole disk: it can read and write all partitions, but it has no device "
+            "nodes of these."
+        ),
+        f"CAUTION: the rule takes whatever {program} attaches there.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "match"),
+    [
+        ("server", "/dev/dm-0", 'DM_UUID = "LVM-abc"'),
+        ("gpu-server", "/dev/md0", 'MD_UUID = "0b1c2d3e:4f5a6b7c:8d9e0f1a:2b3c4d5e"'),
+    ],
+)
+def test_a_volume_is_known_by_its_uuid(name: str, path: str, match: str) -> None:
+    suggestion = suggest(node(name, path), Present(machine(name), DOMAIN))
+    assert suggestion.reasons[0] == "By its UUID: the rule finds it whatever its number is."
+    assert match in "".join(suggestion.table)
+
+
+@pytest.mark.parametrize("path", ["/dev/mpt2ctl", "/dev/mpt3ctl"])
+def test_the_control_node_of_a_driver_has_a_fixed_name_and_is_not_shared(path: str) -> None:
+    suggestion = suggested(path)
+    assert suggestion.reasons == ("By name: the kernel always gives it the same name.",)
+    assert suggestion.table[2:] == (
+        f'match = {{ DEVNAME = "{path}" }}',
+        "allow_dangerous = true  # it gives control of the host",
+    )

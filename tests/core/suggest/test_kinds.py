@@ -353,7 +353,7 @@ def test_a_camera_means_its_colour_stream_and_the_infrared_one_is_offered_instea
     assert named.device_node == "/dev/video0"
     assert suggest(named, present).text.endswith(
         """\
-# For another stream of the camera, replace the match by:
+# For another stream of the camera, replace the match by this:
 #
 # /dev/video2, infrared:
 # match.SUBSYSTEM = "video4linux"

@@ -1,4 +1,4 @@
-"""What is suggested for units that have several functions: serial adapters, printers, grabbers, programmers."""
+"""What is suggested for units with several functions: serial adapters, printers, grabbers, programmers."""
 
 import pytest
 

@@ -174,6 +174,18 @@ match.DEVPATH = "/devices/platform/gpio-f7188x.0/*"
             "/dev/nvgpu/igpu0/ctrl",
             'match = { SUBSYSTEM = "nvidia-gpu-v2", DEVNAME = "/dev/nvgpu/igpu0/*" }\ngroup_by = "all"',
         ),
+        # Remote processors, and what one talks to them through, are numbered in the order of arrival.
+        (
+            "ti-board",
+            "/dev/rpmsg_pru30",
+            '.icssg/30034000.pru/remoteproc/remoteproc*/rproc-virtio.*.auto/*"\n',
+        ),
+        # So are the functions that a driver makes of a PCI function.
+        (
+            "twins",
+            "/dev/ttyS5",
+            'match.DEVPATH = "/devices/pci0000:00/0000:00:1e.1/dw-apb-uart.*/*"\n',
+        ),
         # What hangs off a controller has a model of its own.
         (
             "accelerator-server",
@@ -218,6 +230,12 @@ def test_the_numbers_of_the_model_are_no_serial_number() -> None:
     suggestion = suggest(raw, Present(machine("jetson"), DOMAIN))
     assert suggestion.by is By.MODEL
     assert "it is the name of the model" in suggestion.reasons[0]
+
+
+def test_the_name_of_the_controller_is_no_serial_number_of_its_root_hub() -> None:
+    suggestion = suggested("rockchip-board", "/dev/bus/usb/001/001")
+    assert suggestion.by is By.MODEL
+    assert "it is the name of the controller, numbered in the order of arrival" in suggestion.reasons[0]
 
 
 def test_a_root_hub_has_no_port_to_exclude_another_by() -> None:

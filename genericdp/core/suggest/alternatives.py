@@ -22,6 +22,7 @@ _MOST = 8
 _FOR = {
     "dri/renderD": "to compute and to encode, without the display",
     "tpmrm": "through the kernel's resource manager, as most programs do",
+    "tpm": "for one program at a time",
     "cdc-wdm": "the control port",
     "gpiochip": "the pins alone",
     "tty": "without the rest",
@@ -125,7 +126,7 @@ def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
     """What a part of a device is for; "" when its names say it."""
     first = part[0]
     if is_stream(first):
-        return "infrared" if is_infrared(first) else ""
+        return "infrared" if is_infrared(first) else "" if has_pictures(group.nodes[0]) else "the pictures"
     ttys = [node for node in group.nodes if node.subsystem == "tty"]
     if first.subsystem == "tty" and len(part) < len(ttys):
         words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]

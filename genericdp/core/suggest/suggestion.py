@@ -9,6 +9,7 @@ The rules of this file:
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 
 from genericdp.core.device import UdevDevice
@@ -18,7 +19,7 @@ from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives
-from genericdp.core.suggest.camera import has_pictures, is_stream
+from genericdp.core.suggest.camera import has_pictures, is_stream, is_subdevice, sensors_beside
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
@@ -64,6 +65,7 @@ class Suggestion:
     rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
     instead  what the operator may want instead
+    beside   the device nodes that programs may open as well, and that the rule does not take
     """
 
     name: str
@@ -73,6 +75,7 @@ class Suggestion:
     table: tuple[str, ...]
     domain: str
     instead: tuple[Alternative, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -82,7 +85,7 @@ class Suggestion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
-        return tuple(reasons(self.group, self.by, self.rivals))
+        return tuple(reasons(self.group, self.by, self.rivals, self.beside))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
         """How existing rules are affected, a sentence each."""
@@ -178,15 +181,18 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
     more = (*_each_required(group), *with_companions(group, present))
-    rivals: frozenset[str] = frozenset()
+    tried: dict[By, frozenset[str]] = {}
     for clue, conditions in _candidates(group, present):
         table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
         taken = present.taken_by_rule("\n".join(table))
         if taken == wanted:
             instead = alternatives(group, conditions, present.nodes, present.taken_by)
-            paths = _paths(rivals, present)
-            return Suggestion(name, group, clue.by, paths, table, present.domain, instead)
-        rivals = _nearest(rivals, taken - wanted)
+            # What the details of this clue exclude is no twin: other nodes of the same camera.
+            tried.pop(clue.by, None)
+            rivals = reduce(_nearest, tried.values(), frozenset[str]())
+            paths, beside = _paths(rivals, present), sensors_beside(group.nodes, present.nodes)
+            return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
+        tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
         f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",
         hint="udev gives one name to several of them; 'udevadm trigger' makes it look again",
@@ -266,7 +272,7 @@ def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
     if node.subsystem == "video4linux":
         # Programs look for all decoders, and libcamera for sensors, by the kernel's names.
-        return has_pictures(node) and not node.sys_name.startswith("v4l-subdev")
+        return has_pictures(node) and not is_subdevice(node)
     return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
 
 

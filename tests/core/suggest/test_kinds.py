@@ -346,6 +346,11 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
         ),
         ("laptop-intel", "/dev/userfaultfd", "handle page faults of the kernel"),
         ("mainframe", "/dev/chsc", "change the configuration of the machine's channels"),
+        (
+            "laptop-intel",
+            "/dev/tpmrm0",
+            "use the keys in the host's TPM that have no password",
+        ),
     ],
 )
 def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
@@ -359,7 +364,64 @@ def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
     assert path in dict(draft.left_out)["they act on the whole host"]
 
 
-# A camera with an infrared sensor
+def test_a_tpm_that_a_program_made_for_a_container_is_not_the_host_s() -> None:
+    for subsystem in ("tpm", "tpmrm"):
+        made = a_device(
+            f"/sys/devices/virtual/{subsystem}/{subsystem}1",
+            subsystem=subsystem,
+            node=f"/dev/{subsystem}1",
+            number="c 10:225",
+        )
+        assert "CAUTION: it belongs" not in text_of(by_sys_path(made), made)
+
+
+def test_of_a_tpm_the_node_with_the_resource_manager_is_offered_alone() -> None:
+    remarks = [each.remark for each in suggested("ti-board", "/dev/tpm0").instead]
+    assert remarks == [
+        "/dev/tpm0, for one program at a time:",
+        "/dev/tpmrm0, through the kernel's resource manager, as most programs do:",
+    ]
+
+
+def test_a_serial_port_without_hardware_is_called_one() -> None:
+    port = a_device(
+        "/sys/devices/platform/serial8250/tty/ttyS1",
+        subsystem="tty",
+        node="/dev/ttyS1",
+        number="c 4:65",
+        attributes={"type": "0"},
+    )
+    caution = "# CAUTION: the kernel has found no hardware at this port; reads and writes fail.\n"
+    assert caution in text_of(by_sys_path(port), port)
+    found = replace(port, attributes={"type": "4"})
+    assert caution not in text_of(by_sys_path(found), found)
+
+
+# Cameras
+
+
+def test_the_twin_of_a_camera_is_the_node_of_the_other_that_gives_the_same() -> None:
+    for path, twin in (("/dev/video0", "/dev/video2"), ("/dev/video1", "/dev/video3")):
+        assert suggested("twins", path).rivals == (twin,)
+
+
+def test_a_node_with_data_about_pictures_is_called_one_and_the_pictures_are_offered_instead() -> None:
+    suggestion = suggested("twins", "/dev/video3")
+    assert "CAUTION: it gives data about the pictures of the camera, not the pictures." in suggestion.reasons
+    assert [each.remark for each in suggestion.instead] == ["/dev/video2, the pictures:"]
+    assert "CAUTION" not in suggested("twins", "/dev/video2").text
+
+
+def test_the_sensor_of_a_camera_that_has_a_bus_of_its_own_is_mentioned() -> None:
+    suggestion = suggested("ti-board", "/dev/video0")
+    assert suggestion.reasons[-1] == (
+        "Programs that set the camera up themselves, such as libcamera, also open the nodes of its sensor "
+        "and of what is in between. The rule does not take /dev/v4l-subdev0: the kernel does not say to "
+        "which camera these belong."
+    )
+    # These are parts of the camera itself, or there is no camera.
+    for name, path in (("raspberry-pi-4", "/dev/video0"), ("rockchip-board", "/dev/video18")):
+        assert "libcamera" not in suggested(name, path).text
 
 
 def test_a_camera_means_its_colour_stream_and_the_infrared_one_is_offered_instead() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.selection import WITHOUT_HARDWARE, why_left_out
+from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.camera import has_pictures, is_stream
 from genericdp.core.suggest.cautions import what_it_can_do
@@ -27,6 +27,11 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...], beside: tuple[str,
         yield _of_usb(unit, by, rivals)
     else:
         yield _of_any(first, by, rivals)
+    if is_for_libusb(first):
+        yield (
+            "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+            '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
+        )
     if is_stream(first) and not has_pictures(first):
         yield "CAUTION: it gives data about the pictures of the camera, not the pictures."
     if why_left_out(first) == WITHOUT_HARDWARE:
@@ -41,6 +46,11 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...], beside: tuple[str,
             f"sensor and of what is in between. The rule does not take {listed(beside)}: the kernel does "
             "not say to which camera these belong."
         )
+
+
+def is_for_libusb(node: UdevDevice) -> bool:
+    """Whether it is the raw node of a USB device, which libusb opens. Nobody opens that of a hub."""
+    return node.usb_device is node and not is_hub(node)
 
 
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})

@@ -37,7 +37,7 @@ from genericdp.core.suggest.clues import (
 )
 from genericdp.core.suggest.companions import companions_of
 from genericdp.core.suggest.quoting import exactly, toml
-from genericdp.core.suggest.reasons import reasons
+from genericdp.core.suggest.reasons import is_for_libusb, reasons
 from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.errors import GenericdpError
@@ -260,7 +260,9 @@ def table_of(
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
     if group.group_by != "node" or what_it_can_do(group.nodes[0]):
         return tuple(lines)
-    if by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
+    if is_for_libusb(group.nodes[0]):
+        lines.append(rule_text.option('answer = "cdi"', "its path follows a re-plug"))
+    elif by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
     elif by is not By.NAME and _takes_a_path(group.nodes[0]):
         path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"

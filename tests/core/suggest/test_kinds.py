@@ -323,6 +323,18 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
                 assert [*map(str, unfound(*resources_of(text)))] == []
 
 
+def test_a_raw_usb_node_is_suggested_with_the_answer_that_follows_a_re_plug() -> None:
+    printer = suggested("twins", "/dev/bus/usb/001/007")
+    assert printer.reasons[-1] == (
+        "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+        '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
+    )
+    assert '# answer = "cdi"  # its path follows a re-plug' in printer.table
+    # libusb has no use for these.
+    for path in ("/dev/usb/lp0", "/dev/bus/usb/001/001"):
+        assert "cdi" not in suggested("twins", path).text
+
+
 @pytest.mark.parametrize(
     ("name", "path", "can"),
     [

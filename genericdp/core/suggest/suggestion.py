@@ -166,7 +166,7 @@ def suggest(
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
     part = group != whole or _brings_more(node, present)
-    return suggest_for(group, present, name_of(group, taken, part=part))
+    return suggest_for(group, present, name_of(group, taken, present.nodes, part=part))
 
 
 def _brings_more(node: UdevDevice, present: Present) -> bool:

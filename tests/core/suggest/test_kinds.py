@@ -252,11 +252,11 @@ def test_a_root_hub_has_no_port_to_exclude_another_by() -> None:
         ("raspberry-pi-5", "/dev/hailo0", "Hailo-8 AI Processor"),
         # The database knows only the root port above it.
         ("workstation", "/dev/apex_0", "apex device of apex (1ac1:089a)"),
-        ("laptop-intel", "/dev/dri/card0", "TigerLake-LP GT2 [Iris Xe Graphics]"),
+        ("laptop-intel", "/dev/dri/card0", "Intel Corporation TigerLake-LP GT2 [Iris Xe Graphics]"),
         ("laptop-intel", "/dev/video4", "OBS Virtual Camera"),
         ("laptop-intel", "/dev/i2c-14", "i2c-dev device of i2c_designware"),
         ("laptop-intel", "/dev/hidraw2", "SYNA8004:00 06CB:CD8B"),
-        ("raspberry-pi-5", "/dev/video8", "Webcam C270 (046d:0825)"),
+        ("raspberry-pi-5", "/dev/video8", "Logitech, Inc. Webcam C270 (046d:0825)"),
     ],
 )
 def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: str) -> None:
@@ -289,10 +289,51 @@ def test_the_name_of_a_resource_says_what_it_is(name: str, path: str, resource: 
         ("jetson", "/dev/video2", "Intel(R) RealSense(TM) Depth Camera 435i (8086:0b3a)"),
         ("serial-gateway", "/dev/ttyUSB10", "SimTech, Incorporated (1e0e:9001)"),
         ("industrial-pc", "/dev/ttyS0", "tty device of serial"),
+        # The hardware database has the maker, of a device that does not say it and of a PCI function.
+        ("twins", "/dev/ttyUSB1", "QinHeng Electronics USB Serial (1a86:7523)"),
+        ("laboratory-pc", "/dev/comedi0", "National Instruments PCI-6229"),
+        # Both together would be too long.
+        ("laptop-intel", "/dev/snd/pcmC0D0c", "Tiger Lake-LP Smart Sound Technology Audio Controller"),
+        # One space between two words.
+        ("twins", "/dev/hidraw0", "American Power Conversion Smart-UPS 1500 FW:UPS 04.1 ID=1028 (051d:0003)"),
     ],
 )
 def test_the_title_names_the_maker_once(name: str, path: str, title: str) -> None:
-    assert suggested(name, path).text.splitlines()[2].startswith(f"# {title}: /dev/")
+    assert suggested(name, path).text.splitlines()[2].startswith(f"# {title}:")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "resource"),
+    [
+        # Of a part, what it is of the unit, without letters and numbers of the kernel.
+        ("twins", "/dev/snd/controlC2", "usb-2-0-camera-control"),
+        ("twins", "/dev/snd/pcmC2D0c", "usb-2-0-camera-pcmd0c"),
+        ("laptop-intel", "/dev/dri/renderD128", "tigerlake-lp-gt2-iris-xe-renderd"),
+        # Its own name says which part it is.
+        ("accelerator-server", "/dev/memx0_feature", "memx0-feature"),
+    ],
+)
+def test_the_name_of_a_part_says_which_it_is(name: str, path: str, resource: str) -> None:
+    present = Present(machine(name), DOMAIN)
+    assert suggest(node(name, path), present, by_itself=True).name == resource
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "taken", "resource"),
+    [
+        # A second unit of the model.
+        ("twins", "/dev/ttyUSB1", "usb-serial", "usb-serial-2"),
+        ("twins", "/dev/bus/usb/001/001", "xhci-host-controller", "xhci-host-controller-2"),
+        # Another part of the unit.
+        ("twins", "/dev/video2", "usb-2-0-camera", "usb-2-0-camera-video"),
+        ("twins", "/dev/video2", "usb-2-0-camera usb-2-0-camera-video", "usb-2-0-camera-2"),
+    ],
+)
+def test_a_second_name_says_the_kind_only_if_the_unit_has_several(
+    name: str, path: str, taken: str, resource: str
+) -> None:
+    present = Present(machine(name), DOMAIN)
+    assert suggest(node(name, path), present, taken=taken.split()).name == resource
 
 
 # What the container gets

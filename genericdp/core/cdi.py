@@ -174,6 +174,9 @@ class SpecTexts:
         wanted = dict.fromkeys(self._wanted(offer, named.get(resource.name, ()), by_cdi))
         if not wanted:
             return {}
+        if offer.refused:
+            # To new pods. Those that hold such an id keep the device, as a link keeps leading to it.
+            offer = replace(offer, refused={})
         known, before = self._before.get(resource.name, (None, {}))
         if known != resource:
             before = {}

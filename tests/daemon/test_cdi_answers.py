@@ -1,6 +1,7 @@
 """Containers that get their devices by CDI: what they find is what is there now."""
 
 import asyncio
+import itertools
 import json
 import shutil
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.memory import held
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status.history import Retried
 from genericdp.simulator import CONTAINERD, CRIO, Container, ContainerState, ContainerStatus, Pod, Runtime
@@ -283,3 +285,22 @@ async def test_rules_that_begin_to_say_auto_are_answered_by_cdi_as_well(short_di
         scene.edit_rules(RULE + 'answer = "auto"')
         await until(lambda: named_in(scene) == ["ftdi_A"])
         assert await cdi_devices_of(scene, "one") == (f"{FTDI}=ftdi_A",)
+
+
+@pytest.mark.parametrize("answer", [AnswerBy.CDI, AnswerBy.DEVICES])
+@pytest.mark.parametrize(
+    ("before", "after"), [*itertools.permutations(["", "replicas = 1", "replicas = 3"], 2)]
+)
+async def test_what_pods_have_outlasts_an_edit_of_replicas(
+    before: str, after: str, answer: AnswerBy, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their ids are refused to new pods only."""
+    monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
+    async with a_cdi_scene(short_dir, A, answer=answer, rules=RULE + before) as scene:
+        await scene.until_allocatable(3 if "3" in before else 1)
+        pods = [await scene.admit(name=f"pod-{n}") for n in range(scene.kubelet.allocatable[FTDI])]
+        scene.edit_rules(RULE + after)
+        await until(lambda: scene.daemon.inventory.offers[FTDI].refused)
+        for pod in pods:
+            await scene.kubelet.restart_container(pod, "main")
+            assert pod.container("main").state is ContainerState.RUNNING

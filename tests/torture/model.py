@@ -15,8 +15,9 @@ The laws:
 * As soon as nothing blocks it, the kubelet has every plugged unit, Healthy, over exactly one stream
   for each resource.
 * Only a container that holds a device is stopped, once for each move of that device, and only if the device
-  has another number than in the container or, where the rule wants that, is unplugged. Of a resource whose
-  containers follow their device, none runs for long that has not what is there now.
+  has another number than in the container or, where the rule wants that, is unplugged. By CDI, an edit that
+  gives the device another node counts as a move. Of a resource whose containers follow their device, none
+  runs for long that has not what is there now.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -689,6 +690,8 @@ class NodeMachine(RuleBasedStateMachine):
             if any(self._is_another_device(pod, unit) for unit in pod.inside.values()):
                 self.outdated.append(created)
             if pod.control != self._control_of(pod, created):
+                # Edited rules may have added the node to its CDI devices, which moves nothing.
+                pod.moves += all(created is not each for each in self.outdated)
                 self.outdated.append(created)
 
     def _control_of(self, pod: Workload, created: CreatedContainer) -> list[int]:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.ids import may_be_device, may_be_id_of
+from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import ID_LIMIT, most_devices
@@ -127,7 +127,7 @@ def _of_ours(
 ) -> Iterable[tuple[str, str]]:
     """The resource and id of everything that an answer lists and that a device of ours may have."""
     ours = {*offers, *(known.resource for known in devices.values())}
-    return ((name, id_) for name, id_ in answer.ids if name in ours and may_be_device(id_))
+    return ((name, id_) for name, id_ in answer.ids if name in ours and may_be_id(id_))
 
 
 def _with_room(
@@ -179,6 +179,9 @@ def _unoffered(resource: str, id_: str, offer: Offer | None, devices: Mapping[st
     """What a pod has of a device that is not offered now: it may be back later."""
     device = id_.rpartition(".")[0]
     has_replicas = offer is not None and offer.resource.replicas is not None
-    is_known = id_ not in devices and (device in devices or (has_replicas and may_be_device(device)))
-    is_replica = is_known and may_be_id_of(device, id_)
+    is_replica = (
+        id_ not in devices
+        and (device in devices or has_replicas or not may_be_device(id_))
+        and may_be_id_of(device, id_)
+    )
     return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)

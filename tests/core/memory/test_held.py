@@ -148,6 +148,17 @@ def test_what_podresources_lists_is_held_even_if_this_daemon_never_gave_it(compl
     }
 
 
+@pytest.mark.parametrize("replicas", [None, 2000])
+def test_an_id_that_is_too_long_for_a_device_is_that_of_a_replica(replicas: int | None) -> None:
+    """Whether or not the rule still has replicas, and also if nothing is remembered."""
+    longest = "x" * 57
+    assert learned({}, longest) == {longest: Holding(NAME, longest, shared=False, listed=True)}
+    answer = Answer(frozenset({(NAME, f"{longest}.1999")}), 0.0, complete=False)
+    for offer in (offering(), offering(longest), offering(longest, replicas=replicas)):
+        held = learn({}, answer, {NAME: offer}, {})
+        assert [(id_, one.device) for id_, one in held.items()] == [(f"{longest}.1999", longest)]
+
+
 def test_the_devices_of_other_plugins_do_not_count() -> None:
     assert learned({}, "x_A", resource="nvidia.com/gpu") == {}
 
@@ -160,7 +171,7 @@ def test_an_id_that_ends_like_that_of_a_replica_may_be_that_of_a_device() -> Non
     }
 
 
-@pytest.mark.parametrize("id_", ["/dev/ttyUSB0", "vendor:ttyUSB0", "a" * 64, "", "\udc80"])
+@pytest.mark.parametrize("id_", ["/dev/ttyUSB0", "vendor:ttyUSB0", "a" * 58, f"{'a' * 58}.1", "", "\udc80"])
 def test_an_id_that_no_device_can_have_is_not_ours(id_: str) -> None:
     """Pods of the plugin that had the resource before may still run."""
     assert learned({}, id_) == {}

@@ -55,6 +55,9 @@ async def systemctl_reload_reads_the_rules_and_keeps_process_and_streams(node: N
     pid, before = await node.pid(), node.registrations(SCREEN)
     await node.run("systemctl", "reload", UNIT)
     await node.logged("rules reloaded")
+    # The daemon logs it before it tells systemd, which may take a while to note it.
+    while await node.show("ActiveState") == "reloading":
+        pass
     assert (await node.show("ActiveState"), await node.pid()) == ("active", pid)
     assert (node.kubelet.connections(SCREEN), node.registrations(SCREEN)) == (1, before)
 

@@ -23,8 +23,8 @@ from genericdp.core.words import counted
 from genericdp.files.rulefiles import RULE_DIRECTORIES
 
 _INSTEAD_OF_ORDER = (
-    "set an 'identity' that distinguishes them, or write a resource for each: 'genericdp suggest --node NODE' "
-    "finds what else does, if anything"
+    "set an 'identity' that distinguishes them, or write a resource for each: 'genericdp suggest --node "
+    "NODE' finds what else does, if anything"
 )
 
 

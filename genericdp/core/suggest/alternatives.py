@@ -32,6 +32,7 @@ _MOST = 12
 _FOR = {
     "dri/renderD": "to compute and to encode, without the display",
     "tpmrm": "through the kernel's resource manager, as most programs do",
+    "tpm": "for one program at a time",
     "cdc-wdm": "the control port",
     "gpiochip": "the pins alone",
     "tty": "without the rest",
@@ -192,7 +193,7 @@ def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
     """What a part of a device is for; "" when its names say it."""
     first = part[0]
     if is_stream(first):
-        return "infrared" if is_infrared(first) else ""
+        return "infrared" if is_infrared(first) else "" if has_pictures(group.nodes[0]) else "the pictures"
     if is_printer(group.nodes[0]):
         return _about_printer(first)
     if group.nodes[0].subsystem == "block":

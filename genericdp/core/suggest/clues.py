@@ -14,13 +14,13 @@ from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.disks import scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
+    lasting_path,
     names_without_number,
-    without_auto_numbers,
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
@@ -100,6 +100,8 @@ def why_no_serial(unit: UdevDevice) -> str:
     """Why the serial number of a USB device tells nothing; "" when it may tell one unit from another."""
     names = [unit.properties.get(name, "") for name in ("ID_MODEL", "ID_VENDOR")]
     ids, serial = "".join(usb_value(unit, key) or "" for key in ("vendor", "product")), raw_serial_of(unit)
+    if serial is not None and AUTO_NUMBER.search(serial):
+        return "it is the name of the controller, numbered in the order of arrival"
     return "" if serial is None else why_filler(serial, *names, ids, unit.attributes.get("product", ""))
 
 
@@ -163,9 +165,7 @@ def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         yield Clue(
             by, joined(known, named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}})
         )
-    controller = {
-        "DEVPATH": f"{without_auto_numbers(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"
-    }
+    controller = {"DEVPATH": f"{lasting_path(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"}
     if port := usb_value(unit, "port"):
         at_port = joined(model, {"usb": {"port": exactly(port)}})
         yield Clue(By.PORT, at_port)
@@ -213,9 +213,7 @@ def _function_of(unit: UdevDevice) -> Iterator[tuple[By, Conditions]]:
 
 
 def _path_of(node: UdevDevice, unit: UdevDevice) -> Conditions:
-    return {
-        "DEVPATH": f"{without_auto_numbers(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"
-    }
+    return {"DEVPATH": f"{lasting_path(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"}
 
 
 def by_arrival(group: Siblings) -> Clue:

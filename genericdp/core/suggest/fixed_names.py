@@ -39,6 +39,14 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
     (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
 )
+#: Numbers in the order of arrival in the path of a unit in sysfs: those of remote processors, of the devices
+#: through which one talks to these, and of the platform devices that a driver makes of one PCI function (the
+#: UART of intel-lpss); there, a long number is an address. The last number of an RPMsg channel is not among
+#: them: in `virtio1.rpmsg-pru.-1.30`, the firmware of the remote processor chooses 30.
+_ARRIVED = re.compile(
+    r"(/remoteproc)\d+(?=/|$)|(/virtio)\d+(?=[/.]|$)"
+    r"|(/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/[A-Za-z][A-Za-z0-9_-]*\.)\d{1,3}(?=/|$)"
+)
 #: Programs and administrators choose these names.
 _CHOSEN = frozenset({"cuse", "net", "macvtap", "block", "virtio-ports", "bsg"})
 
@@ -70,7 +78,7 @@ def without_numbers(path: str, *, is_class: bool) -> str:
 
     is_class  whether the last part is the kernel's name of a device node, not an address on a bus
     """
-    *above, name = without_auto_numbers(path).split("/")
+    *above, name = lasting_path(path).split("/")
     number = _NUMBER.fullmatch(name) if is_class and not _LETTERED.fullmatch(name) else None
     name = _without_number(name) if number is None else f"{number[1]}*{number[2]}"
     return "/".join([*map(_without_number, above), name])
@@ -83,6 +91,7 @@ def _without_number(part: str) -> str:
     return part
 
 
-def without_auto_numbers(path: str) -> str:
-    """A glob of a path of sysfs without the numbers that drivers give to platform devices."""
-    return AUTO_NUMBER.sub(".*.auto", exactly(path))
+def lasting_path(path: str) -> str:
+    """A glob of the path of a unit in sysfs without the numbers in the order of arrival."""
+    glob = AUTO_NUMBER.sub(".*.auto", exactly(path))
+    return _ARRIVED.sub(lambda found: f"{found[found.lastindex or 0]}*", glob)

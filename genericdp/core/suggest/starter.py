@@ -123,7 +123,7 @@ def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -
             yield chapter
             continue
         for group in alike:
-            suggestion = suggest_for(group, present, _new_name(group, names))
+            suggestion = suggest_for(group, present, _new_name(group, present, names))
             caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL else ()
             yield (*rule_text.comments(caution), *_shortened(suggestion.table, [*_headings((group,))]))
 
@@ -143,7 +143,7 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
     first = alike[0]
     model = model_of_any(first)
     everything = frozenset().union(*(group.sys_paths for group in alike))
-    name = name_of(first, names, several=len(alike) > 1)
+    name = name_of(first, names, present.nodes, several=len(alike) > 1)
     details: list[Conditions] = [{}]
     if len(alike) == len(everything):
         # Of each unit, the same part.
@@ -169,19 +169,19 @@ def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:
             yield key if line.startswith(("group_by = ", "shared = ")) else line
 
 
-def _new_name(group: Siblings, names: set[str]) -> str:
-    name = name_of(group, names)
+def _new_name(group: Siblings, present: Present, names: set[str]) -> str:
+    name = name_of(group, names, present.nodes)
     names.add(name)
     return name
 
 
 def _headings(groups: tuple[Siblings, ...]) -> Iterator[str]:
     """What a resource takes, the longest text first: what it is, and the first of its device nodes."""
-    title = title_of(groups[0].nodes[0])
-    if len(groups) > 1:
-        title = f"{title}, {len(groups)} units"
     paths = [path for group in groups for path in group.paths]
-    for most in (2, 1):
-        yield for_terminal(f"{title}: {listed(paths, most)}")
+    units = f", {len(groups)} units" if len(groups) > 1 else ""
+    for with_maker in (True, False):
+        title = title_of(groups[0].nodes[0], with_maker=with_maker)
+        for most in (2, 1):
+            yield for_terminal(f"{title}{units}: {listed(paths, most)}")
     yield listed(paths, 2)
     yield listed(paths, 1)

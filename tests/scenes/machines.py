@@ -21,11 +21,15 @@ MACHINES = tuple(sorted(path.stem for path in FOLDER.iterdir()))
 
 #: Numbers that follow the order of arrival, behind the word that the driver puts before them.
 _COUNTED = re.compile(
-    r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
+    r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyCH9344USB|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
     r"|usbtmc|cdc-wdm|sg|n?st|sch|lirc|rc|input|adapter|dvb|uverbs|umad|issm|mlx5_|accel|card|renderD|uio|wwan"
     r"|iio:device|xdma|rngd[!/]npu|memx|comedi|rpmsg_pru|gpiochip|ptp|mmc|mmcblk|mtd|mtdblock|host(?!1x)|target"
-    r"|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C))(\d+)"
+    r"|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C|remoteproc|virtio))(\d+)"
 )
+#: The letter of a disk.
+_LETTERS = re.compile(r"(?<![A-Za-z0-9_-])((?:s|v|das)d)([a-h])(?=\d*$|\d*/)", re.MULTILINE)
+#: Numbers of platform devices that drivers make, of themselves or as functions of a PCI device.
+_MADE = re.compile(r"(?<=\.)\d+(?=\.auto)|(?<=/dw-apb-uart\.)\d+|(?<=/i2c_designware\.)\d+")
 #: The first number of a SCSI address is that of the host adapter.
 _SCSI = re.compile(r"(?<=/)(\d+)(?=:\d+:\d+:\d+\b)")
 _ARRIVED_LATER = 5
@@ -39,7 +43,9 @@ def after_reboot(name: str, *more: str) -> MappingProxyType[str, UdevDevice]:
     """
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     text = _COUNTED.sub(lambda found: f"{found[1]}{int(found[2]) + _ARRIVED_LATER}", text)
-    text = _SCSI.sub(lambda found: str(int(found[1]) + _ARRIVED_LATER), text)
+    text = _LETTERS.sub(lambda found: f"{found[1]}{chr(ord(found[2]) + _ARRIVED_LATER)}", text)
+    for number in (_SCSI, _MADE):
+        text = number.sub(lambda found: str(int(found[0]) + _ARRIVED_LATER), text)
     return _devices(tuple(blocks(text)), CORE_ATTRIBUTES.union(more))
 
 

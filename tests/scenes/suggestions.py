@@ -12,6 +12,9 @@ from genericdp.core.suggest.suggestion import Suggestion
 
 DOMAIN = "example.com"
 
+#: How the lines with keys begin that a suggestion offers in comments.
+_OFFERED = ("# answer = ", "# container_path = ", "# replicas = ")
+
 
 def offers_of(text: str, devices: Mapping[str, UdevDevice]) -> tuple[Offer, ...]:
     """What a rule file without a mistake offers of these devices, all of it and to nobody twice."""
@@ -33,7 +36,7 @@ def assert_takes_exactly(text: str, devices: Mapping[str, UdevDevice], nodes: It
 def uncommented(text: str) -> str:
     """The rule file with the keys that it offers in comments."""
     return "".join(
-        line.removeprefix("# ") if line.startswith(("# container_path = ", "# replicas = ")) else line
+        line.removeprefix("# ") if line.startswith(_OFFERED) else line
         for line in text.splitlines(keepends=True)
     )
 

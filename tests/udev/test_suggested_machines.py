@@ -72,6 +72,16 @@ KINDS = {
         *("/dev/gpiochip1", "/dev/pps0", "/dev/lp0", "/dev/pcanpci0", "/dev/watchdog1"),
     ),
     "studio": ("/dev/video1", "/dev/video4", "/dev/radio0", "/dev/dvb/adapter0/frontend0", "/dev/dri/card1"),
+    "workbench": (
+        "/dev/sdd",
+        "/dev/sdd1",
+        "/dev/sde",
+        "/dev/sdf",
+        "/dev/sg3",
+        "/dev/usb/lp0",
+        "/dev/video0",
+        "/dev/nbd0",
+    ),
     "workstation": ("/dev/apex_0", "/dev/dri/card1", "/dev/input/js0", "/dev/lp0", "/dev/video0"),
 }
 

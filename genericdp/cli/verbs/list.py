@@ -22,6 +22,11 @@ from genericdp.core.rules.node_names import ALL_NAMES, NO_NAMES
 from genericdp.core.words import counted
 from genericdp.files.rulefiles import RULE_DIRECTORIES
 
+_INSTEAD_OF_ORDER = (
+    "set an 'identity' that distinguishes them, or write a resource for each: 'genericdp suggest --node "
+    "NODE' finds what else does, if anything"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -139,11 +144,11 @@ def show(
         for conflict in inventory.conflicts
     ]
     refusals = [(f"{refusal.resource}: {refusal.reason}", refusal.node) for refusal in inventory.refusals]
-    unsure = [("set an 'identity' that distinguishes them", id_) for id_ in inventory.unsure]
+    unsure = [(_INSTEAD_OF_ORDER, id_) for id_ in inventory.unsure]
     _show_section(output, "Matched by several rules; the first in file order gets them:", overlaps)
     _show_section(output, "For one container at a time, and yet shared:", conflicts)
     _show_section(output, "Matched by a rule but not offered:", refusals)
-    _show_section(output, "Told apart only by their order:", unsure)
+    _show_section(output, "Only the order of the device nodes decides which has which id:", unsure)
     _show_section(
         output, "Paths, not physical units; udev does not know these device nodes:", bare_nodes(survey)
     )

@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Print the smallest rule that matches a device and no other that is present, with the reasons "
         "as comments. All nodes of a composite device (a modem's ports, the nodes of a sound card) "
         "form one device; matches for parts of it stand below the rule as comments. Of a camera, the stream "
-        "that was named, or else the first one with colours, is the device. The output is a complete rule "
-        "file. Needs neither the daemon nor root."
+        "that was named, or else the first one with colours, is the device. A disk, a partition and a slot "
+        "of a card reader are each a device. The output is a complete rule file. Needs neither the daemon "
+        "nor root."
     )
     parser.epilog = (
         "examples:\n"

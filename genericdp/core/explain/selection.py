@@ -19,6 +19,9 @@ from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
 #: sysfs attributes that tell serial ports without hardware, beyond CORE_ATTRIBUTES. Only verbs read them.
 TYPE_ATTRIBUTES = frozenset({"type"})
 
+#: The kind of a serial port where the kernel found no chip.
+WITHOUT_HARDWARE = "serial ports without hardware"
+
 _VIRTUAL = "/sys/devices/virtual/"
 
 #: The number of the Linux Foundation, the maker of all root hubs.
@@ -118,7 +121,7 @@ def why_left_out(node: UdevDevice) -> str:
     if node.sys_path.startswith(_VIRTUAL):
         return next((kind for kind, names in _NO_HARDWARE if names.fullmatch(node.devname)), "")
     if node.subsystem == "tty" and _has_no_hardware(node):
-        return "serial ports without hardware"
+        return WITHOUT_HARDWARE
     return "USB hubs" if node.usb_device is node and is_hub(node) else ""
 
 

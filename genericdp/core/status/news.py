@@ -9,7 +9,7 @@ from genericdp.core.inventory.offer import Device, Offer
 #: For a new resource, at most this many reasons why devices are Unhealthy are named.
 REASON_LIMIT = 3
 
-UNSURE = "these devices differ only in the order in which they appeared; give the resource an 'identity'"
+UNSURE = "only the order of device nodes decides which has this id; give the resource an 'identity'"
 
 
 @dataclass(frozen=True, slots=True)

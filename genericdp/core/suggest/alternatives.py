@@ -6,22 +6,33 @@ The rules of this file:
 * What is offered has been tried, like the rule: it takes exactly the nodes that its remark names.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.camera import has_pictures, is_infrared, is_stream, streams_of
 from genericdp.core.suggest.clues import Conditions, details, joined
+from genericdp.core.suggest.disks import about_rest, rest_of_drive
+from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.siblings import Siblings, is_printer, others_of, siblings_of
+
+#: Of these subsystems, each node of a unit may be for another program.
+_PORTS_OF = ("tty", "usbmisc")
+
+#: Conditions that the other nodes of a unit satisfy, too.
+_OF_THE_UNIT = frozenset({"SUBSYSTEM", "usb", "parent", "DEVPATH", "ID_SERIAL", "ID_WWN"})
 
 #: More alternatives than this are no help.
-_MOST = 8
+_MOST = 12
 
 #: What a part of a device is for, by the beginning of the names of its nodes.
 _FOR = {
     "dri/renderD": "to compute and to encode, without the display",
     "tpmrm": "through the kernel's resource manager, as most programs do",
+    "tpm": "for one program at a time",
     "cdc-wdm": "the control port",
     "gpiochip": "the pins alone",
     "tty": "without the rest",
@@ -84,13 +95,15 @@ def alternatives(
 def _without(conditions: Conditions, detail: Conditions) -> Conditions:
     """The conditions that stay: the detail says the same more closely, or says it of another node."""
     usb = conditions.get("usb")
-    kept = {
-        key: value for key, value in conditions.items() if key in ("SUBSYSTEM", "usb", "parent", "DEVPATH")
-    }
+    kept = {key: value for key, value in conditions.items() if key in _OF_THE_UNIT}
     if isinstance(usb, dict):
         kept["usb"] = {key: value for key, value in usb.items() if key != "interface"}
     if "SUBSYSTEM" in detail:
         kept.pop("SUBSYSTEM", None)
+    mine, other = kept.get("parent"), detail.get("parent")
+    if isinstance(mine, Mapping) and isinstance(other, Mapping) and mine.keys() == other.keys():
+        # Of another disk of the drive.
+        kept.pop("parent")
     return kept
 
 
@@ -103,6 +116,16 @@ def _parts(
         for other in streams_of(first, nodes):
             if other is not first and has_pictures(other):
                 yield (other,), [joined(one, two) for one in details(other) for two in details(other)]
+        yield from _besides(first, nodes)
+        return
+    if is_printer(first):
+        yield from _besides(first, nodes)
+        raw = first.usb_device
+        if raw is not None and raw.device_node is not None:
+            yield (raw,), [{"SUBSYSTEM": "usb"}]
+        return
+    if first.subsystem == "block":
+        yield from (((other,), [which]) for other, which in rest_of_drive(first, nodes))
         return
     if group.group_by in ("node", "all"):
         return
@@ -113,21 +136,79 @@ def _parts(
     if len(kinds) > 1:
         for subsystem, part in kinds.items():
             yield part, [{"SUBSYSTEM": subsystem}]
-    ports = kinds.get("tty", ())
-    for port in ports if len(ports) > 1 else ():
-        yield (port,), [{"SUBSYSTEM": "tty", **detail} for detail in details(port)]
+    for subsystem in _PORTS_OF:
+        ports = kinds.get(subsystem, ())
+        for port in ports if len(ports) > 1 else ():
+            yield (port,), _alone(port)
     if first.subsystem == "drm":
         renders = tuple(node for node in group.nodes if node.sys_name.startswith("renderD"))
         yield renders, [{"DEVNAME": "/dev/dri/renderD*"}]
+
+
+def _alone(node: UdevDevice) -> Iterator[Conditions]:
+    """What may tell a node from the rest of its unit."""
+    for detail in ({}, *details(node)):
+        yield {"SUBSYSTEM": exactly(node.subsystem), **detail}
+
+
+def _besides(
+    node: UdevDevice, nodes: Sequence[UdevDevice]
+) -> Iterator[tuple[tuple[UdevDevice, ...], Iterable[Conditions]]]:
+    """The other nodes of the unit that are each a device of their own, without the data about pictures."""
+    for each in others_of(node, nodes):
+        if not is_stream(each) and not is_dangerous(each) and len(siblings_of(each, nodes).nodes) == 1:
+            yield (each,), _alone(each)
+
+
+def rest_of(group: Siblings, instead: Sequence[Alternative], nodes: Sequence[UdevDevice]) -> tuple[str, ...]:
+    """The device nodes of the unit that neither the rule nor an alternative takes, but a program may want."""
+    shown = {*group.paths, *(path for each in instead for path in each.paths)}
+    others = (each.device_node or "" for each in others_of(group.nodes[0], nodes))
+    return tuple(path for path in others if path not in shown)
+
+
+def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:
+    """The alternatives as the comment below a rule."""
+    if not instead:
+        return
+    yield ""
+    these = "one of these" if len(instead) > 1 else "this"
+    yield from rule_text.comment(f"For {_what(group.nodes[0], instead)}, replace the match by {these}:")
+    for each in instead:
+        yield "#"
+        yield from rule_text.comment(each.remark)
+        yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
+
+
+def _what(first: UdevDevice, instead: Sequence[Alternative]) -> str:
+    if is_stream(first):
+        only_streams = all(each.conditions.get("SUBSYSTEM") == first.subsystem for each in instead)
+        return "another stream of the camera" if only_streams else "another part of the camera"
+    if is_printer(first):
+        return "another way to the printer"
+    return "another part of the drive" if first.subsystem == "block" else "a part of it"
 
 
 def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
     """What a part of a device is for; "" when its names say it."""
     first = part[0]
     if is_stream(first):
-        return "infrared" if is_infrared(first) else ""
+        return "infrared" if is_infrared(first) else "" if has_pictures(group.nodes[0]) else "the pictures"
+    if is_printer(group.nodes[0]):
+        return _about_printer(first)
+    if group.nodes[0].subsystem == "block":
+        return about_rest(first, group.nodes[0])
     ttys = [node for node in group.nodes if node.subsystem == "tty"]
     if first.subsystem == "tty" and len(part) < len(ttys):
         words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]
         return words[0] if words else ""
     return next((text for name, text in _FOR.items() if first.devname.startswith(name)), "")
+
+
+def _about_printer(node: UdevDevice) -> str:
+    interface = node.usb_interface
+    if node.usb_device is node:
+        return "for programs that use libusb, such as those that scan"
+    # The USB class of printers, its protocol "IPP over USB".
+    over_usb = interface is not None and interface.properties.get("INTERFACE") == "7/1/4"
+    return "IPP over USB" if over_usb else ""

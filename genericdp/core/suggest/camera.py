@@ -1,14 +1,16 @@
-"""The streams of a USB camera, in the order in which an operator expects them.
+"""The streams of a USB camera, in the order in which an operator expects them; the sensors of others.
 
 The rules of this file:
 
 * Pictures come before data about them, colour before infrared. After that, makers number interfaces in the
   order of importance.
+* sysfs does not say which sensor a camera of a board has: any that belongs to no other camera may be it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import natural
 
 
 def is_stream(node: UdevDevice) -> bool:
@@ -60,3 +62,27 @@ def is_infrared(stream: UdevDevice) -> bool:
     words = name.replace("_", " ").replace(":", " ").split()
     # The kernel cuts the names of interfaces: `Integrated Camera: Integrated I`.
     return any(word.casefold() in ("ir", "infrared") for word in words) or words[-1:] == ["I"]
+
+
+def sensors_beside(camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]) -> tuple[str, ...]:
+    """The nodes of sensors and of what is in between that are set up through none of the media nodes beside
+    them: a program may need these for a camera of a board. () for any other device.
+
+    camera  the nodes of a device, the one that it is named after first
+    nodes   all device nodes of the machine
+    """
+    every = tuple(nodes)
+    if not has_pictures(camera[0]) or all(node.subsystem != "media" for node in camera):
+        return ()
+    parents = {_parent_of(node) for node in every if node.subsystem == "media"}
+    sensors = (each for each in every if is_subdevice(each) and _parent_of(each) not in parents)
+    return tuple(sorted((each.device_node or "" for each in sensors), key=natural))
+
+
+def is_subdevice(node: UdevDevice) -> bool:
+    """Whether it is the node of a sensor or of another part of a camera of a board."""
+    return node.sys_name.startswith("v4l-subdev")
+
+
+def _parent_of(node: UdevDevice) -> str:
+    return "" if node.parent is None else node.parent.sys_path

@@ -75,12 +75,20 @@ _CAN: Mapping[str, str] = {
     r"mmcblk\d+rpmb": "write to the protected part of the host's flash, where keys are",
     # driver-api/tee.rst
     r"teepriv\d+": "answer the secure world in place of the host",
+    # tpm2_unseal(1), systemd-cryptenroll(1)
+    r"tpm(?:rm)?\d+": "use the keys in the host's TPM that have no password, such as that of a disk",
     # staging/rpmsg.rst
     "rpmsg_ctrl.*": "create and remove devices of the host",
 }
+
+#: Programs make virtual ones of these for a container (security/tpm/tpm_vtpm_proxy.rst).
+_MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm"})
+
 _CAUTIONS = {re.compile(name): text for name, text in _CAN.items()}
 
 
 def what_it_can_do(node: UdevDevice) -> str:
     """What a container can do to the host with a device node; "" for one that is for programs."""
+    if node.subsystem in _MADE_FOR_GUESTS and node.sys_path.startswith("/sys/devices/virtual/"):
+        return ""
     return next((text for name, text in _CAUTIONS.items() if name.fullmatch(node.devname)), "")

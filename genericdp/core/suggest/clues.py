@@ -14,16 +14,17 @@ from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
+from genericdp.core.suggest.disks import scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
+    lasting_path,
     names_without_number,
-    without_auto_numbers,
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Siblings, scsi_device_of
+from genericdp.core.suggest.siblings import Siblings
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
@@ -63,9 +64,10 @@ _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
 
 def kind_of(group: Siblings) -> Conditions:
-    """The kind of the nodes: their subsystems. A disk says so, because it may be partitioned later."""
-    kind = {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
-    return kind | {"DEVTYPE": "disk"} if group.is_disk else kind
+    """The kind of the nodes: their subsystems, and which part of its disk a block device is."""
+    kind: Conditions = {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
+    first = group.nodes[0]
+    return {**kind, **which_of_disk(first)} if first.subsystem == "block" else kind
 
 
 def names_of(nodes: Iterable[UdevDevice]) -> Conditions:
@@ -98,6 +100,8 @@ def why_no_serial(unit: UdevDevice) -> str:
     """Why the serial number of a USB device tells nothing; "" when it may tell one unit from another."""
     names = [unit.properties.get(name, "") for name in ("ID_MODEL", "ID_VENDOR")]
     ids, serial = "".join(usb_value(unit, key) or "" for key in ("vendor", "product")), raw_serial_of(unit)
+    if serial is not None and AUTO_NUMBER.search(serial):
+        return "it is the name of the controller, numbered in the order of arrival"
     return "" if serial is None else why_filler(serial, *names, ids, unit.attributes.get("product", ""))
 
 
@@ -161,9 +165,7 @@ def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         yield Clue(
             by, joined(known, named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}})
         )
-    controller = {
-        "DEVPATH": f"{without_auto_numbers(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"
-    }
+    controller = {"DEVPATH": f"{lasting_path(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"}
     if port := usb_value(unit, "port"):
         at_port = joined(model, {"usb": {"port": exactly(port)}})
         yield Clue(By.PORT, at_port)
@@ -181,7 +183,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
                     yield Clue(by, {"parent": {name: exactly(value)}})
         if above.subsystem == "net":
             yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
-    for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID"):
+    for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID"):
         value = node.properties.get(name)
         if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
             yield Clue(By.SERIAL, {name: exactly(value)})
@@ -211,9 +213,7 @@ def _function_of(unit: UdevDevice) -> Iterator[tuple[By, Conditions]]:
 
 
 def _path_of(node: UdevDevice, unit: UdevDevice) -> Conditions:
-    return {
-        "DEVPATH": f"{without_auto_numbers(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"
-    }
+    return {"DEVPATH": f"{lasting_path(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"}
 
 
 def by_arrival(group: Siblings) -> Clue:
@@ -250,10 +250,8 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     """What distinguishes a device node from the others of its unit, the best detail first."""
     if interface := usb_value(node, "interface"):
         yield {"usb": {"interface": exactly(interface)}}
-    if node.subsystem == "block" and node.devtype:
-        yield {"DEVTYPE": exactly(node.devtype)}
-    if part := node.properties.get("PARTN"):
-        yield {"PARTN": exactly(part)}
+    if drive := which_of_drive(node):
+        yield drive
     yield from ({"DEVNAME": name} for name in names_without_number(node))
     for attribute in ("index", "port_number", "name", "line"):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.

@@ -20,10 +20,12 @@ from genericdp.core.suggest.quoting import exactly
 #: Names with a number that always means the same.
 _NUMBERED = re.compile(
     r"tty\d+|vcs[au]?\d*|[pt]ty[a-ep-z][0-9a-f]|loop\d+|ram\d+|cpu/\d+/\w+|usbmon0|gpiomem\d+"
-    r"|rpivid-\w+|z90crypt|v4l2loopback"
+    r"|rpivid-\w+|z90crypt|v4l2loopback|mpt[23]ctl|(?:nbd|drbd)\d+(?:p\d+)?"
 )
 #: The number that a device node owes to the order of arrival. A long one is an address or a model.
 _NUMBER = re.compile(r"((?:i2c|v4l|\d{4,}|\D)*+)\d+(.*)")
+#: The names of disks with a letter in the order of arrival, and of their partitions.
+_LETTERED = re.compile(r"(sd|vd|xvd|dasd)[a-z]+(\d*)")
 #: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
 #: is an address: serial8250.
 _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -33,8 +35,17 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(target|r?port-|end_device-|expander-)\d+(:[\d:-]+)"), r"\1*\2"),
     (re.compile(r"\d+(:\d+:\d+:\d+)"), r"*\1"),
     (re.compile(r"(mmc)\d+(:[0-9a-f]{4})"), r"\1*\2"),
+    (_LETTERED, r"\1*\2"),
     (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
     (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
+)
+#: Numbers in the order of arrival in the path of a unit in sysfs: those of remote processors, of the devices
+#: through which one talks to these, and of the platform devices that a driver makes of one PCI function (the
+#: UART of intel-lpss); there, a long number is an address. The last number of an RPMsg channel is not among
+#: them: in `virtio1.rpmsg-pru.-1.30`, the firmware of the remote processor chooses 30.
+_ARRIVED = re.compile(
+    r"(/remoteproc)\d+(?=/|$)|(/virtio)\d+(?=[/.]|$)"
+    r"|(/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/[A-Za-z][A-Za-z0-9_-]*\.)\d{1,3}(?=/|$)"
 )
 #: Programs and administrators choose these names.
 _CHOSEN = frozenset({"cuse", "net", "macvtap", "block", "virtio-ports", "bsg"})
@@ -67,8 +78,8 @@ def without_numbers(path: str, *, is_class: bool) -> str:
 
     is_class  whether the last part is the kernel's name of a device node, not an address on a bus
     """
-    *above, name = without_auto_numbers(path).split("/")
-    number = _NUMBER.fullmatch(name) if is_class else None
+    *above, name = lasting_path(path).split("/")
+    number = _NUMBER.fullmatch(name) if is_class and not _LETTERED.fullmatch(name) else None
     name = _without_number(name) if number is None else f"{number[1]}*{number[2]}"
     return "/".join([*map(_without_number, above), name])
 
@@ -80,6 +91,7 @@ def _without_number(part: str) -> str:
     return part
 
 
-def without_auto_numbers(path: str) -> str:
-    """A glob of a path of sysfs without the numbers that drivers give to platform devices."""
-    return AUTO_NUMBER.sub(".*.auto", exactly(path))
+def lasting_path(path: str) -> str:
+    """A glob of the path of a unit in sysfs without the numbers in the order of arrival."""
+    glob = AUTO_NUMBER.sub(".*.auto", exactly(path))
+    return _ARRIVED.sub(lambda found: f"{found[found.lastindex or 0]}*", glob)

@@ -47,7 +47,7 @@ def why_left_out(node: UdevDevice) -> str:
     kind = selection.why_left_out(node)
     if kind in _TERMINALS or _CONSOLES.fullmatch(node.devname):
         return "terminals, and what every container has"
-    if kind == "serial ports without hardware":
+    if kind == selection.WITHOUT_HARDWARE:
         return kind
     if what_it_can_do(node):
         return "they act on the whole host"

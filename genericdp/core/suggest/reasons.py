@@ -3,18 +3,28 @@
 from collections.abc import Iterator, Sequence
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
 from genericdp.core.inventory.place import unit_of
+from genericdp.core.suggest.camera import has_pictures, is_stream
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
-from genericdp.core.suggest.siblings import Siblings, scsi_device_of
+from genericdp.core.suggest.disks import scsi_device_of, what_of_disk, who_attaches
+from genericdp.core.suggest.siblings import Siblings
 
 #: More names than this do not help.
 _NAMES = 4
 
 
-def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
+def reasons(
+    group: Siblings,
+    by: By,
+    rivals: tuple[str, ...],
+    beside: tuple[str, ...] = (),
+    rest: tuple[str, ...] = (),
+) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
-    unit = unit_of(group.nodes[0])
+    first = group.nodes[0]
+    unit = unit_of(first)
     if group.is_one_timer:
         yield (
             "By name: the kernel gives both names to the first timer that it finds, so one container gets "
@@ -23,11 +33,40 @@ def reasons(group: Siblings, by: By, rivals: tuple[str, ...]) -> Iterator[str]:
     elif unit.subsystem == "usb" and by in _OF_USB:
         yield _of_usb(unit, by, rivals)
     else:
-        yield _of_any(group.nodes[0], by, rivals)
+        yield _of_any(first, by, rivals)
+    if of_disk := what_of_disk(first):
+        yield of_disk
+    if attached_by := who_attaches(first):
+        yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
+    if is_for_libusb(first):
+        yield (
+            "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+            '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
+        )
+    if is_stream(first) and not has_pictures(first):
+        yield "CAUTION: it gives data about the pictures of the camera, not the pictures."
+    if why_left_out(first) == WITHOUT_HARDWARE:
+        yield "CAUTION: the kernel has found no hardware at this port; reads and writes fail."
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     if len(group.nodes) > 1 and not group.is_one_timer:
         yield from _of_groups(group)
+    if rest:
+        nodes, these = (
+            ("a further device node", "it") if len(rest) == 1 else ("further device nodes", "these")
+        )
+        yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
+    if beside:
+        yield (
+            "Programs that set the camera up themselves, such as libcamera, also open the nodes of its "
+            f"sensor and of what is in between. The rule does not take {listed(beside)}: the kernel does "
+            "not say to which camera these belong."
+        )
+
+
+def is_for_libusb(node: UdevDevice) -> bool:
+    """Whether it is the raw node of a USB device, which libusb opens. Nobody opens that of a hub."""
+    return node.usb_device is node and not is_hub(node)
 
 
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
@@ -65,6 +104,8 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
 def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
     unit = unit_of(node)
     match by:
+        case By.SERIAL if unit.sys_path.startswith("/sys/devices/virtual/block/"):
+            return "By its UUID: the rule finds it whatever its number is."
         case By.SERIAL:
             return "By serial number: the rule finds this unit wherever it is."
         case By.MODEL:

@@ -1,24 +1,32 @@
 """Which device nodes an operator means by one of them: a modem's ports, the nodes of a sound card.
 
+And what goes along with every device of a kind: no program can use the one without the other.
+
 The rules of this file:
 
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
 * Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
+* Of serial ports that share one USB interface, each is a line of its own: they are those of a serial adapter,
+  not of a modem.
+* Of a printer, each node is a way of its own to it, and a program takes one of them.
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
-* A node that gives control of the host is never added to others.
+* What drivers themselves require goes along, by the driver or the subsystem of the device.
+* A node that gives control of the host is a device by itself: a disk, each partition, a SCSI command node.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.identity import natural
-from genericdp.core.suggest.camera import is_stream, streams_of
+from genericdp.core.suggest.camera import has_pictures, is_stream, streams_of
+from genericdp.core.suggest.disks import is_disk
 from genericdp.errors import GenericdpError
 
 #: Nodes of these subsystems are useful only with their siblings below the same parent, on any bus: the nodes
@@ -38,7 +46,11 @@ _TOGETHER: tuple[frozenset[str], ...] = (
 _OF_THE_KERNEL = frozenset({"cpuid", "gpio", "mei", "msr", "nvme", "nvme-generic", "ptp", "uio"})
 #: A touch controller has both, below its device of the subsystem hid.
 _OF_HID = frozenset({"hidraw", "input"})
+#: The controls of a camera or a grabber: its sound is of use without them.
+_OF_CONTROLS = _OF_HID
 _BY_HID = '{ SUBSYSTEM = "hid" }'
+
+_SELDOM_ALONE = frozenset({"bsg", "input", "media"})
 
 #: The node with the old name leads to the first of the timers.
 _ONE_TIMER = ("watchdog", "watchdog0")
@@ -65,11 +77,6 @@ class Siblings:
         return self.group_by == "all" and self.nodes[0].devname in _ONE_TIMER
 
     @property
-    def is_disk(self) -> bool:
-        """Whether it is a whole disk."""
-        return all((node.subsystem, node.devtype) == ("block", "disk") for node in self.nodes)
-
-    @property
     def folder(self) -> str:
         """The folder that has the nodes and nothing else; "" if they do not belong together because of it."""
         return "" if self.group_by != "all" or self.is_one_timer else _folder_of(self.nodes[0])
@@ -87,6 +94,8 @@ def alone(node: UdevDevice) -> Siblings:
 
 def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     """The device nodes that make one device with this one."""
+    if is_dangerous(node):
+        return alone(node)
     nodes = [each for each in devices if each.device_node is not None]
     if node.devname in _ONE_TIMER:
         return _made("all", node, [each for each in nodes if each.devname in _ONE_TIMER])
@@ -94,16 +103,26 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
         return _made("all", node, [each for each in nodes if _folder_of(each) == folder])
     usb = node.usb_device
     if usb is not None:
-        if node is usb or is_stream(node):
+        below = [*_below(usb, nodes)]
+        lines = _lines_of(below)
+        if node is usb or is_stream(node) or is_printer(node) or node.sys_path in lines:
             return alone(node)
-        return _made("usb_device", node, [each for each in _below(usb, nodes) if _is_with(node, each)])
+        apart = _OF_CONTROLS if any(map(is_stream, below)) else frozenset[str]()
+        siblings = [
+            each
+            for each in below
+            if _is_with(node, each)
+            and each.sys_path not in lines
+            and (node.subsystem in apart) is (each.subsystem in apart)
+        ]
+        return _made("usb_device", node, siblings)
     hid = hid_of(node)
     if hid is not None:
         siblings = [each for each in _below(hid, nodes) if each.subsystem in _OF_HID]
         if len({each.subsystem for each in siblings}) > 1:
             return _made(_BY_HID, node, siblings)
     together = _together_with(node)
-    if node.parent is None or is_dangerous(node):
+    if node.parent is None:
         return alone(node)
     siblings = [
         each
@@ -115,6 +134,35 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
         # Nothing connects them: the inputs of a capture card.
         return alone(node)
     return _made("parent", node, siblings)
+
+
+def _lines_of(nodes: Sequence[UdevDevice]) -> frozenset[str]:
+    """The sys paths of those serial ports of a USB device that share an interface with another."""
+    ports = [(each.sys_path, each.usb_interface) for each in nodes if each.subsystem == "tty"]
+    sharing = Counter(interface.sys_path for _, interface in ports if interface is not None)
+    return frozenset(
+        path for path, interface in ports if interface is not None and sharing[interface.sys_path] > 1
+    )
+
+
+def is_printer(node: UdevDevice) -> bool:
+    """Whether it is a way to a printer on USB."""
+    return node.devname.startswith("usb/lp")
+
+
+def others_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
+    """The other device nodes of the USB device of a node which one program or another wants by themselves.
+
+    Not its raw USB node, nor what nobody opens without the node that it is about, nor the button of a camera.
+    """
+    usb = node.usb_device
+    if usb is None or node is usb:
+        return
+    for each in _below(usb, devices):
+        about_pictures = is_stream(each) and not has_pictures(each)
+        alone = not about_pictures and each.subsystem not in _SELDOM_ALONE
+        if alone and each.device_node and each.sys_path != node.sys_path and _same(each.usb_device, usb):
+            yield each
 
 
 def _together_with(node: UdevDevice) -> frozenset[str]:
@@ -144,11 +192,6 @@ def hid_of(node: UdevDevice) -> UdevDevice | None:
     return next((each for each in node.ancestors() if each.subsystem == "hid"), None)
 
 
-def scsi_device_of(node: UdevDevice) -> UdevDevice | None:
-    """The disk, tape drive or changer that a device node belongs to, if it hangs off a SCSI host adapter."""
-    return next((each for each in node.ancestors() if each.devtype == "scsi_device"), None)
-
-
 def _made(group_by: str, node: UdevDevice, siblings: list[UdevDevice]) -> Siblings:
     if len(siblings) < 2:
         return alone(node)
@@ -168,9 +211,10 @@ def _below(above: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevic
 def _is_with(node: UdevDevice, other: UdevDevice) -> bool:
     """Whether a node below the same USB device is a part of it, not of something in between."""
     return (
-        is_dangerous(node) is is_dangerous(other)
+        not is_dangerous(other)
         and _same(other.usb_device, node.usb_device)
         and not is_stream(other)
+        and not is_printer(other)
         and (node.subsystem == "media") is (other.subsystem == "media")
     )
 
@@ -183,8 +227,8 @@ def subject_of(device: UdevDevice, word: str, devices: Iterable[UdevDevice]) -> 
     """The device node that an operator means by `word`, which named this udev device.
 
     A USB device, or anything else without a device node, means the device nodes below it; its raw USB
-    node is meant only by its own path. A camera means the stream that most pods want. Raises GenericdpError
-    when these nodes make several devices.
+    node is meant only by its own path. A camera means the stream that most pods want, a drive its one disk.
+    Raises GenericdpError when these nodes make several devices.
     """
     has_node = device.device_node is not None
     if has_node and (device.usb_device is not device or "bus/usb/" in word):
@@ -199,9 +243,44 @@ def subject_of(device: UdevDevice, word: str, devices: Iterable[UdevDevice]) -> 
     streams = [each for each in own if is_stream(each)]
     if streams and len({each.usb_device for each in own}) == 1:
         return streams_of(streams[0], own)[0]
+    disks = [each for each in own if is_disk(each)]
+    if len(disks) == 1 and all(map(is_dangerous, own)):
+        return disks[0]
     if not own or len(siblings_of(own[0], own).nodes) != len(own):
         raise GenericdpError(
             f"'{for_terminal(word)}' is not a device node, and has several devices below it",
             hint=f"name one of them: {', '.join(each.device_node or '' for each in own)}",
         )
     return own[0]
+
+
+def _is_of_driver(driver: str) -> Callable[[UdevDevice], bool]:
+    return lambda node: any(each.driver == driver for each in node.ancestors())
+
+
+def _is_of(*subsystems: str) -> Callable[[UdevDevice], bool]:
+    return lambda node: node.subsystem in subsystems
+
+
+#: What goes along -> with which devices.
+_WITH: Mapping[str, Callable[[UdevDevice], bool]] = {
+    # ROCm: all compute work of all GPUs is submitted there.
+    "/dev/kfd": _is_of_driver("amdgpu"),
+    # VFIO: the container to which a program adds its groups (Documentation/driver-api/vfio.rst).
+    "/dev/vfio/vfio": _is_of("vfio"),
+    # iommufd: the same for VFIO character devices.
+    "/dev/iommu": _is_of("vfio-dev"),
+    # librdmacm: connections of all adapters are managed there.
+    "/dev/infiniband/rdma_cm": _is_of("infiniband_verbs"),
+}
+
+
+def companions_of(nodes: Sequence[UdevDevice], present: Container[str]) -> tuple[str, ...]:
+    """The paths among those that are present of what goes along with a device of these nodes."""
+    return tuple(path for path, goes_with in _WITH.items() if path in present and any(map(goes_with, nodes)))
+
+
+def is_companion(node: UdevDevice, present: Iterable[UdevDevice]) -> bool:
+    """Whether a device node goes along with devices that are present."""
+    goes_with = _WITH.get(node.device_node or "")
+    return goes_with is not None and any(map(goes_with, present))

@@ -20,10 +20,9 @@ from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.camera import is_stream, streams_of
 from genericdp.core.suggest.clues import By, Conditions, details_of_all, joined, kind_of, model_of_any
-from genericdp.core.suggest.companions import is_companion
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Siblings, siblings_of
+from genericdp.core.suggest.siblings import Siblings, is_companion, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 
@@ -124,7 +123,7 @@ def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -
             yield chapter
             continue
         for group in alike:
-            suggestion = suggest_for(group, present, _new_name(group, names))
+            suggestion = suggest_for(group, present, _new_name(group, present, names))
             caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL else ()
             yield (*rule_text.comments(caution), *_shortened(suggestion.table, [*_headings((group,))]))
 
@@ -144,7 +143,7 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
     first = alike[0]
     model = model_of_any(first)
     everything = frozenset().union(*(group.sys_paths for group in alike))
-    name = name_of(first, names, several=len(alike) > 1)
+    name = name_of(first, names, present.nodes, several=len(alike) > 1)
     details: list[Conditions] = [{}]
     if len(alike) == len(everything):
         # Of each unit, the same part.
@@ -170,19 +169,19 @@ def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:
             yield key if line.startswith(("group_by = ", "shared = ")) else line
 
 
-def _new_name(group: Siblings, names: set[str]) -> str:
-    name = name_of(group, names)
+def _new_name(group: Siblings, present: Present, names: set[str]) -> str:
+    name = name_of(group, names, present.nodes)
     names.add(name)
     return name
 
 
 def _headings(groups: tuple[Siblings, ...]) -> Iterator[str]:
     """What a resource takes, the longest text first: what it is, and the first of its device nodes."""
-    title = title_of(groups[0].nodes[0])
-    if len(groups) > 1:
-        title = f"{title}, {len(groups)} units"
     paths = [path for group in groups for path in group.paths]
-    for most in (2, 1):
-        yield for_terminal(f"{title}: {listed(paths, most)}")
+    units = f", {len(groups)} units" if len(groups) > 1 else ""
+    for with_maker in (True, False):
+        title = title_of(groups[0].nodes[0], with_maker=with_maker)
+        for most in (2, 1):
+            yield for_terminal(f"{title}{units}: {listed(paths, most)}")
     yield listed(paths, 2)
     yield listed(paths, 1)

@@ -8,7 +8,8 @@ The rules of this file:
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations
 
 from genericdp.core.device import UdevDevice
@@ -17,8 +18,8 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.alternatives import Alternative, alternatives
-from genericdp.core.suggest.camera import has_pictures, is_stream
+from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
+from genericdp.core.suggest.camera import has_pictures, is_subdevice, sensors_beside
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
@@ -34,10 +35,10 @@ from genericdp.core.suggest.clues import (
     names_of,
     serial_of,
 )
-from genericdp.core.suggest.companions import companions_of
+from genericdp.core.suggest.disks import is_part_of_drive
 from genericdp.core.suggest.quoting import exactly, toml
-from genericdp.core.suggest.reasons import reasons
-from genericdp.core.suggest.siblings import Siblings, alone, siblings_of
+from genericdp.core.suggest.reasons import is_for_libusb, reasons
+from genericdp.core.suggest.siblings import Siblings, alone, companions_of, siblings_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.errors import GenericdpError
 
@@ -64,6 +65,8 @@ class Suggestion:
     rivals   the device nodes that no better clue than `by` tells it apart from
     table    the lines of the resource table
     instead  what the operator may want instead
+    beside   the device nodes that programs may open as well, and that the rule does not take
+    rest     the other device nodes of its unit
     """
 
     name: str
@@ -73,6 +76,8 @@ class Suggestion:
     table: tuple[str, ...]
     domain: str
     instead: tuple[Alternative, ...] = ()
+    beside: tuple[str, ...] = ()
+    rest: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -82,7 +87,7 @@ class Suggestion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
-        return tuple(reasons(self.group, self.by, self.rivals))
+        return tuple(reasons(self.group, self.by, self.rivals, self.beside, self.rest))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
         """How existing rules are affected, a sentence each."""
@@ -101,23 +106,9 @@ class Suggestion:
         """The rule file, with comments."""
         title = f"{title_of(self.group.nodes[0])}: {', '.join(self.group.paths)}"
         own = (*self.table, "").index("")
-        table = (*self.table[:own], *self._instead(), *self.table[own:])
+        table = (*self.table[:own], *lines_of(self.group, self.instead), *self.table[own:])
         lines = [*rule_text.comments((self.file, title, *self.reasons)), "", *table]
         return "".join(f"{line}\n" for line in lines)
-
-    def _instead(self) -> Iterator[str]:
-        if not self.instead:
-            return
-        yield ""
-        if is_stream(self.group.nodes[0]):
-            yield from rule_text.comment("For another stream of the camera, replace the match by:")
-        else:
-            these = "one of these" if len(self.instead) > 1 else "this"
-            yield from rule_text.comment(f"For a part of it, replace the match by {these}:")
-        for each in self.instead:
-            yield "#"
-            yield from rule_text.comment(each.remark)
-            yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
 
 
 class Present:
@@ -162,8 +153,10 @@ def suggest(
         raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
-    part = group != whole or _brings_more(node, present)
-    return suggest_for(group, present, name_of(group, taken, part=part))
+    part = group != whole or is_part_of_drive(node) or _brings_more(node, present)
+    suggestion = suggest_for(group, present, name_of(group, taken, present.nodes, part=part))
+    rest = () if by_itself else rest_of(group, suggestion.instead, present.nodes)
+    return replace(suggestion, rest=rest)
 
 
 def _brings_more(node: UdevDevice, present: Present) -> bool:
@@ -178,15 +171,18 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
     """The rule for these nodes, which make one device. Raises GenericdpError when there is none."""
     wanted = group.sys_paths
     more = (*_each_required(group), *with_companions(group, present))
-    rivals: frozenset[str] = frozenset()
+    tried: dict[By, frozenset[str]] = {}
     for clue, conditions in _candidates(group, present):
         table = (*table_of(name, group, conditions, present.domain, clue.by), *more)
         taken = present.taken_by_rule("\n".join(table))
         if taken == wanted:
             instead = alternatives(group, conditions, present.nodes, present.taken_by)
-            paths = _paths(rivals, present)
-            return Suggestion(name, group, clue.by, paths, table, present.domain, instead)
-        rivals = _nearest(rivals, taken - wanted)
+            # What the details of this clue exclude is no twin: other nodes of the same camera.
+            tried.pop(clue.by, None)
+            rivals = reduce(_nearest, tried.values(), frozenset[str]())
+            paths, beside = _paths(rivals, present), sensors_beside(group.nodes, present.nodes)
+            return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
+        tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
         f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",
         hint="udev gives one name to several of them; 'udevadm trigger' makes it look again",
@@ -250,11 +246,14 @@ def table_of(
         lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
-    if any(is_dangerous(node) for node in group.nodes):
+    dangerous = any(map(is_dangerous, group.nodes))
+    if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
-    if group.group_by != "node" or what_it_can_do(group.nodes[0]):
+    if dangerous or group.group_by != "node" or what_it_can_do(group.nodes[0]):
         return tuple(lines)
-    if by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
+    if is_for_libusb(group.nodes[0]):
+        lines.append(rule_text.option('answer = "cdi"', "its path follows a re-plug"))
+    elif by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
     elif by is not By.NAME and _takes_a_path(group.nodes[0]):
         path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"
@@ -266,7 +265,7 @@ def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
     if node.subsystem == "video4linux":
         # Programs look for all decoders, and libcamera for sensors, by the kernel's names.
-        return has_pictures(node) and not node.sys_name.startswith("v4l-subdev")
+        return has_pictures(node) and not is_subdevice(node)
     return node.subsystem in _TAKES_A_PATH or node.devname.startswith("usb/lp")
 
 

@@ -10,10 +10,11 @@ from collections.abc import Container, Iterable, Iterator
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.model import model_name, usb_ids
-from genericdp.core.inventory.place import unit_of
+from genericdp.core.inventory.place import stem_of, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import driver_of
+from genericdp.core.suggest.disks import part_name
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.siblings import Siblings
 
@@ -24,27 +25,45 @@ _NAME_LENGTH = 32
 _TITLE_LENGTH = 60
 
 #: What people call a subsystem.
-_KINDS = {"video4linux": "video", "usb": "raw"}
+_KINDS = {"video4linux": "video", "i2c-dev": "i2c", "scsi_generic": "sg", "usbmisc": "usb"}
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
-_LAST_NUMBER = re.compile(r"\d+$")
 
 
-def name_of(group: Siblings, taken: Container[str] = (), *, part: bool = False, several: bool = False) -> str:
+def name_of(
+    group: Siblings,
+    taken: Container[str] = (),
+    nodes: Iterable[UdevDevice] = (),
+    *,
+    part: bool = False,
+    several: bool = False,
+) -> str:
     """The short name of a resource for these nodes, other than those taken.
 
+    nodes    all device nodes of the machine
     part     they are not all that their unit brings, so the name says which they are
     several  the resource takes other units of the model, too, so it is not named after this one
     """
     texts = _names(group, several=several)
     name = _cut(next(word for text in texts if (word := _word(text))), _NAME_LENGTH, "-")
-    if part:
-        name = f"{name}-{_part(group.nodes[0])}"
-    # Other nodes of the unit may have the name already.
     node = group.nodes[0]
-    kind = _word(_KINDS.get(node.subsystem, node.subsystem))
-    names = (name,) if has_a_fixed_name(node) else (name, f"{name}-{kind}")
-    return next((each for each in names if each not in taken), None) or _numbered(name, taken)
+    if part and name != _word(_devname(node)):
+        name = f"{name}-{_part(node)}"
+    if name not in taken:
+        return name
+    of_kind = f"{name}-{_word(_KINDS.get(node.subsystem, node.subsystem))}"
+    # The nodes of other kinds may have the name.
+    has_kind = of_kind not in taken and _brings_other_kinds(node, nodes)
+    return of_kind if has_kind else _numbered(name, taken)
+
+
+def _brings_other_kinds(node: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
+    """Whether the unit of a device node has nodes of other kinds, beside its raw USB node."""
+    unit = unit_of(node)
+    return not has_a_fixed_name(node) and any(
+        each.subsystem not in (node.subsystem, "usb") and unit_of(each).sys_path == unit.sys_path
+        for each in nodes
+    )
 
 
 def taken_by(resources: Iterable[Resource]) -> set[str]:
@@ -75,10 +94,12 @@ def _word(text: str) -> str:
 
 def _part(node: UdevDevice) -> str:
     """Names one node of several: its interface if it is a serial port, else its kind."""
+    if node.subsystem == "block":
+        return _word(part_name(node))
     interface = usb_value(node, "interface") if node.subsystem == "tty" else None
     if interface:
         return _word(f"if{interface}")
-    return _word(_LAST_NUMBER.sub("", node.sys_name)) if node.devtype != "usb_device" else "usb"
+    return _word(stem_of(node)) if node.devtype != "usb_device" else "usb"
 
 
 def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
@@ -119,18 +140,13 @@ def _devname(node: UdevDevice) -> str:
     return node.devname if re.search(r"\d", folder) or is_kind else name
 
 
-def title_of(node: UdevDevice) -> str:
-    """What the unit of a device node is, for people."""
+def title_of(node: UdevDevice, *, with_maker: bool = True) -> str:
+    """What the unit of a device node is, for people; its maker only where there is room."""
     usb = node.usb_device
-    maker = node.properties.get("ID_VENDOR", "")
-    if usb is not None and maker == usb.attributes.get("idVendor"):
-        # udev repeats the number where the device says nothing.
-        maker = ""
-    model = model_name(node)
-    if _word(model).startswith(_word(maker)):
-        # Many a device begins the name of its model with that of its maker.
-        maker = ""
-    words = _cut(" ".join(filter(None, (maker, model))).replace("_", " "), _TITLE_LENGTH, " ")
+    model = _spaced(model_name(node))
+    maker = _maker_of(node, model) if with_maker or not model else ""
+    words = f"{maker} {model}".strip()
+    words = words if len(words) <= _TITLE_LENGTH else _cut(model or maker, _TITLE_LENGTH, " ")
     if usb is None:
         if words:
             return words
@@ -138,3 +154,23 @@ def title_of(node: UdevDevice) -> str:
         text = " of ".join(filter(None, (f"{node.subsystem} device".lstrip(), driver)))
         return f"{text} ({pci})" if pci else text
     return f"{words or 'USB device'} ({usb_ids(usb)})"
+
+
+def _maker_of(node: UdevDevice, model: str) -> str:
+    """The maker of the unit of a device node; "" when the name of its model begins with it."""
+    unit = unit_of(node)
+    says = [each.properties.get("ID_VENDOR", "") for each in (unit, node)]
+    maker = next(filter(None, says if unit.subsystem == "usb" else says[1:]), "")
+    # udev repeats the number where a USB device says nothing, and where its hardware database does not know a
+    # PCI function, it gives the entry of what that hangs off.
+    entry = _spaced(unit.properties.get("ID_MODEL_FROM_DATABASE", ""))
+    is_known = unit.subsystem == "usb" or (model != "" and model == entry)
+    if maker == unit.attributes.get("idVendor", "") and is_known:
+        maker = unit.properties.get("ID_VENDOR_FROM_DATABASE", "")
+    begins = [_word(text).split("-")[0] for text in (maker, model)]
+    return "" if begins[0] == begins[1] or _word(model).startswith(_word(maker)) else _spaced(maker)
+
+
+def _spaced(text: str) -> str:
+    """A text of udev or of a device with one space between two words."""
+    return " ".join(text.replace("_", " ").split())

@@ -117,6 +117,21 @@ Matched by several rules; the first in file order gets them:
     )
 
 
+def test_ids_by_order_are_listed_with_what_may_replace_the_order() -> None:
+    # A rule by the path in sysfs tells the ports of a serial card apart. Their ids do not.
+    rules = '[[resource]]\nname = "port"\nmatch = { SUBSYSTEM = "tty", parent = { PCI_ID = "1393:1181" } }\n'
+    answer = listed(a_machine(*machine("industrial-pc").values(), rules=rules))
+    assert (
+        """
+Only the order of the device nodes decides which has which id:
+  set an 'identity' that distinguishes them, or write a resource for each:
+  'genericdp suggest --node NODE' finds what else does, if anything
+    port_port-0000-02-00-0_
+"""[:-1]
+        in answer
+    )
+
+
 def test_a_healthy_device_for_which_new_pods_have_to_wait_is_shown_with_the_reason() -> None:
     rules = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
     shared = a_machine(a_fuse(), rules=rules + "replicas = 3\n")

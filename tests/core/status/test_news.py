@@ -100,12 +100,12 @@ def test_overlaps_refusals_and_doubts_are_reported_once() -> None:
         ),
         ("device node is not offered", {"resource": "r/a", "node": "/dev/sda", "why": "no"}, True),
         (
-            "these devices differ only in the order in which they appeared; give the resource an 'identity'",
+            "only the order of device nodes decides which has this id; give the resource an 'identity'",
             {"id": "a"},
             True,
         ),
         (
-            "these devices differ only in the order in which they appeared; give the resource an 'identity'",
+            "only the order of device nodes decides which has this id; give the resource an 'identity'",
             {"id": "b"},
             True,
         ),

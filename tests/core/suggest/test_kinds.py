@@ -174,6 +174,18 @@ match.DEVPATH = "/devices/platform/gpio-f7188x.0/*"
             "/dev/nvgpu/igpu0/ctrl",
             'match = { SUBSYSTEM = "nvidia-gpu-v2", DEVNAME = "/dev/nvgpu/igpu0/*" }\ngroup_by = "all"',
         ),
+        # Remote processors, and what one talks to them through, are numbered in the order of arrival.
+        (
+            "ti-board",
+            "/dev/rpmsg_pru30",
+            '.icssg/30034000.pru/remoteproc/remoteproc*/rproc-virtio.*.auto/*"\n',
+        ),
+        # So are the functions that a driver makes of a PCI function.
+        (
+            "twins",
+            "/dev/ttyS5",
+            'match.DEVPATH = "/devices/pci0000:00/0000:00:1e.1/dw-apb-uart.*/*"\n',
+        ),
         # What hangs off a controller has a model of its own.
         (
             "accelerator-server",
@@ -220,6 +232,12 @@ def test_the_numbers_of_the_model_are_no_serial_number() -> None:
     assert "it is the name of the model" in suggestion.reasons[0]
 
 
+def test_the_name_of_the_controller_is_no_serial_number_of_its_root_hub() -> None:
+    suggestion = suggested("rockchip-board", "/dev/bus/usb/001/001")
+    assert suggestion.by is By.MODEL
+    assert "it is the name of the controller, numbered in the order of arrival" in suggestion.reasons[0]
+
+
 def test_a_root_hub_has_no_port_to_exclude_another_by() -> None:
     reasons = " ".join(suggested("laptop-intel", "/dev/bus/usb/005/001").reasons)
     assert 'port = ""' not in reasons
@@ -234,11 +252,11 @@ def test_a_root_hub_has_no_port_to_exclude_another_by() -> None:
         ("raspberry-pi-5", "/dev/hailo0", "Hailo-8 AI Processor"),
         # The database knows only the root port above it.
         ("workstation", "/dev/apex_0", "apex device of apex (1ac1:089a)"),
-        ("laptop-intel", "/dev/dri/card0", "TigerLake-LP GT2 [Iris Xe Graphics]"),
+        ("laptop-intel", "/dev/dri/card0", "Intel Corporation TigerLake-LP GT2 [Iris Xe Graphics]"),
         ("laptop-intel", "/dev/video4", "OBS Virtual Camera"),
         ("laptop-intel", "/dev/i2c-14", "i2c-dev device of i2c_designware"),
         ("laptop-intel", "/dev/hidraw2", "SYNA8004:00 06CB:CD8B"),
-        ("raspberry-pi-5", "/dev/video8", "Webcam C270 (046d:0825)"),
+        ("raspberry-pi-5", "/dev/video8", "Logitech, Inc. Webcam C270 (046d:0825)"),
     ],
 )
 def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: str) -> None:
@@ -271,10 +289,51 @@ def test_the_name_of_a_resource_says_what_it_is(name: str, path: str, resource: 
         ("jetson", "/dev/video2", "Intel(R) RealSense(TM) Depth Camera 435i (8086:0b3a)"),
         ("serial-gateway", "/dev/ttyUSB10", "SimTech, Incorporated (1e0e:9001)"),
         ("industrial-pc", "/dev/ttyS0", "tty device of serial"),
+        # The hardware database has the maker, of a device that does not say it and of a PCI function.
+        ("twins", "/dev/ttyUSB1", "QinHeng Electronics USB Serial (1a86:7523)"),
+        ("laboratory-pc", "/dev/comedi0", "National Instruments PCI-6229"),
+        # Both together would be too long.
+        ("laptop-intel", "/dev/snd/pcmC0D0c", "Tiger Lake-LP Smart Sound Technology Audio Controller"),
+        # One space between two words.
+        ("twins", "/dev/hidraw0", "American Power Conversion Smart-UPS 1500 FW:UPS 04.1 ID=1028 (051d:0003)"),
     ],
 )
 def test_the_title_names_the_maker_once(name: str, path: str, title: str) -> None:
-    assert suggested(name, path).text.splitlines()[2].startswith(f"# {title}: /dev/")
+    assert suggested(name, path).text.splitlines()[2].startswith(f"# {title}:")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "resource"),
+    [
+        # Of a part, what it is of the unit, without letters and numbers of the kernel.
+        ("twins", "/dev/snd/controlC2", "usb-2-0-camera-control"),
+        ("twins", "/dev/snd/pcmC2D0c", "usb-2-0-camera-pcmd0c"),
+        ("laptop-intel", "/dev/dri/renderD128", "tigerlake-lp-gt2-iris-xe-renderd"),
+        # Its own name says which part it is.
+        ("accelerator-server", "/dev/memx0_feature", "memx0-feature"),
+    ],
+)
+def test_the_name_of_a_part_says_which_it_is(name: str, path: str, resource: str) -> None:
+    present = Present(machine(name), DOMAIN)
+    assert suggest(node(name, path), present, by_itself=True).name == resource
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "taken", "resource"),
+    [
+        # A second unit of the model.
+        ("twins", "/dev/ttyUSB1", "usb-serial", "usb-serial-2"),
+        ("twins", "/dev/bus/usb/001/001", "xhci-host-controller", "xhci-host-controller-2"),
+        # Another part of the unit.
+        ("twins", "/dev/video2", "usb-2-0-camera", "usb-2-0-camera-video"),
+        ("twins", "/dev/video2", "usb-2-0-camera usb-2-0-camera-video", "usb-2-0-camera-2"),
+    ],
+)
+def test_a_second_name_says_the_kind_only_if_the_unit_has_several(
+    name: str, path: str, taken: str, resource: str
+) -> None:
+    present = Present(machine(name), DOMAIN)
+    assert suggest(node(name, path), present, taken=taken.split()).name == resource
 
 
 # What the container gets
@@ -305,6 +364,18 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
                 assert [*map(str, unfound(*resources_of(text)))] == []
 
 
+def test_a_raw_usb_node_is_suggested_with_the_answer_that_follows_a_re_plug() -> None:
+    printer = suggested("twins", "/dev/bus/usb/001/007")
+    assert printer.reasons[-1] == (
+        "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+        '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
+    )
+    assert '# answer = "cdi"  # its path follows a re-plug' in printer.table
+    # libusb has no use for these.
+    for path in ("/dev/usb/lp0", "/dev/bus/usb/001/001"):
+        assert "cdi" not in suggested("twins", path).text
+
+
 @pytest.mark.parametrize(
     ("name", "path", "can"),
     [
@@ -328,6 +399,11 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
         ),
         ("laptop-intel", "/dev/userfaultfd", "handle page faults of the kernel"),
         ("mainframe", "/dev/chsc", "change the configuration of the machine's channels"),
+        (
+            "laptop-intel",
+            "/dev/tpmrm0",
+            "use the keys in the host's TPM that have no password",
+        ),
     ],
 )
 def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
@@ -341,7 +417,64 @@ def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
     assert path in dict(draft.left_out)["they act on the whole host"]
 
 
-# A camera with an infrared sensor
+def test_a_tpm_that_a_program_made_for_a_container_is_not_the_host_s() -> None:
+    for subsystem in ("tpm", "tpmrm"):
+        made = a_device(
+            f"/sys/devices/virtual/{subsystem}/{subsystem}1",
+            subsystem=subsystem,
+            node=f"/dev/{subsystem}1",
+            number="c 10:225",
+        )
+        assert "CAUTION: it belongs" not in text_of(by_sys_path(made), made)
+
+
+def test_of_a_tpm_the_node_with_the_resource_manager_is_offered_alone() -> None:
+    remarks = [each.remark for each in suggested("ti-board", "/dev/tpm0").instead]
+    assert remarks == [
+        "/dev/tpm0, for one program at a time:",
+        "/dev/tpmrm0, through the kernel's resource manager, as most programs do:",
+    ]
+
+
+def test_a_serial_port_without_hardware_is_called_one() -> None:
+    port = a_device(
+        "/sys/devices/platform/serial8250/tty/ttyS1",
+        subsystem="tty",
+        node="/dev/ttyS1",
+        number="c 4:65",
+        attributes={"type": "0"},
+    )
+    caution = "# CAUTION: the kernel has found no hardware at this port; reads and writes fail.\n"
+    assert caution in text_of(by_sys_path(port), port)
+    found = replace(port, attributes={"type": "4"})
+    assert caution not in text_of(by_sys_path(found), found)
+
+
+# Cameras
+
+
+def test_the_twin_of_a_camera_is_the_node_of_the_other_that_gives_the_same() -> None:
+    for path, twin in (("/dev/video0", "/dev/video2"), ("/dev/video1", "/dev/video3")):
+        assert suggested("twins", path).rivals == (twin,)
+
+
+def test_a_node_with_data_about_pictures_is_called_one_and_the_pictures_are_offered_instead() -> None:
+    suggestion = suggested("twins", "/dev/video3")
+    assert "CAUTION: it gives data about the pictures of the camera, not the pictures." in suggestion.reasons
+    assert [each.remark for each in suggestion.instead] == ["/dev/video2, the pictures:"]
+    assert "CAUTION" not in suggested("twins", "/dev/video2").text
+
+
+def test_the_sensor_of_a_camera_that_has_a_bus_of_its_own_is_mentioned() -> None:
+    suggestion = suggested("ti-board", "/dev/video0")
+    assert suggestion.reasons[-1] == (
+        "Programs that set the camera up themselves, such as libcamera, also open the nodes of its sensor "
+        "and of what is in between. The rule does not take /dev/v4l-subdev0: the kernel does not say to "
+        "which camera these belong."
+    )
+    # These are parts of the camera itself, or there is no camera.
+    for name, path in (("raspberry-pi-4", "/dev/video0"), ("rockchip-board", "/dev/video18")):
+        assert "libcamera" not in suggested(name, path).text
 
 
 def test_a_camera_means_its_colour_stream_and_the_infrared_one_is_offered_instead() -> None:
@@ -353,7 +486,7 @@ def test_a_camera_means_its_colour_stream_and_the_infrared_one_is_offered_instea
     assert named.device_node == "/dev/video0"
     assert suggest(named, present).text.endswith(
         """\
-# For another stream of the camera, replace the match by:
+# For another stream of the camera, replace the match by this:
 #
 # /dev/video2, infrared:
 # match.SUBSYSTEM = "video4linux"

@@ -106,8 +106,8 @@ def test_names_of_resources_are_not_given_twice() -> None:
     cameras = [replace(each, properties={**each.properties, "ID_MODEL": "Camera"}) for each in cameras]
     text = started(*cameras, rules='[[resource]]\nname = "Camera"\nmatch = { DEVNAME = "/dev/x" }')
 
-    assert 'name = "camera-video"' in text
     assert 'name = "camera-2"' in text
+    assert 'name = "camera-3"' in text
 
 
 def test_what_goes_along_with_devices_has_no_resource_of_its_own() -> None:

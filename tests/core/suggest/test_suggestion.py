@@ -401,7 +401,7 @@ def test_a_rule_for_a_disk_says_what_that_means() -> None:
 def test_a_partition_is_known_by_its_number_on_the_disk() -> None:
     disk, one, two = a_disk(parts=2)
     assert (
-        'match = { SUBSYSTEM = "block", ID_SERIAL = "root\\\\*disk", PARTN = "2" }'
+        'match = { SUBSYSTEM = "block", PARTN = "2", ID_SERIAL = "root\\\\*disk" }'
         in suggested(two, one, disk).table
     )
 

@@ -91,6 +91,16 @@ def _is_or_is_below(device: UdevDevice, above: UdevDevice) -> bool:
     return f"{device.sys_path}/".startswith(f"{above.sys_path}/")
 
 
+def commands_of(node: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
+    """The command node of a tape drive or a changer: `mtx` opens that one."""
+    drive = scsi_device_of(node)
+    if drive is None or node.subsystem not in ("scsi_tape", "scsi_changer"):
+        return
+    for each in nodes:
+        if each.subsystem == "scsi_generic" and _is_or_is_below(each, drive):
+            yield each
+
+
 def about_rest(other: UdevDevice, node: UdevDevice) -> str:
     """What another node of the drive is, for who asked for this one."""
     if other.subsystem == "scsi_generic":

@@ -50,7 +50,7 @@ _OF_HID = frozenset({"hidraw", "input"})
 _OF_CONTROLS = _OF_HID
 _BY_HID = '{ SUBSYSTEM = "hid" }'
 
-_SELDOM_ALONE = frozenset({"bsg", "input", "media"})
+_SELDOM_ALONE = frozenset({"bsg", "input", "media", "scsi_generic"})
 
 #: The node with the old name leads to the first of the timers.
 _ONE_TIMER = ("watchdog", "watchdog0")
@@ -160,8 +160,13 @@ def others_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Iterator[UdevD
         return
     for each in _below(usb, devices):
         about_pictures = is_stream(each) and not has_pictures(each)
-        alone = not about_pictures and each.subsystem not in _SELDOM_ALONE
-        if alone and each.device_node and each.sys_path != node.sys_path and _same(each.usb_device, usb):
+        is_seldom = about_pictures or each.subsystem in _SELDOM_ALONE or each.devtype == "partition"
+        if (
+            not is_seldom
+            and each.device_node
+            and each.sys_path != node.sys_path
+            and _same(each.usb_device, usb)
+        ):
             yield each
 
 

@@ -194,3 +194,13 @@ def test_the_control_node_of_a_driver_has_a_fixed_name_and_is_not_shared(path: s
         f'match = {{ DEVNAME = "{path}" }}',
         "allow_dangerous = true  # it gives control of the host",
     )
+
+
+def test_a_changer_says_which_node_takes_its_commands() -> None:
+    server = Present(machine("accelerator-server"), DOMAIN)
+    changer = suggest(node("accelerator-server", "/dev/sch0"), server)
+    assert changer.rest == ("/dev/sg2",)
+
+
+def test_a_slot_does_not_count_the_partitions_and_command_nodes_of_the_other_slots() -> None:
+    assert suggested("/dev/sdf").rest == ()

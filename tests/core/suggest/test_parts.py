@@ -74,7 +74,7 @@ def test_a_grabber_is_its_picture_with_its_controls_instead_and_its_sound_apart(
 
 def test_the_port_of_a_programmer_says_that_it_has_a_disk_too() -> None:
     assert suggested("workbench", "/dev/ttyACM4").reasons[1:] == (
-        "The unit has further device nodes: /dev/sdc, /dev/sg2. For these: 'genericdp suggest /dev/sdc'.",
+        "The unit has a further device node: /dev/sdc. For it: 'genericdp suggest /dev/sdc'.",
     )
     assert suggested("workbench", "/dev/sdc").reasons[2:] == (
         "The unit has a further device node: /dev/ttyACM4. For it: 'genericdp suggest /dev/ttyACM4'.",

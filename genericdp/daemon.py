@@ -29,7 +29,7 @@ from genericdp.cri.cdi import ReadsCdi
 from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_upkeep import CdiUpkeep
-from genericdp.files.directories import begin, in_force
+from genericdp.files.directories import in_force
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -39,6 +39,7 @@ from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
 from genericdp.machine.devices import MachineDevices
 from genericdp.retry import Retry
+from genericdp.service.directories import begin
 from genericdp.service.ready import Ready
 from genericdp.service.standby import until_alone
 from genericdp.service.watchdog import Watchdog
@@ -213,10 +214,8 @@ class Daemon:
         self._awake.set()
 
     def _follow_hints(self) -> None:
-        changed, unread = False, self._devices.unread is not None
-        if self._reload:
-            self._reload = False
-            changed = self._take_rules()
+        unread = self._devices.unread is not None
+        changed = self._reload and self._take_rules()
         for hint in self._pending.take():
             changed |= self._devices.apply(hint)
         if changed or (unread and self._devices.unread is None):
@@ -249,6 +248,7 @@ class Daemon:
         self._watching_rules.callback(self.rules.watch(self._reload_rules))
 
     def _take_rules(self) -> bool:
+        self._reload = False
         with self.ready.reloading():
             self._watch_rules()
             changed = self._read_rules()

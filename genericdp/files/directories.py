@@ -13,7 +13,6 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 
-from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.state import StateFile, read_whole, write_whole
@@ -24,8 +23,6 @@ STATE_DIR = ".state_dir"
 
 #: The file in the state directory that names the link directory.
 LINK_DIR = "link_dir"
-
-_log = log.get(__name__)
 
 
 def in_force(settings: Settings) -> Settings:
@@ -39,25 +36,10 @@ def in_force(settings: Settings) -> Settings:
     return settings
 
 
-def begin(configured: Settings, served: Settings) -> None:
-    """Say which settings are not in force, and name each directory in the other one.
-
-    The locks are held. Raises GenericdpError if pods got devices elsewhere before that.
-    """
-    if in_force(configured) != served:
-        raise GenericdpError(
-            "pods got devices in other directories while this genericdp stood by",
-            hint="start it again",
-        )
-    for key in ("link_dir", "state_dir"):
-        if (mine := getattr(served, key)) != getattr(configured, key):
-            _log.warning(
-                f"'{key}' stays as it was, because pods hold devices",
-                directory=mine,
-                hint="drain the node and restart genericdp, or set it back",
-            )
-    _name(served.state_dir, LINK_DIR, served.link_dir)
-    _name(served.link_dir, STATE_DIR, served.state_dir)
+def name_each_other(settings: Settings) -> None:
+    """Name each directory in the other one."""
+    _name(settings.state_dir, LINK_DIR, settings.link_dir)
+    _name(settings.link_dir, STATE_DIR, settings.state_dir)
 
 
 def _pods_hold_something(state_dir: str) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import LINK_DIR, STATE_DIR, begin, in_force
+from genericdp.files.directories import LINK_DIR, STATE_DIR, in_force
+from genericdp.service.directories import begin
 from genericdp.simulator import ContainerState
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.scene import Scene, a_scene, ids_told, minors_in

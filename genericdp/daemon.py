@@ -285,8 +285,8 @@ class Daemon:
         offer = self.inventory.offers[allocated.resource]
         memory = after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now())
         self.memory = self._saving.keep(memory)
-        self.cdi.apply(self.inventory, self.memory.answered)
-        if not all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids):
+        written = self.cdi.see_answered(self.inventory, self.memory.answered)
+        if not (written and all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids)):
             # The rules no longer offer what the pod now holds: other ids may have to wait for it.
             self.step()
 

@@ -47,6 +47,7 @@ class CdiUpkeep:
         self._retry = Retry(self._restore)
         self._on_tried = on_tried
         self._watch: DirectoryWatch | None = None
+        self._failed = False
 
     def answers(self, resource: Resource) -> bool:
         """Whether Allocate answers for this resource by CDI."""
@@ -61,6 +62,7 @@ class CdiUpkeep:
         try:
             self._specs.apply(wanted)
         except GenericdpError as error:
+            self._failed = True
             self._retry.failed()
             self._on_tried(error)
             failed = {
@@ -72,9 +74,19 @@ class CdiUpkeep:
                 for link in device.links[:1]
             }
             return without_links(inventory, failed)
+        self._failed = False
         self._retry.succeeded()
         self._on_tried(None)
         return inventory
+
+    def see_answered(self, inventory: Inventory, answered: Answered) -> bool:
+        """Write what a new answer names. False if a step has to do it, because some files are missing.
+
+        Their devices are Unhealthy in this inventory, and it is `apply` in a step that makes them Healthy.
+        """
+        if not self._failed:
+            self.apply(inventory, answered)
+        return not self._failed
 
     def see_runtime(self, why_not: str) -> None:
         """Take into account why the container runtime does not read CDI; "" if it does."""

@@ -12,7 +12,6 @@ The rules of this file:
 import asyncio
 import json
 import os
-from collections.abc import Mapping
 
 from genericdp import log
 from genericdp.errors import GenericdpError
@@ -21,25 +20,9 @@ from genericdp.files.state import read_whole, write_whole
 #: How long a change may wait to be saved, in seconds.
 SAVE_WITHIN_S = 10.0
 
-#: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
-BOOT_VARIABLE = "GENERICDP_BOOT_ID"
-BOOT_FILE = "/proc/sys/kernel/random/boot_id"
-
 _FORMAT = 1
 
 _log = log.get(__name__)
-
-
-def this_boot(environment: Mapping[str, str] = os.environ) -> str:
-    """The id of this boot, see random(4); "" if it is not known."""
-    text = environment.get(BOOT_VARIABLE, "")
-    if not text:
-        try:
-            with open(BOOT_FILE, encoding="ascii") as file:
-                text = file.read()
-        except (OSError, ValueError):
-            return ""
-    return text.strip().replace("-", "")
 
 
 class Presence:

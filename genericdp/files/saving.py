@@ -15,8 +15,7 @@ from collections.abc import Callable
 from genericdp import log
 from genericdp.core.memory.memory import Memory, save_within_s
 from genericdp.errors import GenericdpError
-from genericdp.files.presence import this_boot
-from genericdp.files.state import BrokenStateError, StateFile
+from genericdp.files.state import BrokenStateError, StateFile, this_boot
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 

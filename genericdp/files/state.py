@@ -15,12 +15,17 @@ The rules of this file:
 import errno
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.trust import UntrustedError, open_trusted
+
+#: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
+BOOT_VARIABLE = "GENERICDP_BOOT_ID"
+BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 
 #: With the mode 0644 whatever the umask is: a file that others can write would be refused.
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -39,6 +44,18 @@ _MOUNT_AGAIN = (
 )
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
+
+
+def this_boot(environment: Mapping[str, str] = os.environ) -> str:
+    """The id of this boot, see random(4); "" if it is not known."""
+    text = environment.get(BOOT_VARIABLE, "")
+    if not text:
+        try:
+            with open(BOOT_FILE, encoding="ascii") as file:
+                text = file.read()
+        except (OSError, ValueError):
+            return ""
+    return text.strip().replace("-", "")
 
 
 class BrokenStateError(GenericdpError):

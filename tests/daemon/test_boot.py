@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.files.presence import BOOT_VARIABLE
+from genericdp.files.state import BOOT_VARIABLE
 from genericdp.service.ready import EXTEND_EVERY_S
 from genericdp.simulator import ContainerState, Phase
 from genericdp.status import client

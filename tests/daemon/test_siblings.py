@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.cli.survey import remembered, survey_of
 from genericdp.core.comeback.plugs import Plug
 from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState
 from tests.daemon.test_comeback import STOP, stops
 from tests.scenes.builders import a_usb_device, a_usb_node
-from tests.scenes.rules import FTDI_RULE
+from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene, minors_in
 from tests.scenes.waiting import until
 
@@ -37,6 +38,21 @@ async def test_a_node_that_a_container_has_gets_into_no_other_one(short_dir: Pat
         main = one.container("main")
         if main.state is ContainerState.RUNNING:
             assert not {*minors_in(main)} & {*minors_in(other.container("main"))}
+
+
+async def test_list_tells_siblings_apart_as_the_daemon_does(short_dir: Path) -> None:
+    """Both know the boot in which the memory was saved."""
+    async with a_scene(short_dir, FIRST, SECOND, rules=FTDI_RULE) as scene:
+        await scene.until_allocatable(2)
+        scene.unplug(FIRST)
+        await scene.until_allocatable(1)
+        await scene.service.stop()
+        memory, remarks = remembered(scene.settings)
+        resources, devices = scene.rules.resources, scene.daemon._devices.devices
+        listed = survey_of(scene.settings, resources, devices, memory).inventory.offers[FTDI].devices
+        told = scene.daemon.inventory.offers[FTDI].devices
+        assert [(each.id, each.healthy) for each in listed] == [(each.id, each.healthy) for each in told]
+        assert remarks == ()
 
 
 async def test_only_the_container_of_the_one_that_left_is_stopped(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.files.presence import BOOT_FILE, SAVE_WITHIN_S, Presence, this_boot
+from genericdp.files.presence import SAVE_WITHIN_S, Presence
 from genericdp.files.state import LONGEST
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
@@ -125,11 +125,3 @@ async def test_a_directory_that_cannot_be_written_is_said(
     (tmp_path / "state").write_text("not a directory")
     presence(tmp_path / "state", "one", BOTH).save()
     assert caplog.messages == ["cannot save which devices are there, so the next boot may not wait for them"]
-
-
-def test_the_boot_is_what_the_unit_says_or_else_the_kernel() -> None:
-    kernel = Path(BOOT_FILE).read_text(encoding="ascii").strip()
-    assert this_boot({}) == kernel.replace("-", "")
-    assert len(this_boot({})) == 32
-    assert this_boot({"GENERICDP_BOOT_ID": kernel}) == this_boot({})
-    assert this_boot({"GENERICDP_BOOT_ID": "0123"}) == "0123"

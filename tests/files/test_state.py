@@ -16,7 +16,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError
-from genericdp.files.state import LONGEST, BrokenStateError, StateFile
+from genericdp.files.state import BOOT_FILE, LONGEST, BrokenStateError, StateFile, this_boot
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
@@ -543,3 +543,11 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     with pytest.raises(GenericdpError):
         state.save(Memory())
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_boot_is_what_the_unit_says_or_else_the_kernel() -> None:
+    kernel = Path(BOOT_FILE).read_text(encoding="ascii").strip()
+    assert this_boot({}) == kernel.replace("-", "")
+    assert len(this_boot({})) == 32
+    assert this_boot({"GENERICDP_BOOT_ID": kernel}) == this_boot({})
+    assert this_boot({"GENERICDP_BOOT_ID": "0123"}) == "0123"

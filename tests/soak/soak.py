@@ -110,7 +110,7 @@ class Soak:
             and all(healthy.values())
             and state.streams == dict.fromkeys(sorted(rules.AT_REST), 1)
             and not state.complaints
-            and {*state.remembered} == state.links.keys() - {".lock"}
+            and {*state.remembered} == state.links.keys() - {".lock", ".state_dir"}
         )
         return "" if complete else f"the node is not complete: {state}"
 

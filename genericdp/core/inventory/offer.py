@@ -105,12 +105,14 @@ class Offer:
               the rule no longer includes them, or they have to wait
     refused   ids that Allocate refuses, with the reason: they have to wait, or the rule no longer
               includes them and no pod that holds them is being admitted
+    crowded   devices of withheld ids for which edited rules have no room
     """
 
     resource: Resource
     devices: tuple[Device, ...] = ()
     withheld: Mapping[str, Device] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    crowded: tuple[Device, ...] = ()
 
     @cached_property
     def ids(self) -> Mapping[str, Device]:
@@ -121,7 +123,7 @@ class Offer:
 
     @cached_property
     def _by_id(self) -> Mapping[str, Device]:
-        return {device.id: device for device in self.devices}
+        return {device.id: device for device in (*self.devices, *self.crowded)}
 
     def device(self, id_: str) -> Device | None:
         """The device behind an id, withheld or not; None for an unknown id."""

@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp.core.inventory.inventory import Inventory, Refusal
@@ -27,7 +27,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
-from genericdp.core.memory.room import all_fit, room_for
+from genericdp.core.memory.room import Room, all_fit, room_for
 from genericdp.core.memory.waiting import ids_that_wait, with_waiting
 from genericdp.core.memory.withdrawn import next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
@@ -81,19 +81,18 @@ def remember(
     crowded: dict[str, Remembered] = {}
     for name, offer in inventory.offers.items():
         absent = leaving.absent(gone.pop(name, {}), offer.resource)
-        mine = {**present[name], **absent}
+        mine, without_room = {**present[name], **absent}, []
         if not all_fit(len(present[name]), len(absent), offer.resource.replicas):
-            may_go = {id_: leaving.left(known, offer.resource) for id_, known in absent.items()}
-            is_known = {id_: _was_listed(memory.devices.get(id_)) for id_ in present[name]}
-            room = room_for(is_known, may_go, held_devices, offer.resource.replicas)
+            room = leaving.room(present[name], absent, memory.devices, offer.resource)
             for id_ in mine.keys() - room.listed:
                 known = mine.pop(id_)
                 if id_ in present[name]:
                     refusals += [Refusal(name, node.path, room.refusal) for node in known.device.nodes]
                 if id_ in memory.devices:
                     crowded[id_] = replace(leaving.tombstone(known, room.refusal), listed=False)
+                    without_room.append(known.device)
         devices |= mine
-        offers[name] = _with_devices(offer, [known.device for known in mine.values()])
+        offers[name] = _with_devices(offer, [known.device for known in mine.values()], without_room)
     orphaned_links: list[str] = []
     for mine in gone.values():
         absent = leaving.absent(mine, None)
@@ -111,6 +110,7 @@ def remember(
     if crowded:
         still_listed = {one.device for one in shares.withdrawn.values()}
         devices |= {id_: known for id_, known in crowded.items() if id_ in still_listed}
+        shared = {name: _only_crowded(offer, still_listed) for name, offer in shared.items()}
     final = with_waiting(shared, held, devices)
     renamed = still_renamed(memory.renamed, held_devices)
     complete = replace(
@@ -190,6 +190,18 @@ class _Leaving:
             return None
         return since
 
+    def room(
+        self,
+        present: Iterable[str],
+        absent: Mapping[str, Remembered],
+        known: Mapping[str, Remembered],
+        resource: Resource,
+    ) -> Room:
+        """Which of these devices of a resource are listed."""
+        may_go = {id_: self.left(each, resource) for id_, each in absent.items()}
+        is_known = {id_: id_ in self.held or _was_listed(known.get(id_)) for id_ in present}
+        return room_for(is_known, may_go, self.held, resource.replicas)
+
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
         """What takes the place of a device that has left."""
         also = self.absence.also(known.device)
@@ -221,7 +233,13 @@ def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
     return {unit: port for unit, port in ties.items() if unit in units}
 
 
-def _with_devices(offer: Offer, devices: Sequence[Device]) -> Offer:
-    if len(devices) == len(offer.devices) and all(map(operator.is_, devices, offer.devices)):
+def _with_devices(offer: Offer, devices: Sequence[Device], crowded: Sequence[Device]) -> Offer:
+    if not crowded and len(devices) == len(offer.devices) and all(map(operator.is_, devices, offer.devices)):
         return offer
-    return Offer(offer.resource, in_order(devices))
+    return Offer(offer.resource, in_order(devices), crowded=tuple(crowded))
+
+
+def _only_crowded(offer: Offer, still_listed: Collection[str]) -> Offer:
+    if not offer.crowded:
+        return offer
+    return replace(offer, crowded=tuple(device for device in offer.crowded if device.id in still_listed))

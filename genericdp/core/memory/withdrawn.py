@@ -163,7 +163,7 @@ def _with(
     if not mine:
         return offer
     # Only the device as it is listed has the NUMA node that is in the list.
-    listed = {device.id: device for device in offer.devices}
+    listed = {device.id: device for device in (*offer.devices, *offer.crowded)}
     # A device may have thousands of them.
     owners = {
         id_: _unhealthy(listed.get(id_) or devices[id_].device)

@@ -1,0 +1,57 @@
+"""An edit of `replicas` that leaves no room for devices that pods hold."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.rules.settings import AnswerBy
+from genericdp.simulator import ContainerState, Runtime
+from tests.daemon.test_cdi_answers import RULE, a_cdi_scene
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import a_scene, both_runtimes, ids_told, minors_in
+from tests.scenes.service import links_in
+from tests.scenes.waiting import until
+
+A, B, C = (a_usb_serial(n, port=str(n + 1), serial=serial) for n, serial in enumerate("ABC"))
+CROWDED = RULE + "replicas = 10000\n"
+
+
+@both_runtimes
+@pytest.mark.parametrize("answer", [AnswerBy.CDI, AnswerBy.DEVICES])
+async def test_pods_keep_devices_for_which_edited_rules_have_no_room(
+    answer: AnswerBy, runtime: Runtime, short_dir: Path
+) -> None:
+    async with a_cdi_scene(short_dir, A, B, C, answer=answer, rules=RULE, runtime=runtime) as scene:
+        await scene.until_allocatable(3)
+        pods = [await scene.admit(name=f"pod-{n}") for n in range(3)]
+        before = [minors_in(pod.container("main")) for pod in pods]
+        scene.edit_rules(CROWDED)
+        await until(lambda: scene.daemon.inventory.offers[FTDI].crowded)
+        for again in (False, True):
+            if again:
+                await scene.service.stop()
+                await scene.service.start()
+                await scene.until_allocatable(0)
+            after = [await scene.kubelet.restart_container(pod, "main") for pod in pods]
+            assert [minors_in(container) for container in after] == before
+        # While it is unplugged, no other one takes its place.
+        scene.unplug(C)
+        await until(lambda: links_in(scene.settings)["ftdi_C"] == "ftdi_C")
+        held_by = next(pod for pod in pods if ids_told(pod.container("main")) == ["ftdi_C"])
+        assert (await scene.kubelet.restart_container(held_by, "main")).state is ContainerState.WAITING
+
+
+async def test_what_pods_hold_has_room_first_also_if_the_memory_was_lost(short_dir: Path) -> None:
+    async with a_scene(short_dir, C, rules=CROWDED) as scene:
+        await scene.until_allocatable(10_000)
+        pod = await scene.admit()
+        scene.plug(B)
+        await scene.until_allocatable(20_000)
+        scene.plug(A)
+        await until(lambda: scene.daemon.inventory.refusals)
+        await scene.service.stop()
+        Path(scene.settings.state_dir, "memory.json").unlink()
+        await scene.service.start()
+        (mine,) = ids_told(pod.container("main"))
+        await until(lambda: mine in scene.daemon.inventory.offers[FTDI].ids)

@@ -309,6 +309,8 @@ def test_the_title_names_the_maker_once(name: str, path: str, title: str) -> Non
         ("twins", "/dev/snd/controlC2", "usb-2-0-camera-control"),
         ("twins", "/dev/snd/pcmC2D0c", "usb-2-0-camera-pcmd0c"),
         ("laptop-intel", "/dev/dri/renderD128", "tigerlake-lp-gt2-iris-xe-renderd"),
+        # Without the number that a driver gave it.
+        ("ti-board", "/dev/iio:device2", "ti-am335x-adc"),
         # Its own name says which part it is.
         ("accelerator-server", "/dev/memx0_feature", "memx0-feature"),
     ],
@@ -362,6 +364,32 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
             if each.subsystem not in ("tty", "vc", "block", "usbmon"):
                 text = suggest(each, present).text.replace("# container_path", "container_path")
                 assert [*map(str, unfound(*resources_of(text)))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "is_shared"),
+    [
+        ("laptop-intel", "/dev/dri/renderD128", True),
+        ("ti-board", "/dev/tee0", True),
+        ("laptop-intel", "/dev/fuse", True),
+        # Only a display, only for one program, and of the host.
+        ("ti-board", "/dev/dri/card1", False),
+        ("laptop-intel", "/dev/snd/seq", False),
+        ("laptop-intel", "/dev/tpmrm0", False),
+    ],
+)
+def test_replicas_are_offered_where_a_driver_keeps_several_programs_apart(
+    name: str, path: str, is_shared: bool
+) -> None:
+    assert ("# replicas = 10" in suggested(name, path).text) is is_shared
+
+
+def test_a_keyboard_is_suggested_with_a_word_about_the_console() -> None:
+    caution = (
+        "CAUTION: the host's console reads what is typed there, too, unless the program grabs the device."
+    )
+    assert caution in suggested("industrial-pc", "/dev/hidraw0").reasons
+    assert caution not in suggested("laptop-intel", "/dev/hidraw2").reasons
 
 
 def test_a_raw_usb_node_is_suggested_with_the_answer_that_follows_a_re_plug() -> None:

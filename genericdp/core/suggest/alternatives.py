@@ -14,7 +14,7 @@ from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.camera import has_pictures, is_infrared, is_stream, streams_of
 from genericdp.core.suggest.clues import Conditions, details, joined
-from genericdp.core.suggest.disks import about_rest, rest_of_drive
+from genericdp.core.suggest.disks import about_rest, commands_of, rest_of_drive
 from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.siblings import Siblings, is_printer, others_of, siblings_of
@@ -163,8 +163,9 @@ def _besides(
 def rest_of(group: Siblings, instead: Sequence[Alternative], nodes: Sequence[UdevDevice]) -> tuple[str, ...]:
     """The device nodes of the unit that neither the rule nor an alternative takes, but a program may want."""
     shown = {*group.paths, *(path for each in instead for path in each.paths)}
-    others = (each.device_node or "" for each in others_of(group.nodes[0], nodes))
-    return tuple(path for path in others if path not in shown)
+    first = group.nodes[0]
+    others = (*others_of(first, nodes), *commands_of(first, nodes))
+    return tuple(path for each in others if (path := each.device_node or "") not in shown)
 
 
 def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:

@@ -23,6 +23,10 @@ _ATTACHED_BY = {"loop": "losetup", "nbd": "nbd-client", "drbd": "drbdadm"}
 
 _PARTITION = "partition"
 
+_MOUNTED = (
+    "If it writes to what is mounted, it destroys the file system; for files, use a local persistent volume."
+)
+
 
 def is_disk(node: UdevDevice) -> bool:
     """Whether it is a whole disk."""
@@ -91,6 +95,16 @@ def _is_or_is_below(device: UdevDevice, above: UdevDevice) -> bool:
     return f"{device.sys_path}/".startswith(f"{above.sys_path}/")
 
 
+def commands_of(node: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
+    """The command node of a tape drive or a changer: `mtx` opens that one."""
+    drive = scsi_device_of(node)
+    if drive is None or node.subsystem not in ("scsi_tape", "scsi_changer"):
+        return
+    for each in nodes:
+        if each.subsystem == "scsi_generic" and _is_or_is_below(each, drive):
+            yield each
+
+
 def about_rest(other: UdevDevice, node: UdevDevice) -> str:
     """What another node of the drive is, for who asked for this one."""
     if other.subsystem == "scsi_generic":
@@ -113,10 +127,10 @@ def who_attaches(node: UdevDevice) -> str:
 def what_of_disk(node: UdevDevice) -> str:
     """What a container gets of a disk; "" for anything else."""
     if node.devtype == _PARTITION:
-        return "A container gets this partition and nothing else of the disk."
+        return f"A container gets this partition and nothing else of the disk. {_MOUNTED}"
     if not is_disk(node) or node.sys_name.startswith(_WITHOUT_PARTITIONS):
         return ""
     return (
         "A container gets the whole disk: it can read and write all partitions, but it has no device nodes "
-        "of these."
+        f"of these. {_MOUNTED}"
     )

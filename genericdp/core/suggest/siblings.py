@@ -7,8 +7,8 @@ The rules of this file:
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
 * Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
-* Of serial ports that share one USB interface, each is a line of its own: they are those of a serial adapter,
-  not of a modem.
+* Each port of a serial adapter is a line of its own. They share one USB interface, or the driver tells them
+  from those of a modem.
 * Of a printer, each node is a way of its own to it, and a program takes one of them.
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
@@ -50,7 +50,10 @@ _OF_HID = frozenset({"hidraw", "input"})
 _OF_CONTROLS = _OF_HID
 _BY_HID = '{ SUBSYSTEM = "hid" }'
 
-_SELDOM_ALONE = frozenset({"bsg", "input", "media"})
+_SELDOM_ALONE = frozenset({"bsg", "input", "media", "scsi_generic"})
+
+#: Drivers of serial adapters that have an interface for each port.
+_ADAPTERS = frozenset({"cp210x", "ftdi_sio", "xr_serial"})
 
 #: The node with the old name leads to the first of the timers.
 _ONE_TIMER = ("watchdog", "watchdog0")
@@ -136,12 +139,14 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     return _made("parent", node, siblings)
 
 
-def _lines_of(nodes: Sequence[UdevDevice]) -> frozenset[str]:
-    """The sys paths of those serial ports of a USB device that share an interface with another."""
-    ports = [(each.sys_path, each.usb_interface) for each in nodes if each.subsystem == "tty"]
-    sharing = Counter(interface.sys_path for _, interface in ports if interface is not None)
+def _lines_of(nodes: Iterable[UdevDevice]) -> frozenset[str]:
+    """The sys paths of those serial ports of a USB device that are the lines of an adapter."""
+    ports = [(each, above) for each in nodes if each.subsystem == "tty" and (above := each.usb_interface)]
+    sharing = Counter(above.sys_path for _, above in ports)
     return frozenset(
-        path for path, interface in ports if interface is not None and sharing[interface.sys_path] > 1
+        port.sys_path
+        for port, above in ports
+        if sharing[above.sys_path] > 1 or (len(ports) > 1 and above.driver in _ADAPTERS)
     )
 
 
@@ -160,8 +165,13 @@ def others_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Iterator[UdevD
         return
     for each in _below(usb, devices):
         about_pictures = is_stream(each) and not has_pictures(each)
-        alone = not about_pictures and each.subsystem not in _SELDOM_ALONE
-        if alone and each.device_node and each.sys_path != node.sys_path and _same(each.usb_device, usb):
+        is_seldom = about_pictures or each.subsystem in _SELDOM_ALONE or each.devtype == "partition"
+        if (
+            not is_seldom
+            and each.device_node
+            and each.sys_path != node.sys_path
+            and _same(each.usb_device, usb)
+        ):
             yield each
 
 

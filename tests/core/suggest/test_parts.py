@@ -34,6 +34,27 @@ def test_each_port_of_a_serial_adapter_with_one_interface_is_a_device() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "told_by"),
+    [
+        ("industrial-pc", "/dev/ttyUSB6", 'interface = "01"'),
+        ("serial-gateway", "/dev/ttyUSB22", 'interface = "01"'),
+        ("serial-gateway", "/dev/ttyUSB2", '"ATTR{port_number}" = "2"'),
+    ],
+)
+def test_each_port_of_a_serial_adapter_is_known_by_its_interface_or_its_number(
+    name: str, path: str, told_by: str
+) -> None:
+    suggestion = suggested(name, path)
+    assert suggestion.group.paths == (path,)
+    assert told_by in "".join(suggestion.table)
+    assert len(suggestion.rest) >= 1
+
+
+def test_the_ports_of_a_modem_remain_one_device() -> None:
+    assert len(suggested("serial-gateway", "/dev/ttyUSB11").group.paths) == 6
+
+
 def test_a_printer_is_one_way_to_print_and_the_others_are_offered_instead() -> None:
     assert suggested("workbench", "/dev/usb/lp0").text.endswith(
         """\
@@ -74,7 +95,7 @@ def test_a_grabber_is_its_picture_with_its_controls_instead_and_its_sound_apart(
 
 def test_the_port_of_a_programmer_says_that_it_has_a_disk_too() -> None:
     assert suggested("workbench", "/dev/ttyACM4").reasons[1:] == (
-        "The unit has further device nodes: /dev/sdc, /dev/sg2. For these: 'genericdp suggest /dev/sdc'.",
+        "The unit has a further device node: /dev/sdc. For it: 'genericdp suggest /dev/sdc'.",
     )
     assert suggested("workbench", "/dev/sdc").reasons[2:] == (
         "The unit has a further device node: /dev/ttyACM4. For it: 'genericdp suggest /dev/ttyACM4'.",

@@ -27,6 +27,9 @@ _TITLE_LENGTH = 60
 #: What people call a subsystem.
 _KINDS = {"video4linux": "video", "i2c-dev": "i2c", "scsi_generic": "sg", "usbmisc": "usb"}
 
+#: What a name does without: the address of a part of a chip, and the version of a firmware.
+_NO_NAME = re.compile(r"^[0-9a-f]{4,}\.(?=[a-z])|[ (]+fw[: v].*$", re.IGNORECASE)
+
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
@@ -111,7 +114,8 @@ def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
     for above in node.ancestors():
         if above.subsystem == "net":
             yield f"{node.subsystem}-{above.sys_name}"
-    name = _model_of(node)
+    name = _NO_NAME.sub("", _model_of(node))
+    name = "" if name == node.subsystem else name
     if usb is not None:
         numbers = [usb.attributes.get(name, "") for name in ("idVendor", "idProduct")]
         yield name

@@ -278,6 +278,10 @@ def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: s
         ("jetson", "/dev/nvgpu/igpu0/ctrl", "nvgpu-igpu0"),
         # Devices without a driver.
         ("accelerator-server", "/dev/dri/card3", "drm-amdgpu-xcp-1"),
+        # Without the address of a part of a chip, or the version of a firmware.
+        ("ti-board", "/dev/video0", "ticsi2rx-context-0"),
+        ("ti-board", "/dev/counter1", "counter1"),
+        ("twins", "/dev/hidraw0", "smart-ups-1500"),
     ],
 )
 def test_the_name_of_a_resource_says_what_it_is(name: str, path: str, resource: str) -> None:

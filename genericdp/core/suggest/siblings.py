@@ -39,7 +39,7 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"input"}),
     # A decoder or a camera of a board is set up through the media node.
     frozenset({"video4linux", "media"}),
-    # The resource manager is the same chip.
+    # The resource manager is the same chip. Its node alone is enough for those who name it.
     frozenset({"tpm", "tpmrm"}),
 )
 #: Classes of the kernel, in which each node is a device, even if a driver has the same name.
@@ -97,7 +97,8 @@ def alone(node: UdevDevice) -> Siblings:
 
 def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     """The device nodes that make one device with this one."""
-    if is_dangerous(node):
+    if is_dangerous(node) or node.subsystem == "tpmrm":
+        # Programs need nothing else of a TPM than its resource manager.
         return alone(node)
     nodes = [each for each in devices if each.device_node is not None]
     if node.devname in _ONE_TIMER:

@@ -40,8 +40,9 @@ def text_of(devices: dict[str, UdevDevice], device: UdevDevice) -> str:
             "/dev/hidraw0",
             "/dev/hidraw0 /dev/input/event4 /dev/input/event5 /dev/input/mouse0 /dev/input/mouse1",
         ),
-        # a TPM with its resource manager
-        ("laptop-intel", "/dev/tpmrm0", "/dev/tpm0 /dev/tpmrm0"),
+        # a TPM with its resource manager, which is enough for those who name it
+        ("laptop-intel", "/dev/tpm0", "/dev/tpm0 /dev/tpmrm0"),
+        ("laptop-intel", "/dev/tpmrm0", "/dev/tpmrm0"),
         # a GPU
         ("laptop-intel", "/dev/dri/card0", "/dev/dri/card0 /dev/dri/renderD128"),
         ("rockchip-board", "/dev/dri/renderD129", "/dev/dri/card1 /dev/dri/renderD129"),

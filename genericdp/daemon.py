@@ -29,6 +29,7 @@ from genericdp.cri.cdi import ReadsCdi
 from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.directories import in_force
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -38,6 +39,7 @@ from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
 from genericdp.machine.devices import MachineDevices
 from genericdp.retry import Retry
+from genericdp.service.directories import begin
 from genericdp.service.ready import Ready
 from genericdp.service.standby import until_alone
 from genericdp.service.watchdog import Watchdog
@@ -64,9 +66,10 @@ class Daemon:
         usb_reset: Callable[[int, int], None] = usb.reset,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
-        self.settings = settings
-        self._awake = asyncio.Event()
+        self._configured = settings
+        self.settings = settings = in_force(settings)
         self.rules = rules
+        self._awake = asyncio.Event()
         self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = recorder = Recorder(now)
         self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
@@ -101,9 +104,8 @@ class Daemon:
             tell=self.step,
             on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
-        self._comeback = Comeback(
-            settings, now, self._forgetting.complete, recorder.see_stop, self._see_tried
-        )
+        complete, stopped = self._forgetting.complete, recorder.see_stop
+        self._comeback = Comeback(settings, now, complete, stopped, self._see_tried)
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or MachineDevices(rules.resources)
         self._devices.remember(lambda: self.memory.devices)
@@ -142,6 +144,7 @@ class Daemon:
                     await self._serve()
 
     async def _serve(self) -> None:
+        begin(self._configured, self.settings)
         self.memory = self._saving.begin()
         with contextlib.ExitStack() as stack:
             self.ready.begin()
@@ -187,8 +190,7 @@ class Daemon:
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
-        self.inventory = inventory
-        self.memory = self._saving.keep(memory)
+        self.inventory, self.memory = inventory, self._saving.keep(memory)
         if changes:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)
@@ -212,10 +214,8 @@ class Daemon:
         self._awake.set()
 
     def _follow_hints(self) -> None:
-        changed, unread = False, self._devices.unread is not None
-        if self._reload:
-            self._reload = False
-            changed = self._take_rules()
+        unread = self._devices.unread is not None
+        changed = self._reload and self._take_rules()
         for hint in self._pending.take():
             changed |= self._devices.apply(hint)
         if changed or (unread and self._devices.unread is None):
@@ -248,6 +248,7 @@ class Daemon:
         self._watching_rules.callback(self.rules.watch(self._reload_rules))
 
     def _take_rules(self) -> bool:
+        self._reload = False
         with self.ready.reloading():
             self._watch_rules()
             changed = self._read_rules()

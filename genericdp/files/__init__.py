@@ -12,6 +12,7 @@ Reading order:
     cdi_specs     the CDI spec files, which say what the names in answers by CDI mean
     cdi_upkeep    when they are written, restored and removed
     leftovers     what a killed program of udev's rule left beside both
+    directories   which directories are in force while pods hold devices
     state         what must survive a restart
     saving        when it is written
     presence      which devices were Healthy when the machine went down

@@ -6,6 +6,7 @@ Reading order:
     dead_mount  what a pod has mounted was deleted on its host
     threads     whether threads can be started at all, which gRPC needs
     standby     only one genericdp serves a node
+    directories an edit of the settings that waits until no pod holds a device
     ready       when READY is sent: after a boot, once the devices are back
     watchdog    whether it still serves
 

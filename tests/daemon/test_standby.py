@@ -10,6 +10,7 @@ from shutil import rmtree
 import pytest
 
 from genericdp.core.rules.settings import Settings
+from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
 from genericdp.service.standby import NodeLock
@@ -129,15 +130,25 @@ def elsewhere(root: Path) -> Settings:
 
 
 async def test_one_with_other_links_and_the_same_memory_stands_by(short_dir: Path) -> None:
-    """Otherwise, it would serve with what it had read before the first one changed it."""
+    """Otherwise, it would serve with what it had read before the first one changed it.
+
+    While pods hold devices, it serves with the links of the first one.
+    """
     other = settings_below(short_dir, link_dir=f"{short_dir}/other", run_dir=f"{short_dir}/other-run")
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
-        async with Service(other, scene.rules, scene.udev) as second:
-            await until(lambda: second.daemon.standing_by)
-            await scene.admit()
-            await scene.service.stop()
-            await until(lambda: "ftdi_A50285BI" in second.daemon.memory.held)
+        second = Service(other, scene.rules, scene.udev)
+        await second.start()
+        assert second.daemon.standing_by
+        await scene.admit()
+        await scene.service.stop()
+        await until(second.has_ended)
+        with pytest.raises(GenericdpError, match="while this genericdp stood by"):
+            await second.stop()
+        # The service manager starts it again.
+        async with second:
+            assert list(second.daemon.memory.held) == ["ftdi_A50285BI"]
+            assert second.daemon.settings.link_dir == scene.settings.link_dir
 
 
 async def test_one_with_other_links_waits_for_the_kubelet_and_has_it_when_the_first_ends(

@@ -4,6 +4,7 @@ The laws:
 
 * A container only ever gets the unit that it got first, one that cannot be told apart from it, or a
   refusal. See `truth.may_stand_in`.
+* A container whose unit is plugged gets it again, whatever has happened to its replicas.
 * By CDI, a container finds its units under the paths that they have now, and is told these paths.
 * A container has the control node once if its units come with it, with the number of now; without that node,
   none of these units is given out.
@@ -652,7 +653,9 @@ class NodeMachine(RuleBasedStateMachine):
             await self.node.kubelet.sync(pod.status)
         else:
             await self.node.kubelet.restart_container(pod.status, "main")
-        DONE["  of which refused"] += status.state is ContainerState.WAITING
+        waits = status.state is ContainerState.WAITING
+        DONE["  of which refused"] += waits
+        assert not (waits and self._keeps_its_device(pod)), f"its device is plugged: {status.message}"
         self._check_container(pod)
 
     # The laws.
@@ -811,6 +814,19 @@ class NodeMachine(RuleBasedStateMachine):
         for other in self.pods:
             if other is not pod and not (is_shared(pod.table) and is_shared(other.table)):
                 assert not pod.has & other.has, f"{pod.has & other.has} is in two containers"
+
+    def _keeps_its_device(self, pod: Workload) -> bool:
+        """Whether the unit that has a serial number of its own is plugged and still what the pod has."""
+        now = self.truth.table_of("B")
+        return (
+            [unit for unit, _ in pod.units] == ["B"]
+            and "B" in self.truth.plugged
+            and now is not None
+            and self.node.up
+            and not any(table.control or table.prestart for table in (now, pod.table))
+            and (now.name, now.identity, now.grouped)
+            == (pod.table.name, pod.table.identity, pod.table.grouped)
+        )
 
     def _check_paths(self, pod: Workload) -> None:
         """Check that a container that got its units by CDI finds them where they are now."""

@@ -86,6 +86,7 @@ def test_the_form_for_programs() -> None:
         "rivals": [],
         "reasons": ["By name: the kernel always gives it the same name."],
         "remarks": [],
+        "furtherNodes": [],
         "alternatives": [],
     }
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from genericdp.core.inventory.claims import Claims
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from tests.scenes.machines import MACHINES, after_reboot, machine, node
 from tests.scenes.suggestions import DOMAIN
@@ -76,6 +78,13 @@ match.usb = { vendor = "03f0", product = "5c2a", serial = "VNC5L60718", interfac
 # match.usb = { vendor = "03f0", product = "5c2a", serial = "VNC5L60718" }
 """
     )
+
+
+def test_a_draft_offers_a_printer_once() -> None:
+    draft = starter(Present(machine("workbench"), DOMAIN), (), Claims(()))
+    assert "/dev/usb/lp1" in dict(draft.left_out)["further nodes of cameras and printers"]
+    (chapter,) = (each for each in draft.chapters if "/dev/usb/lp" in "".join(each))
+    assert chapter[1] == 'name = "hp-laserjet-mfp-m28w"  # HP LaserJet MFP M28w (03f0:5c2a): /dev/usb/lp0'
 
 
 def test_a_grabber_is_its_picture_with_its_controls_instead_and_its_sound_apart() -> None:

@@ -48,6 +48,9 @@ _MOST_DETAILS = 3
 #: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
 _TAKES_A_PATH = frozenset({"tty", "macvtap", "ipvtap", "printer"})
 
+#: What tells the ports of a modem apart, for as long as its firmware is the same.
+_INTERFACE = "ID_USB_INTERFACE_NUM"
+
 #: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
 
@@ -252,9 +255,15 @@ def table_of(
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
     elif is_for_libusb(group.nodes[0]):
         lines.append(rule_text.option('answer = "cdi"', "its path follows a re-plug"))
-    elif group.group_by == "node" and by is not By.NAME and _takes_a_path(group.nodes[0]):
-        path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"
-        lines.append(rule_text.option(path, "a fixed name in the container"))
+    elif by is not By.NAME and all(map(_takes_a_path, group.nodes)):
+        numbers = {node.properties.get(_INTERFACE, "") for node in group.nodes}
+        path = f"/dev/{in_kernels_case(name, group.nodes[0])}"
+        if group.group_by == "node":
+            lines.append(rule_text.option(f"container_path = {toml(path)}", "a fixed name in the container"))
+        elif len(numbers - {""}) == len(group.nodes):
+            lines.append(
+                rule_text.option(f"container_path = {toml(f'{path}-if{{{_INTERFACE}}}')}", "fixed names")
+            )
     return tuple(lines)
 
 

@@ -14,7 +14,7 @@ from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.machines import MACHINES, machine, node
-from tests.scenes.suggestions import DOMAIN, offers_of
+from tests.scenes.suggestions import DOMAIN, offers_of, uncommented
 
 
 def suggested(name: str, path: str) -> Suggestion:
@@ -344,6 +344,15 @@ def test_a_second_name_says_the_kind_only_if_the_unit_has_several(
 
 
 # What the container gets
+
+
+def test_the_ports_of_a_modem_are_offered_names_that_say_which_is_which() -> None:
+    text = suggested("assembly-cell", "/dev/ttyACM10").text
+    assert '# container_path = "/dev/u-blox-modem-if{ID_USB_INTERFACE_NUM}"  # fixed names\n' in text
+    (offer,) = offers_of(uncommented(text), machine("assembly-cell"))
+    (device,) = offer.devices
+    numbers = {node.path: node.values["ID_USB_INTERFACE_NUM"] for node in device.nodes}
+    assert numbers == {f"/dev/ttyACM1{n}": f"0{2 * n:x}" for n in range(6)}
 
 
 def test_a_sensor_keeps_the_name_by_which_libcamera_finds_it() -> None:

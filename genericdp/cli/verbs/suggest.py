@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Print the smallest rule that matches a device and no other that is present, with the reasons "
         "as comments. All nodes of a composite device (a modem's ports, the nodes of a sound card) "
         "form one device; matches for parts of it stand below the rule as comments. Of a camera, the stream "
-        "that was named, or else the first one with colours, is the device. A disk, a partition and a slot "
-        "of a card reader are each a device. The output is a complete rule file. Needs neither the daemon "
-        "nor root."
+        "that was named, or else the first one with colours, is the device. A disk, a partition, a slot of a "
+        "card reader and a port of a serial adapter are each a device. The output is a complete rule file. "
+        "Needs neither the daemon nor root."
     )
     parser.epilog = (
         "examples:\n"
@@ -127,6 +127,7 @@ def as_json(suggestion: Suggestion, remarks: Sequence[str]) -> dict[str, object]
         "rivals": list(suggestion.rivals),
         "reasons": list(suggestion.reasons),
         "remarks": list(remarks),
+        "furtherNodes": list(suggestion.rest),
         "alternatives": [
             {"nodes": list(each.paths), "about": each.about, "match": "\n".join(match_lines(each.conditions))}
             for each in suggestion.instead

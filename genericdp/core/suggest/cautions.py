@@ -1,4 +1,5 @@
-"""What a container can do to its host with device nodes that are not meant for one program.
+"""What a container can do to its host with device nodes that are not meant for one program, and which several
+containers can share.
 
 `allow_dangerous` is for disks and memory, which are the host. With the nodes here, a container can do more
 than its operator expects, so a suggestion says what.
@@ -7,10 +8,12 @@ The rules of this file:
 
 * The sentence says what the container can do, not that it is bad.
 * Nobody shares such a node by accident: it is suggested without `replicas`.
+* `replicas` are offered in a comment for software of the kernel, and where a driver keeps the work of several
+  programs apart.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from genericdp.core.device import UdevDevice
 
@@ -84,6 +87,9 @@ _CAN: Mapping[str, str] = {
 #: Programs make virtual ones of these for a container (security/tpm/tpm_vtpm_proxy.rst).
 _MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm"})
 
+#: Two containers with one of these would take input from, or write over, one another.
+_NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
+
 _CAUTIONS = {re.compile(name): text for name, text in _CAN.items()}
 
 
@@ -92,3 +98,14 @@ def what_it_can_do(node: UdevDevice) -> str:
     if node.subsystem in _MADE_FOR_GUESTS and node.sys_path.startswith("/sys/devices/virtual/"):
         return ""
     return next((text for name, text in _CAUTIONS.items() if name.fullmatch(node.devname)), "")
+
+
+def can_be_shared(nodes: Sequence[UdevDevice], *, is_software: bool) -> bool:
+    """Whether several containers can use a device of these nodes at the same time.
+
+    is_software  whether the kernel always gives it the same name, and no hardware is behind it
+    """
+    if is_software:
+        return nodes[0].subsystem not in _NOT_SHARED
+    # gpu/drm-uapi.rst, "Render nodes"; userspace-api/tee.rst
+    return nodes[0].subsystem == "tee" or any(node.sys_name.startswith("renderD") for node in nodes)

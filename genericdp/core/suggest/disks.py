@@ -23,6 +23,10 @@ _ATTACHED_BY = {"loop": "losetup", "nbd": "nbd-client", "drbd": "drbdadm"}
 
 _PARTITION = "partition"
 
+_MOUNTED = (
+    "If it writes to what is mounted, it destroys the file system; for files, use a local persistent volume."
+)
+
 
 def is_disk(node: UdevDevice) -> bool:
     """Whether it is a whole disk."""
@@ -123,10 +127,10 @@ def who_attaches(node: UdevDevice) -> str:
 def what_of_disk(node: UdevDevice) -> str:
     """What a container gets of a disk; "" for anything else."""
     if node.devtype == _PARTITION:
-        return "A container gets this partition and nothing else of the disk."
+        return f"A container gets this partition and nothing else of the disk. {_MOUNTED}"
     if not is_disk(node) or node.sys_name.startswith(_WITHOUT_PARTITIONS):
         return ""
     return (
         "A container gets the whole disk: it can read and write all partitions, but it has no device nodes "
-        "of these."
+        f"of these. {_MOUNTED}"
     )

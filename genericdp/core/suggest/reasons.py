@@ -43,6 +43,10 @@ def reasons(
             "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
             '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
         )
+    if any(node.properties.get("ID_INPUT_KEYBOARD") == "1" for node in group.nodes):
+        yield (
+            "CAUTION: the host's console reads what is typed there, too, unless the program grabs the device."
+        )
     if is_stream(first) and not has_pictures(first):
         yield "CAUTION: it gives data about the pictures of the camera, not the pictures."
     if why_left_out(first) == WITHOUT_HARDWARE:

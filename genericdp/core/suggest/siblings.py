@@ -7,8 +7,8 @@ The rules of this file:
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
   take the others away from their drivers, so only programs that need it should get it.
 * Of a USB camera, each node is a stream of its own: colour, infrared, metadata. A program wants one of them.
-* Of serial ports that share one USB interface, each is a line of its own: they are those of a serial adapter,
-  not of a modem.
+* Each port of a serial adapter is a line of its own. They share one USB interface, or the driver tells them
+  from those of a modem.
 * Of a printer, each node is a way of its own to it, and a program takes one of them.
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
@@ -39,7 +39,7 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"input"}),
     # A decoder or a camera of a board is set up through the media node.
     frozenset({"video4linux", "media"}),
-    # The resource manager is the same chip.
+    # The resource manager is the same chip. Its node alone is enough for those who name it.
     frozenset({"tpm", "tpmrm"}),
 )
 #: Classes of the kernel, in which each node is a device, even if a driver has the same name.
@@ -51,6 +51,9 @@ _OF_CONTROLS = _OF_HID
 _BY_HID = '{ SUBSYSTEM = "hid" }'
 
 _SELDOM_ALONE = frozenset({"bsg", "input", "media", "scsi_generic"})
+
+#: Drivers of serial adapters that have an interface for each port.
+_ADAPTERS = frozenset({"cp210x", "ftdi_sio", "xr_serial"})
 
 #: The node with the old name leads to the first of the timers.
 _ONE_TIMER = ("watchdog", "watchdog0")
@@ -94,7 +97,8 @@ def alone(node: UdevDevice) -> Siblings:
 
 def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     """The device nodes that make one device with this one."""
-    if is_dangerous(node):
+    if is_dangerous(node) or node.subsystem == "tpmrm":
+        # Programs need nothing else of a TPM than its resource manager.
         return alone(node)
     nodes = [each for each in devices if each.device_node is not None]
     if node.devname in _ONE_TIMER:
@@ -136,12 +140,14 @@ def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     return _made("parent", node, siblings)
 
 
-def _lines_of(nodes: Sequence[UdevDevice]) -> frozenset[str]:
-    """The sys paths of those serial ports of a USB device that share an interface with another."""
-    ports = [(each.sys_path, each.usb_interface) for each in nodes if each.subsystem == "tty"]
-    sharing = Counter(interface.sys_path for _, interface in ports if interface is not None)
+def _lines_of(nodes: Iterable[UdevDevice]) -> frozenset[str]:
+    """The sys paths of those serial ports of a USB device that are the lines of an adapter."""
+    ports = [(each, above) for each in nodes if each.subsystem == "tty" and (above := each.usb_interface)]
+    sharing = Counter(above.sys_path for _, above in ports)
     return frozenset(
-        path for path, interface in ports if interface is not None and sharing[interface.sys_path] > 1
+        port.sys_path
+        for port, above in ports
+        if sharing[above.sys_path] > 1 or (len(ports) > 1 and above.driver in _ADAPTERS)
     )
 
 

@@ -22,7 +22,7 @@ from genericdp.core.suggest.camera import is_stream, streams_of
 from genericdp.core.suggest.clues import By, Conditions, details_of_all, joined, kind_of, model_of_any
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Siblings, is_companion, siblings_of
+from genericdp.core.suggest.siblings import Siblings, is_companion, is_printer, others_of, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 
@@ -32,6 +32,7 @@ FILE = f"{DIRECTORY}/90-found.toml"
 _DRAFT = f"Save it as {FILE}, without what no pod needs."
 #: More names than this never fit into a line.
 _MOST_NAMES = 12
+_FURTHER = "further nodes of cameras and printers"
 _NOTHING = "No device of this machine needs a rule."
 _LEFT_OUT = "Left out; 'genericdp suggest DEVICE' writes a rule for any of these:"
 
@@ -109,10 +110,17 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
             return "raw USB nodes of hubs and others"
     streams = streams_of(node, present.nodes)
     if streams and streams[0] is not node and (is_stream(node) or node.subsystem in ("input", "media")):
-        return "further nodes of cameras"
+        return _FURTHER
+    if is_printer(node) and any(_comes_before(each, node) for each in others_of(node, present.nodes)):
+        return _FURTHER
     if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
         return SELDOM
     return ""
+
+
+def _comes_before(other: UdevDevice, node: UdevDevice) -> bool:
+    """Whether it is the way to the same printer that makers mean, the one with the lower interface."""
+    return is_printer(other) and other.sys_path < node.sys_path
 
 
 def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:

@@ -20,7 +20,7 @@ from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
 from genericdp.core.suggest.camera import has_pictures, is_subdevice, sensors_beside
-from genericdp.core.suggest.cautions import what_it_can_do
+from genericdp.core.suggest.cautions import can_be_shared, what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
     Clue,
@@ -45,11 +45,11 @@ from genericdp.errors import GenericdpError
 #: At most this many details of a node: each more makes eight times as many candidates.
 _MOST_DETAILS = 3
 
-#: Two containers with one of these would take input from, or write over, one another.
-_NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
-
 #: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
-_TAKES_A_PATH = frozenset({"tty", "macvtap", "printer"})
+_TAKES_A_PATH = frozenset({"tty", "macvtap", "ipvtap", "printer"})
+
+#: What tells the ports of a modem apart, for as long as its firmware is the same.
+_INTERFACE = "ID_USB_INTERFACE_NUM"
 
 #: Where to save a suggestion, unless the operator knows better.
 DIRECTORY = "/etc/genericdp/rules.d"
@@ -249,15 +249,21 @@ def table_of(
     dangerous = any(map(is_dangerous, group.nodes))
     if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
-    if dangerous or group.group_by != "node" or what_it_can_do(group.nodes[0]):
+    if dangerous or what_it_can_do(group.nodes[0]):
         return tuple(lines)
-    if is_for_libusb(group.nodes[0]):
-        lines.append(rule_text.option('answer = "cdi"', "its path follows a re-plug"))
-    elif by is By.NAME and group.nodes[0].subsystem not in _NOT_SHARED:
+    if can_be_shared(group.nodes, is_software=by is By.NAME):
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
-    elif by is not By.NAME and _takes_a_path(group.nodes[0]):
-        path = f"container_path = {toml(f'/dev/{in_kernels_case(name, group.nodes[0])}')}"
-        lines.append(rule_text.option(path, "a fixed name in the container"))
+    elif is_for_libusb(group.nodes[0]):
+        lines.append(rule_text.option('answer = "cdi"', "its path follows a re-plug"))
+    elif by is not By.NAME and all(map(_takes_a_path, group.nodes)):
+        numbers = {node.properties.get(_INTERFACE, "") for node in group.nodes}
+        path = f"/dev/{in_kernels_case(name, group.nodes[0])}"
+        if group.group_by == "node":
+            lines.append(rule_text.option(f"container_path = {toml(path)}", "a fixed name in the container"))
+        elif len(numbers - {""}) == len(group.nodes):
+            lines.append(
+                rule_text.option(f"container_path = {toml(f'{path}-if{{{_INTERFACE}}}')}", "fixed names")
+            )
     return tuple(lines)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.model import model_name, usb_ids
-from genericdp.core.inventory.place import stem_of, unit_of
+from genericdp.core.inventory.place import AUTO_NUMBER, stem_of, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import driver_of
@@ -26,6 +26,9 @@ _TITLE_LENGTH = 60
 
 #: What people call a subsystem.
 _KINDS = {"video4linux": "video", "i2c-dev": "i2c", "scsi_generic": "sg", "usbmisc": "usb"}
+
+#: What a name does without: the address of a part of a chip, and the version of a firmware.
+_NO_NAME = re.compile(r"^[0-9a-f]{4,}\.(?=[a-z])|[ (]+fw[: v].*$", re.IGNORECASE)
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
@@ -111,7 +114,8 @@ def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
     for above in node.ancestors():
         if above.subsystem == "net":
             yield f"{node.subsystem}-{above.sys_name}"
-    name = model_name(node)
+    name = _NO_NAME.sub("", _model_of(node))
+    name = "" if name == node.subsystem else name
     if usb is not None:
         numbers = [usb.attributes.get(name, "") for name in ("idVendor", "idProduct")]
         yield name
@@ -143,7 +147,7 @@ def _devname(node: UdevDevice) -> str:
 def title_of(node: UdevDevice, *, with_maker: bool = True) -> str:
     """What the unit of a device node is, for people; its maker only where there is room."""
     usb = node.usb_device
-    model = _spaced(model_name(node))
+    model = _model_of(node)
     maker = _maker_of(node, model) if with_maker or not model else ""
     words = f"{maker} {model}".strip()
     words = words if len(words) <= _TITLE_LENGTH else _cut(model or maker, _TITLE_LENGTH, " ")
@@ -159,8 +163,8 @@ def title_of(node: UdevDevice, *, with_maker: bool = True) -> str:
 def _maker_of(node: UdevDevice, model: str) -> str:
     """The maker of the unit of a device node; "" when the name of its model begins with it."""
     unit = unit_of(node)
-    says = [each.properties.get("ID_VENDOR", "") for each in (unit, node)]
-    maker = next(filter(None, says if unit.subsystem == "usb" else says[1:]), "")
+    says = [each.properties.get("ID_VENDOR", "") for each in (node, unit)]
+    maker = next(filter(None, says if unit.subsystem == "usb" else says[:1]), "")
     # udev repeats the number where a USB device says nothing, and where its hardware database does not know a
     # PCI function, it gives the entry of what that hangs off.
     entry = _spaced(unit.properties.get("ID_MODEL_FROM_DATABASE", ""))
@@ -169,6 +173,11 @@ def _maker_of(node: UdevDevice, model: str) -> str:
         maker = unit.properties.get("ID_VENDOR_FROM_DATABASE", "")
     begins = [_word(text).split("-")[0] for text in (maker, model)]
     return "" if begins[0] == begins[1] or _word(model).startswith(_word(maker)) else _spaced(maker)
+
+
+def _model_of(node: UdevDevice) -> str:
+    """The name of the model of a device node, without a number in the order of arrival."""
+    return AUTO_NUMBER.sub("", _spaced(model_name(node)))
 
 
 def _spaced(text: str) -> str:

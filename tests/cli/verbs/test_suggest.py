@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ def test_the_form_for_programs() -> None:
         "rivals": [],
         "reasons": ["By name: the kernel always gives it the same name."],
         "remarks": [],
+        "furtherNodes": [],
         "alternatives": [],
     }
 
@@ -137,7 +139,10 @@ def test_the_starter_file_is_a_rule_file(tmp_path: Path, capsys: pytest.CaptureF
     text = capsys.readouterr().out
     rules.write_text(text)
     assert main(["suggest", "--all", "--json", "--rules", str(empty)]) == 0
-    assert json.loads(capsys.readouterr().out) == {"text": text}
+    document = json.loads(capsys.readouterr().out)
+    assert document.keys() == {"text"}
+    # A console of this machine may have come in between, and changed a number.
+    assert re.sub(r"\d+", "N", document["text"]) == re.sub(r"\d+", "N", text)
 
     assert main(["check", str(rules)]) == 0
     capsys.readouterr()

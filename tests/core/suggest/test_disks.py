@@ -16,6 +16,9 @@ from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN
 
 WORKBENCH = "workbench"
+MOUNTED = (
+    "If it writes to what is mounted, it destroys the file system; for files, use a local persistent volume."
+)
 
 
 def suggested(path: str, *, by_itself: bool = False) -> Suggestion:
@@ -34,7 +37,8 @@ def test_a_usb_disk_is_its_block_node_and_the_rest_of_the_drive_is_offered_inste
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
 # A container gets the whole disk: it can read and write all partitions, but it
-# has no device nodes of these.
+# has no device nodes of these. If it writes to what is mounted, it destroys the
+# file system; for files, use a local persistent volume.
 
 [[resource]]
 name = "pssd-t7"  # pods request example.com/pssd-t7
@@ -68,7 +72,7 @@ def test_a_partition_of_a_usb_disk_is_known_by_its_number_and_named_after_it() -
     assert suggestion.group.paths == ("/dev/sdd1",)
     assert suggestion.reasons == (
         "By serial number: the rule finds this unit wherever it is plugged in.",
-        "A container gets this partition and nothing else of the disk.",
+        f"A container gets this partition and nothing else of the disk. {MOUNTED}",
     )
     assert suggestion.table == (
         "[[resource]]",
@@ -167,7 +171,7 @@ def test_a_disk_that_a_program_attaches_is_known_by_its_name_with_a_caution(path
         "By name: the kernel always gives it the same name.",
         (
             "A container gets the whole disk: it can read and write all partitions, but it has no device "
-            "nodes of these."
+            f"nodes of these. {MOUNTED}"
         ),
         f"CAUTION: the rule takes whatever {program} attaches there.",
     )

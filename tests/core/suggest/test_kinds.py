@@ -14,7 +14,7 @@ from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.machines import MACHINES, machine, node
-from tests.scenes.suggestions import DOMAIN, offers_of
+from tests.scenes.suggestions import DOMAIN, offers_of, uncommented
 
 
 def suggested(name: str, path: str) -> Suggestion:
@@ -40,8 +40,9 @@ def text_of(devices: dict[str, UdevDevice], device: UdevDevice) -> str:
             "/dev/hidraw0",
             "/dev/hidraw0 /dev/input/event4 /dev/input/event5 /dev/input/mouse0 /dev/input/mouse1",
         ),
-        # a TPM with its resource manager
-        ("laptop-intel", "/dev/tpmrm0", "/dev/tpm0 /dev/tpmrm0"),
+        # a TPM with its resource manager, which is enough for those who name it
+        ("laptop-intel", "/dev/tpm0", "/dev/tpm0 /dev/tpmrm0"),
+        ("laptop-intel", "/dev/tpmrm0", "/dev/tpmrm0"),
         # a GPU
         ("laptop-intel", "/dev/dri/card0", "/dev/dri/card0 /dev/dri/renderD128"),
         ("rockchip-board", "/dev/dri/renderD129", "/dev/dri/card1 /dev/dri/renderD129"),
@@ -277,6 +278,10 @@ def test_the_title_is_the_name_of_the_unit_itself(name: str, path: str, title: s
         ("jetson", "/dev/nvgpu/igpu0/ctrl", "nvgpu-igpu0"),
         # Devices without a driver.
         ("accelerator-server", "/dev/dri/card3", "drm-amdgpu-xcp-1"),
+        # Without the address of a part of a chip, or the version of a firmware.
+        ("ti-board", "/dev/video0", "ticsi2rx-context-0"),
+        ("ti-board", "/dev/counter1", "counter1"),
+        ("twins", "/dev/hidraw0", "smart-ups-1500"),
     ],
 )
 def test_the_name_of_a_resource_says_what_it_is(name: str, path: str, resource: str) -> None:
@@ -309,6 +314,8 @@ def test_the_title_names_the_maker_once(name: str, path: str, title: str) -> Non
         ("twins", "/dev/snd/controlC2", "usb-2-0-camera-control"),
         ("twins", "/dev/snd/pcmC2D0c", "usb-2-0-camera-pcmd0c"),
         ("laptop-intel", "/dev/dri/renderD128", "tigerlake-lp-gt2-iris-xe-renderd"),
+        # Without the number that a driver gave it.
+        ("ti-board", "/dev/iio:device2", "ti-am335x-adc"),
         # Its own name says which part it is.
         ("accelerator-server", "/dev/memx0_feature", "memx0-feature"),
     ],
@@ -339,6 +346,15 @@ def test_a_second_name_says_the_kind_only_if_the_unit_has_several(
 # What the container gets
 
 
+def test_the_ports_of_a_modem_are_offered_names_that_say_which_is_which() -> None:
+    text = suggested("assembly-cell", "/dev/ttyACM10").text
+    assert '# container_path = "/dev/u-blox-modem-if{ID_USB_INTERFACE_NUM}"  # fixed names\n' in text
+    (offer,) = offers_of(uncommented(text), machine("assembly-cell"))
+    (device,) = offer.devices
+    numbers = {node.path: node.values["ID_USB_INTERFACE_NUM"] for node in device.nodes}
+    assert numbers == {f"/dev/ttyACM1{n}": f"0{2 * n:x}" for n in range(6)}
+
+
 def test_a_sensor_keeps_the_name_by_which_libcamera_finds_it() -> None:
     assert "container_path" not in suggested("jetson", "/dev/v4l-subdev0").text
 
@@ -362,6 +378,32 @@ def test_no_suggestion_renames_what_libraries_look_for() -> None:
             if each.subsystem not in ("tty", "vc", "block", "usbmon"):
                 text = suggest(each, present).text.replace("# container_path", "container_path")
                 assert [*map(str, unfound(*resources_of(text)))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "is_shared"),
+    [
+        ("laptop-intel", "/dev/dri/renderD128", True),
+        ("ti-board", "/dev/tee0", True),
+        ("laptop-intel", "/dev/fuse", True),
+        # Only a display, only for one program, and of the host.
+        ("ti-board", "/dev/dri/card1", False),
+        ("laptop-intel", "/dev/snd/seq", False),
+        ("laptop-intel", "/dev/tpmrm0", False),
+    ],
+)
+def test_replicas_are_offered_where_a_driver_keeps_several_programs_apart(
+    name: str, path: str, is_shared: bool
+) -> None:
+    assert ("# replicas = 10" in suggested(name, path).text) is is_shared
+
+
+def test_a_keyboard_is_suggested_with_a_word_about_the_console() -> None:
+    caution = (
+        "CAUTION: the host's console reads what is typed there, too, unless the program grabs the device."
+    )
+    assert caution in suggested("industrial-pc", "/dev/hidraw0").reasons
+    assert caution not in suggested("laptop-intel", "/dev/hidraw2").reasons
 
 
 def test_a_raw_usb_node_is_suggested_with_the_answer_that_follows_a_re_plug() -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from genericdp.core.inventory.claims import Claims
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
 from tests.scenes.machines import MACHINES, after_reboot, machine, node
 from tests.scenes.suggestions import DOMAIN
@@ -34,6 +36,27 @@ def test_each_port_of_a_serial_adapter_with_one_interface_is_a_device() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "told_by"),
+    [
+        ("industrial-pc", "/dev/ttyUSB6", 'interface = "01"'),
+        ("serial-gateway", "/dev/ttyUSB22", 'interface = "01"'),
+        ("serial-gateway", "/dev/ttyUSB2", '"ATTR{port_number}" = "2"'),
+    ],
+)
+def test_each_port_of_a_serial_adapter_is_known_by_its_interface_or_its_number(
+    name: str, path: str, told_by: str
+) -> None:
+    suggestion = suggested(name, path)
+    assert suggestion.group.paths == (path,)
+    assert told_by in "".join(suggestion.table)
+    assert len(suggestion.rest) >= 1
+
+
+def test_the_ports_of_a_modem_remain_one_device() -> None:
+    assert len(suggested("serial-gateway", "/dev/ttyUSB11").group.paths) == 6
+
+
 def test_a_printer_is_one_way_to_print_and_the_others_are_offered_instead() -> None:
     assert suggested("workbench", "/dev/usb/lp0").text.endswith(
         """\
@@ -55,6 +78,13 @@ match.usb = { vendor = "03f0", product = "5c2a", serial = "VNC5L60718", interfac
 # match.usb = { vendor = "03f0", product = "5c2a", serial = "VNC5L60718" }
 """
     )
+
+
+def test_a_draft_offers_a_printer_once() -> None:
+    draft = starter(Present(machine("workbench"), DOMAIN), (), Claims(()))
+    assert "/dev/usb/lp1" in dict(draft.left_out)["further nodes of cameras and printers"]
+    (chapter,) = (each for each in draft.chapters if "/dev/usb/lp" in "".join(each))
+    assert chapter[1] == 'name = "hp-laserjet-mfp-m28w"  # HP LaserJet MFP M28w (03f0:5c2a): /dev/usb/lp0'
 
 
 def test_a_grabber_is_its_picture_with_its_controls_instead_and_its_sound_apart() -> None:

@@ -67,6 +67,7 @@ name = "drm-amdgpu"  # pods request example.com/drm-amdgpu
 match.SUBSYSTEM = "drm"
 match.parent = { PCI_ID = "1002:740F", PCI_SLOT_NAME = "0000:03:00.0" }
 group_by = "parent"  # all nodes of a unit make one device
+# replicas = 10  # how many containers can share it
 
 # For a part of it, replace the match by this:
 #
@@ -310,6 +311,7 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 name = "drm"  # pods request example.com/drm
 match = { SUBSYSTEM = "drm", parent = { PCI_ID = "8086:9A49" } }
 group_by = "parent"  # all nodes of a unit make one device
+# replicas = 10  # how many containers can share it
 
 # For a part of it, replace the match by this:
 #

@@ -20,7 +20,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
 from genericdp.core.memory.held import Answer
-from genericdp.core.memory.memory import Memory, after_allocate
+from genericdp.core.memory.memory import Memory, after_allocate, resumed
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.settings import Settings
@@ -145,7 +145,7 @@ class Daemon:
 
     async def _serve(self) -> None:
         begin(self._configured, self.settings)
-        self.memory = self._saving.begin()
+        self.memory = resumed(self._saving.begin(), self._now())
         with contextlib.ExitStack() as stack:
             self.ready.begin()
             for each in (self._saving, self.ready, self._polling, self._resets):

@@ -176,16 +176,19 @@ class Forgetting:
             complete = complete and self.complete()
             self._tries, self._incomplete = 0, not complete
             first, self._answered = self._answered != seen, seen
-            answer = Answer(frozenset(held), asked, complete, self._checkpointed(), first)
+            found = self._read_checkpoint()
+            ids, named = (None, ()) if found is None else (found.ids, found.named)
+            answer = Answer(frozenset(held), asked, complete, ids, first, named)
             self._tell(answer)
             if self._is_needed() and may_be_of_the_past(self._held(), answer):
                 self._have_it_written()
 
-    def _checkpointed(self) -> frozenset[str] | None:
+    def _read_checkpoint(self) -> checkpoint.Checkpoint | None:
+        found, why = None, None
         try:
-            found, why = checkpoint.ids_in(self._kubelet.directory), None
+            found = checkpoint.read(self._kubelet.directory)
         except GenericdpError as error:
-            found, why = None, error
+            why = error
         self._unread = why is not None
         self._on_read(why)
         return found

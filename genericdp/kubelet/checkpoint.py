@@ -7,6 +7,7 @@ The rules of this file:
 * It is read while nothing else is done. So only a regular file is read, and none that would take seconds.
 * It names every container that got devices, also the init containers that PodResources leaves out (kubelet
   1.36, `podDevices.toCheckpointData`).
+* It has the answers to Allocate, as the plugins gave them. One that cannot be read hides no other.
 * It may name pods that have gone. The kubelet forgets these when PodResources is asked and it knows its pods
   (`UpdateAllocatedDevices`), and writes the file after each list of a plugin and each allocation.
 """
@@ -16,12 +17,15 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from genericdp.core.comeback.judge import Answers, Saved
+from genericdp.core.memory.held import Named
+from genericdp.core.rules.name import cdi_kind
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
 
@@ -35,16 +39,27 @@ _HINT = "until it can be read, what only an init container may hold is not given
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError)
 
 
-def ids_in(directory: str) -> frozenset[str]:
-    """The ids of all resources that containers have been given; empty if there is no checkpoint.
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What containers have been given.
 
-    Raises GenericdpError if there is one that cannot be read.
+    ids    of all resources
+    named  what is known of the containers that were answered by CDI
     """
+
+    ids: frozenset[str] = frozenset()
+    named: tuple[Named, ...] = ()
+
+
+def read(directory: str) -> Checkpoint:
+    """The checkpoint; an empty one if there is none. Raises GenericdpError if it cannot be read."""
     path = os.path.join(directory, NAME)
     try:
-        return frozenset(id_ for entry in _entries(directory) for id_ in _ids(entry["DeviceIDs"]))
+        entries = list(_entries(directory))
+        ids = frozenset(id_ for entry in entries for id_ in _ids(entry["DeviceIDs"]))
+        return Checkpoint(ids, tuple(_named(entries)))
     except FileNotFoundError:
-        return frozenset()
+        return Checkpoint()
     except OSError as error:
         why = error.strerror or str(error)
         raise GenericdpError(f"cannot read '{path}': {why}", hint=what_is_short(error) or _HINT) from error
@@ -60,7 +75,6 @@ def answers_in(directory: str) -> Answers:
     except _UNREADABLE:
         return {}
     for entry in entries:
-        # The kubelet saves what any plugin says, and one that it cannot have meant hides no other.
         with contextlib.suppress(*_UNREADABLE):
             answer = ContainerAllocateResponse.FromString(base64.b64decode(entry["AllocResp"]))
             found[entry["PodUID"], entry["ContainerName"], entry["ResourceName"]] = Saved(
@@ -68,6 +82,17 @@ def answers_in(directory: str) -> Answers:
                 tuple(device.name for device in answer.cdi_devices),
             )
     return found
+
+
+def _named(entries: Iterable[Any]) -> Iterator[Named]:
+    """What is known of containers whose answer names a CDI device of the kind of the resource."""
+    for entry in entries:
+        with contextlib.suppress(*_UNREADABLE):
+            resource, answer = entry["ResourceName"], base64.b64decode(entry["AllocResp"])
+            # Few answers do, and decoding each of them takes longer.
+            if f"{cdi_kind(resource)}=".encode() in answer:
+                names = tuple(each.name for each in ContainerAllocateResponse.FromString(answer).cdi_devices)
+                yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names)
 
 
 def _entries(directory: str) -> Iterable[Any]:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from genericdp import forgetting
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder, Holdings
 from genericdp.errors import GenericdpError
 from genericdp.forgetting import Forgetting
+from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.kubelet.socket import KubeletSocket
 from tests.scenes.waiting import idle, until
 
@@ -32,12 +33,13 @@ class Asked:
         self.answers: list[Answer] = []
         self.held: Held = {}
         self.checkpointed: frozenset[str] | GenericdpError = frozenset()
+        self.named: tuple[Named, ...] = ()
         self.tried: list[GenericdpError | None] = []
         self.sent: list[float] = []
         self.now = 1.0
         monkeypatch.setattr("genericdp.forgetting.podresources.ask", self._ask)
         monkeypatch.setattr("genericdp.forgetting.podresources.identity_of", self.take_socket)
-        monkeypatch.setattr("genericdp.forgetting.checkpoint.ids_in", self._read)
+        monkeypatch.setattr("genericdp.forgetting.checkpoint.read", self._read)
 
     def starts(self, *, up_s: float = 0.0) -> None:
         """Another kubelet is there, which has been up for so long."""
@@ -74,11 +76,11 @@ class Asked:
     def send_again(self) -> None:
         self.sent.append(self.now)
 
-    def _read(self, directory: str) -> frozenset[str]:
+    def _read(self, directory: str) -> Checkpoint:
         assert directory == "/var/lib/kubelet/device-plugins"
         if isinstance(self.checkpointed, GenericdpError):
             raise self.checkpointed
-        return self.checkpointed
+        return Checkpoint(self.checkpointed, self.named)
 
     async def _ask(self, socket_path: str) -> Holdings | None:
         assert socket_path == "/pod-resources"
@@ -101,6 +103,13 @@ async def test_a_kubelet_is_asked_once_when_it_has_started(monkeypatch: pytest.M
     await asked.run_until(lambda: asked.answers)
     assert asked.answers == [Answer(ANSWER, asked=1.0, complete=True, first=True)]
     assert asked.times == 1
+
+
+async def test_what_the_checkpoint_says_of_answers_by_cdi_goes_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch)
+    asked.named = (Named("example.com/ftdi", frozenset({"ftdi_A"}), ("example.com/ftdi=ftdi_A",)),)
+    await asked.run_until(lambda: asked.answers)
+    assert [answer.named for answer in asked.answers] == [asked.named]
 
 
 async def test_of_a_kubelet_that_has_just_started_only_the_holders_that_it_names_count(

@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.comeback.judge import Saved
+from genericdp.core.memory.held import Named
+from genericdp.core.rules.name import cdi_kind
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.checkpoint import LONGEST, NAME, answers_in, ids_in
+from genericdp.kubelet.checkpoint import LONGEST, NAME, Checkpoint, answers_in, read
 from genericdp.simulator.devices import checkpoint as simulated
 
 HINT = "until it can be read, what only an init container may hold is not given to other pods"
+
+#: The beginning of an answer that names a CDI device.
+CUT_SHORT = base64.b64encode(b"\x2a\x40\x0a\x3e%s=" % cdi_kind("example.com/a").encode()).decode()
 
 
 @pytest.fixture
@@ -37,14 +42,14 @@ def test_every_id_of_every_container_and_resource_counts(directory: Path) -> Non
     ]
     simulated.write(directory, simulated.render(entries, {"example.com/x": ["not given"]}))
     assert simulated.NAME == NAME
-    assert ids_in(str(directory)) == ids_in(f"{directory}/") == {*"abcde"}
+    assert read(str(directory)) == read(f"{directory}/") == Checkpoint(frozenset("abcde"))
 
 
 def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
     (directory / NAME).write_text(
         '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a", "b"]}]}}'
     )
-    assert ids_in(str(directory)) == {"a", "b"}
+    assert read(str(directory)).ids == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
 def test_what_has_another_format_is_an_error_and_not_an_empty_checkpoint(directory: Path, text: str) -> None:
     (directory / NAME).write_text(text)
     with pytest.raises(GenericdpError) as caught:
-        ids_in(str(directory))
+        read(str(directory))
     assert str(caught.value) == f"cannot read '{directory}/{NAME}': it has another format"
     assert caught.value.hint == HINT
 
@@ -71,7 +76,7 @@ def test_what_has_another_format_is_an_error_and_not_an_empty_checkpoint(directo
 def test_a_kubelet_that_has_given_nothing_may_have_no_checkpoint(directory: Path, text: str | None) -> None:
     if text is not None:
         (directory / NAME).write_text(text)
-    assert ids_in(str(directory)) == frozenset()
+    assert read(str(directory)) == Checkpoint()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +97,7 @@ def test_a_checkpoint_that_cannot_be_opened_is_an_error(
 
     monkeypatch.setattr("genericdp.kubelet.checkpoint.os.open", fail)
     with pytest.raises(GenericdpError) as caught:
-        ids_in(str(directory))
+        read(str(directory))
     assert str(caught.value) == f"cannot read '{directory}/{NAME}': {os.strerror(number)}"
     assert caught.value.hint == hint
 
@@ -107,11 +112,31 @@ def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) -> Non
     }
 
 
-@pytest.mark.parametrize("answer", ["", "%", "/w==", "null", 1, None, ["a"]])
+def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(directory: Path) -> None:
+    link = api.DeviceSpec(container_path="/dev/b", host_path="/dev/genericdp/b", permissions="rw")
+    other = api.CDIDevice(name="v.example/c=n")
+    mine = [api.CDIDevice(name=f"example.com/tty={name}") for name in ("a1", "a2", "a1:hash")]
+    entries = [
+        simulated.PodDevices("uid", name, f"example.com/{name}", ids, answer)
+        for name, ids, answer in (
+            ("tty", {0: ("a2",), 1: ("a1",)}, api.ContainerAllocateResponse(cdi_devices=[*mine, other])),
+            ("bus", {-1: ("b",)}, api.ContainerAllocateResponse(devices=[link], cdi_devices=[other])),
+        )
+    ]
+    simulated.write(directory, simulated.render(entries, {}))
+    names = ("example.com/tty=a1", "example.com/tty=a2", "example.com/tty=a1:hash", "v.example/c=n")
+    assert read(str(directory)) == Checkpoint(
+        frozenset({"a1", "a2", "b"}), (Named("example.com/tty", frozenset({"a1", "a2"}), names),)
+    )
+
+
+@pytest.mark.parametrize("answer", ["", "%", "/w==", CUT_SHORT, "null", 1, None, ["a"]])
 def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: object) -> None:
-    entry = {"PodUID": "uid", "ContainerName": "main", "ResourceName": "example.com/a", "AllocResp": answer}
+    names = {"PodUID": "uid", "ContainerName": "main", "ResourceName": "example.com/a"}
+    entry = {**names, "DeviceIDs": {"-1": ["a"]}, "AllocResp": answer}
     text = json.dumps({"Data": {"PodDeviceEntries": [entry]}})
     (directory / NAME).write_text(text)
+    assert read(str(directory)) == Checkpoint(frozenset("a"))
     assert answers_in(str(directory)) in ({}, {("uid", "main", "example.com/a"): Saved({})})
 
 
@@ -126,11 +151,11 @@ def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, wh
             path.mkdir()
         case _:
             path.write_text('{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a"]}]}}')
-            assert ids_in(str(directory)) == {"a"}
+            assert read(str(directory)).ids == {"a"}
             with path.open("a") as file:
                 file.write(" " * LONGEST)
     with pytest.raises(GenericdpError) as caught:
-        ids_in(str(directory))
+        read(str(directory))
     why = "Is a directory" if what == "directory" else f"it is not a regular file of at most {LONGEST} bytes"
     assert str(caught.value) == f"cannot read '{path}': {why}"
 

@@ -11,9 +11,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from genericdp.core.allocate import DeviceSpec, RefusedError, allocate
+from genericdp.core.cdi import by_names, cdi_device
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.memory.answered import learn_names
+from genericdp.core.memory.held import Answer, Named, give
 from genericdp.core.prefer import prefer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, Prefer, Resource
@@ -46,6 +49,20 @@ def test_an_answer_holds_what_was_asked_for_and_nothing_else(
         links = {node.link for device in offer.devices if device.id in chosen for node in device.nodes_inside}
         assert {spec.host_path for spec in answer.devices} == {f"{LINKS}/{link}" for link in links}
         assert all(spec.permissions == "rw" for spec in answer.devices)
+
+
+@given(rules, machines(), st.data())
+def test_what_an_answer_by_cdi_named_is_learned_again_from_what_the_kubelet_saved(
+    rules_: Rules, units: tuple[Unit, ...], data: st.DataObject
+) -> None:
+    for offer in offers(rules_, units):
+        ids = data.draw(st.lists(st.sampled_from(sorted(offer.ids)), min_size=1, unique=True))
+        device = cdi_device(offer, ids)
+        names = by_names(allocate(offer, ids, LINKS), device, offer.resource).cdi_devices
+        saved = Answer(
+            frozenset(), 0.0, complete=False, named=(Named(device.resource, frozenset(ids), names),)
+        )
+        assert learn_names({}, saved, give({}, offer, ids, 0.0)) == {device.name: device}
 
 
 @given(rules, machines(), st.data())

@@ -7,13 +7,15 @@ The rules of this file:
 
 * A CDI device stands for the ids that one container was allocated of one resource.
 * It is kept while all its ids are held.
+* A name that was not saved, or was lost with the memory, is learned again from the kubelet's checkpoint. It
+  counts only if it is the name of the ids of its container and all of them are held.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.identity import hash_of
-from genericdp.core.memory.held import PODS_SETTLE_S, Held
+from genericdp.core.inventory.identity import hash_of, natural
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Named
 from genericdp.core.rules.name import cdi_kind
 
 _MARK_LENGTH = 10
@@ -24,7 +26,7 @@ class CdiDevice:
     """What a container was allocated of one resource.
 
     ids    in natural order
-    given  when Allocate named it, on the clock of `remember`; None when that was before a restart
+    given  when Allocate named it or it was learned again, on the clock of `remember`; None: before a restart
     """
 
     resource: str
@@ -62,10 +64,36 @@ def answer(answered: Answered, device: CdiDevice, now: float) -> Answered:
     return {**kept, device.name: CdiDevice(device.resource, device.ids, now)}
 
 
+def resumed_at(answered: Answered, now: float) -> Answered:
+    """The CDI devices at a start: perhaps in the middle of the admission for which they were named."""
+    return {name: replace(each, given=now) for name, each in answered.items()}
+
+
+def learn_names(answered: Answered, answer: Answer, held: Held) -> Answered:
+    """The CDI devices after an answer of PodResources, given the holdings after it."""
+    learned = {
+        name: device
+        for named in answer.named
+        if named.ids and all(_is_held_of(named.resource, id_, held) for id_ in named.ids)
+        for device in (_device(named, answer.asked),)
+        for name in (device.name,)
+        if name in named.cdi and name not in answered
+    }
+    return {**answered, **learned} if learned else answered
+
+
 def still_held(answered: Answered, held: Held) -> Answered:
     """The CDI devices of which pods may hold all ids."""
     kept = {name: each for name, each in answered.items() if _is_held(each.ids, held)}
     return answered if len(kept) == len(answered) else kept
+
+
+def _device(named: Named, now: float) -> CdiDevice:
+    return CdiDevice(named.resource, tuple(sorted(named.ids, key=natural)), now)
+
+
+def _is_held_of(resource: str, id_: str, held: Held) -> bool:
+    return id_ in held and held[id_].resource == resource
 
 
 def _is_held(ids: Iterable[str], held: Held) -> bool:

@@ -50,6 +50,19 @@ Held = Mapping[str, Holding]
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """What the kubelet's checkpoint says of a container that was answered by CDI.
+
+    ids   what it was given of the resource
+    cdi   the CDI devices that the answer named
+    """
+
+    resource: str
+    ids: frozenset[str]
+    cdi: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer of PodResources.
 
@@ -59,6 +72,7 @@ class Answer:
                   pods
     checkpointed  the ids in the kubelet's checkpoint, also of pods that have gone; None: nobody knows
     first         whether it is the first one of a kubelet, as far as this daemon knows
+    named         what the checkpoint says of answers by CDI, also of pods that have gone
     """
 
     ids: frozenset[tuple[str, str]]
@@ -66,6 +80,7 @@ class Answer:
     complete: bool
     checkpointed: frozenset[str] | None = frozenset()
     first: bool = False
+    named: tuple[Named, ...] = ()
 
 
 def is_being_admitted(holding: Holding, now: float) -> bool:

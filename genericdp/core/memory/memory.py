@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import Known, Past, Siblings, Ties
 from genericdp.core.inventory.place import UNKNOWN, Spot
-from genericdp.core.memory.answered import Answered, CdiDevice, answer
+from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
@@ -95,6 +95,11 @@ def after_allocate(
     """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
     return replace(memory, held=give(memory.held, offer, ids, now), answered=answered)
+
+
+def resumed(memory: Memory, now: float) -> Memory:
+    """The memory with which a daemon starts at `now`."""
+    return replace(memory, answered=resumed_at(memory.answered, now))
 
 
 def save_within_s(before: Memory, after: Memory) -> float | None:

@@ -21,7 +21,7 @@ from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings, Ties
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
 from genericdp.core.memory.absence import Absence
-from genericdp.core.memory.answered import still_held
+from genericdp.core.memory.answered import learn_names, still_held
 from genericdp.core.memory.held import Answer, Held, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -121,9 +121,11 @@ def remember(
         orphaned_links=tuple(sorted({*orphaned_links})),
         renamed_links=leading(renamed, final, devices),
     )
-    answered = still_held(memory.answered, held)
+    answered = memory.answered if answer is None else learn_names(memory.answered, answer, held)
     ties = _ties_worth_keeping(inventory.ties, devices)
-    return complete, Memory(devices, ties, shares, held, _siblings(plugged, devices), answered, renamed)
+    return complete, Memory(
+        devices, ties, shares, held, _siblings(plugged, devices), still_held(answered, held), renamed
+    )
 
 
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:

@@ -6,6 +6,7 @@ The rules of this file:
 """
 
 import re
+from functools import lru_cache
 
 #: The name of a udev property.
 PROPERTY_NAME = re.compile(r"[A-Z][A-Z0-9_.:-]*")
@@ -38,6 +39,7 @@ def kubevirt_env(resource: str) -> str:
     return "USB_RESOURCE_" + resource.upper().replace("/", "_").replace(".", "_")
 
 
+@lru_cache(maxsize=100)
 def cdi_kind(resource: str) -> str:
     """The CDI kind, `vendor/class`, of a full resource name: the same, if CDI permits it. No two share one.
 

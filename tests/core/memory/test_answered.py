@@ -5,8 +5,8 @@ import json
 import pytest
 
 from genericdp.core.memory import saved
-from genericdp.core.memory.answered import CdiDevice, answer, still_held
-from genericdp.core.memory.held import PODS_SETTLE_S, Holding
+from genericdp.core.memory.answered import CdiDevice, answer, learn_names, resumed_at, still_held
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
 from genericdp.core.memory.memory import Memory
 
 FTDI = "example.com/ftdi"
@@ -43,6 +43,60 @@ def test_a_name_goes_when_one_of_its_ids_is_free() -> None:
     named = answer(answer({}, ftdi("a", "b"), now=1.0), ftdi("c"), now=1.0)
     held = {id_: Holding(FTDI, id_, shared=False) for id_ in ("a", "c")}
     assert set(still_held(named, held)) == names(ftdi("c"))
+
+
+def holding(*ids: str, resource: str = FTDI) -> Held:
+    return {id_: Holding(resource, id_, shared=False) for id_ in ids}
+
+
+def checkpointed(*named: Named, asked: float = 0.0) -> Answer:
+    return Answer(frozenset(), asked, complete=False, named=named)
+
+
+def test_a_name_that_was_not_saved_is_learned_from_the_checkpoint() -> None:
+    one, two = ftdi("c.1"), ftdi("a2", "a10")
+    learned = learn_names(
+        {},
+        checkpointed(
+            Named(FTDI, frozenset({"c.1"}), (one.name,)),
+            Named(FTDI, frozenset({"a10", "a2"}), (f"{FTDI}=a2", f"{FTDI}=a10", two.name)),
+        ),
+        holding("a2", "a10", "c.1"),
+    )
+    assert learned == {one.name: one, two.name: two}
+
+
+@pytest.mark.parametrize(
+    ("named", "held"),
+    [
+        (Named(FTDI, frozenset({"a", "b"}), (ftdi("a", "b").name,)), holding("a")),
+        (Named(FTDI, frozenset({"a"}), (f"{FTDI}=a",)), holding("a", resource="example.com/other")),
+        (Named(FTDI, frozenset({"a"}), (f"{FTDI}=b", "example.com/ftdi2=a")), holding("a", "b")),
+        (Named(FTDI, frozenset({"a", "b"}), (f"{FTDI}=a", f"{FTDI}=a:0123456789")), holding("a", "b")),
+        (Named(FTDI, frozenset(), (f"{FTDI}=",)), holding("a")),
+    ],
+    ids=["free", "of another resource", "of another id", "another hash", "of no id"],
+)
+def test_of_the_checkpoint_only_a_name_of_ids_that_are_held_counts(named: Named, held: Held) -> None:
+    assert learn_names({}, checkpointed(named), held) == {}
+
+
+def test_a_name_that_is_known_is_not_learned_again() -> None:
+    known = answer({}, ftdi("a"), now=1.0)
+    again = checkpointed(Named(FTDI, frozenset({"a"}), (f"{FTDI}=a",)), asked=500.0)
+    assert learn_names(known, again, holding("a")) is known
+
+
+def test_a_restart_within_an_admission_takes_no_name_from_an_init_container() -> None:
+    before = Memory(answered=answer({}, ftdi("a", "b"), now=1.0))
+    start = 7.0
+    saved_names = resumed_at(saved.load(saved.dump(before)).answered, start)
+    learned = learn_names(
+        {}, checkpointed(Named(FTDI, frozenset("ab"), (ftdi("a", "b").name,)), asked=start), holding(*"ab")
+    )
+    for named in (saved_names, learned):
+        assert set(answer(named, ftdi("a"), start + PODS_SETTLE_S)) == names(ftdi("a", "b"), ftdi("a"))
+        assert set(answer(named, ftdi("a"), start + 0.1 + PODS_SETTLE_S)) == names(ftdi("a"))
 
 
 def test_names_survive_a_restart() -> None:

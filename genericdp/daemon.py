@@ -29,7 +29,6 @@ from genericdp.cri.cdi import ReadsCdi
 from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_upkeep import CdiUpkeep
-from genericdp.files.directories import in_force
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
@@ -39,7 +38,7 @@ from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
 from genericdp.machine.devices import MachineDevices
 from genericdp.retry import Retry
-from genericdp.service.directories import begin
+from genericdp.service.directories import Directories
 from genericdp.service.ready import Ready
 from genericdp.service.standby import until_alone
 from genericdp.service.watchdog import Watchdog
@@ -66,8 +65,8 @@ class Daemon:
         usb_reset: Callable[[int, int], None] = usb.reset,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
-        self._configured = settings
-        self.settings = settings = in_force(settings)
+        self._directories = Directories(settings, self.stop)
+        self.settings = settings = self._directories.served
         self.rules = rules
         self._awake = asyncio.Event()
         self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
@@ -98,7 +97,7 @@ class Daemon:
             self.plugins,
             settings.pod_resources_socket,
             now=now,
-            due=lambda: next_forgetting(self.memory, self.inventory),
+            due=lambda: now() if self._directories.wait else next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
             held=lambda: self.memory.held,
             tell=self.step,
@@ -144,7 +143,7 @@ class Daemon:
                     await self._serve()
 
     async def _serve(self) -> None:
-        begin(self._configured, self.settings)
+        self._directories.begin()
         self.memory = resumed(self._saving.begin(), self._now())
         with contextlib.ExitStack() as stack:
             self.ready.begin()
@@ -195,6 +194,7 @@ class Daemon:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)
             self._notify.status(self.status_line())
+        self._directories.see(memory.held)
         self._forgetting.look_again()
         self._comeback.see(inventory)
         self._polling.see(inventory)

@@ -7,6 +7,8 @@ The rules of this file:
 
 * While pods hold devices, a daemon with other settings serves with the directories of before.
 * Each of the two directories has a file that names the other one. So an edit of both at once is not noticed.
+* The link directory is empty after a boot. So the directory that the service manager provides names the state
+  directory as well.
 """
 
 import os
@@ -24,10 +26,13 @@ STATE_DIR = ".state_dir"
 #: The file in the state directory that names the link directory.
 LINK_DIR = "link_dir"
 
+#: The file in the directory of the service manager that names the state directory.
+PROVIDED = "state_dir"
+
 
 def in_force(settings: Settings) -> Settings:
     """The settings with the directories of before while pods hold devices."""
-    before = _named(settings.link_dir, STATE_DIR)
+    before = _named(settings.link_dir, STATE_DIR) or _named(_provided(), PROVIDED)
     if before not in ("", settings.state_dir) and _pods_hold_something(before):
         settings = replace(settings, state_dir=before)
     before = _named(settings.state_dir, LINK_DIR)
@@ -40,6 +45,13 @@ def name_each_other(settings: Settings) -> None:
     """Name each directory in the other one."""
     _name(settings.state_dir, LINK_DIR, settings.link_dir)
     _name(settings.link_dir, STATE_DIR, settings.state_dir)
+    if _provided():
+        _name(_provided(), PROVIDED, settings.state_dir)
+
+
+def _provided() -> str:
+    """The state directory that systemd makes for the unit, see systemd.exec(5); "" without one."""
+    return os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
 
 
 def _pods_hold_something(state_dir: str) -> bool:

@@ -91,8 +91,11 @@ def _named(entries: Iterable[Any]) -> Iterator[Named]:
             resource, answer = entry["ResourceName"], base64.b64decode(entry["AllocResp"])
             # Few answers do, and decoding each of them takes longer.
             if f"{cdi_kind(resource)}=".encode() in answer:
-                names = tuple(each.name for each in ContainerAllocateResponse.FromString(answer).cdi_devices)
-                yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names)
+                found = ContainerAllocateResponse.FromString(answer)
+                # A rule may name CDI devices of that kind, too, beside what it gives by devices.
+                if not found.devices and not found.mounts:
+                    names = tuple(each.name for each in found.cdi_devices)
+                    yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names)
 
 
 def _entries(directory: str) -> Iterable[Any]:

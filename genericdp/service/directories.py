@@ -1,6 +1,9 @@
-"""What is said and done about the directories that pods depend on when the daemon begins to serve."""
+"""The directories that pods depend on, as the daemon serves with them (`genericdp.files.directories`)."""
+
+from collections.abc import Callable
 
 from genericdp import log
+from genericdp.core.memory.held import Held
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import in_force, name_each_other
@@ -8,21 +11,42 @@ from genericdp.files.directories import in_force, name_each_other
 _log = log.get(__name__)
 
 
-def begin(configured: Settings, served: Settings) -> None:
-    """Say which settings are not in force, and note the directories for the next start.
+class Directories:
+    """Which settings are in force.
 
-    The locks are held. Raises GenericdpError if pods got devices elsewhere before that.
+    served   the settings with the directories of before while pods hold devices
+    wait     whether other directories are configured
+    on_free  called when these can take effect: with the next start
     """
-    if in_force(configured) != served:
-        raise GenericdpError(
-            "pods got devices in other directories while this genericdp stood by",
-            hint="start it again",
-        )
-    for key in ("link_dir", "state_dir"):
-        if (mine := getattr(served, key)) != getattr(configured, key):
-            _log.warning(
-                f"'{key}' stays as it was, because pods hold devices",
-                directory=mine,
-                hint="drain the node and restart genericdp, or set it back",
+
+    def __init__(self, configured: Settings, on_free: Callable[[], None]) -> None:
+        self.served = in_force(configured)
+        self.wait = self.served != configured
+        self._configured = configured
+        self._on_free = on_free
+
+    def begin(self) -> None:
+        """Say which settings are not in force, and note the directories for the next start.
+
+        The locks are held. Raises GenericdpError if pods got devices elsewhere before that.
+        """
+        if in_force(self._configured) != self.served:
+            raise GenericdpError(
+                "pods got devices in other directories while this genericdp stood by",
+                hint="start it again",
             )
-    name_each_other(served)
+        for key in ("link_dir", "state_dir"):
+            if (mine := getattr(self.served, key)) != getattr(self._configured, key):
+                _log.warning(
+                    f"'{key}' stays as it was, because pods hold devices",
+                    directory=mine,
+                    hint="drain the node, or set it back; genericdp starts again once no pod holds a device",
+                )
+        name_each_other(self.served)
+
+    def see(self, held: Held) -> None:
+        """Take into account what pods hold."""
+        if self.wait and not held:
+            self.wait = False
+            _log.info("no pod holds a device any more: starting again, with other directories")
+            self._on_free()

@@ -7,8 +7,8 @@ import pytest
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator import ContainerState, Runtime
 from tests.daemon.test_cdi_answers import RULE, a_cdi_scene
-from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import FTDI
+from tests.scenes.builders import GPU_RULE, a_gpu, a_kfd, a_usb_serial
+from tests.scenes.rules import DOMAIN, FTDI
 from tests.scenes.scene import a_scene, both_runtimes, ids_told, minors_in
 from tests.scenes.service import links_in
 from tests.scenes.waiting import until
@@ -34,12 +34,39 @@ async def test_pods_keep_devices_for_which_edited_rules_have_no_room(
                 await scene.service.start()
                 await scene.until_allocatable(0)
             after = [await scene.kubelet.restart_container(pod, "main") for pod in pods]
+            assert {container.state for container in after} == {ContainerState.RUNNING}
             assert [minors_in(container) for container in after] == before
         # While it is unplugged, no other one takes its place.
         scene.unplug(C)
         await until(lambda: links_in(scene.settings)["ftdi_C"] == "ftdi_C")
         held_by = next(pod for pod in pods if ids_told(pod.container("main")) == ["ftdi_C"])
         assert (await scene.kubelet.restart_container(held_by, "main")).state is ContainerState.WAITING
+
+
+async def test_a_device_without_room_keeps_the_node_that_it_shares_with_others_that_leave(
+    short_dir: Path,
+) -> None:
+    gpu, gpus = f"{DOMAIN}/gpu", [a_gpu(number) for number in range(3)]
+    crowded = GPU_RULE.replace("group_by", "replicas = 10000\ngroup_by")
+    async with a_scene(short_dir, a_kfd(), *gpus[0], *gpus[1], *gpus[2], rules=GPU_RULE) as scene:
+        await scene.until_allocatable(3, gpu)
+        pods = {
+            ids_told(pod.container("main"), gpu)[0]: pod
+            for pod in [await scene.admit(resource=gpu, name=f"pod-{n}") for n in range(3)]
+        }
+        scene.edit_rules(crowded)
+        await until(lambda: scene.daemon.inventory.offers[gpu].crowded)
+        mine = pods[scene.daemon.inventory.offers[gpu].crowded[0].id]
+        before = minors_in(mine.container("main"))
+        scene.unplug(*gpus[0], *gpus[1])
+
+        def others_left() -> bool:
+            devices = scene.daemon.inventory.offers[gpu].devices
+            return not any(node.sys_path for each in devices for node in each.nodes)
+
+        await until(others_left)
+        after = await scene.kubelet.restart_container(mine, "main")
+        assert (after.state, minors_in(after)) == (ContainerState.RUNNING, before)
 
 
 async def test_what_pods_hold_has_room_first_also_if_the_memory_was_lost(short_dir: Path) -> None:

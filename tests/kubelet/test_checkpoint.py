@@ -114,19 +114,21 @@ def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) -> Non
 
 def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(directory: Path) -> None:
     link = api.DeviceSpec(container_path="/dev/b", host_path="/dev/genericdp/b", permissions="rw")
-    other = api.CDIDevice(name="v.example/c=n")
+    other, its_own = api.CDIDevice(name="v.example/c=n"), api.CDIDevice(name="example.com/own=c")
     mine = [api.CDIDevice(name=f"example.com/tty={name}") for name in ("a1", "a2", "a1:hash")]
     entries = [
         simulated.PodDevices("uid", name, f"example.com/{name}", ids, answer)
         for name, ids, answer in (
             ("tty", {0: ("a2",), 1: ("a1",)}, api.ContainerAllocateResponse(cdi_devices=[*mine, other])),
             ("bus", {-1: ("b",)}, api.ContainerAllocateResponse(devices=[link], cdi_devices=[other])),
+            # A rule may name CDI devices of its own kind.
+            ("own", {-1: ("c",)}, api.ContainerAllocateResponse(devices=[link], cdi_devices=[its_own])),
         )
     ]
     simulated.write(directory, simulated.render(entries, {}))
     names = ("example.com/tty=a1", "example.com/tty=a2", "example.com/tty=a1:hash", "v.example/c=n")
     assert read(str(directory)) == Checkpoint(
-        frozenset({"a1", "a2", "b"}), (Named("example.com/tty", frozenset({"a1", "a2"}), names),)
+        frozenset({"a1", "a2", "b", "c"}), (Named("example.com/tty", frozenset({"a1", "a2"}), names),)
     )
 
 

@@ -78,7 +78,7 @@ class Inventory:
     def _shared_nodes(self) -> Iterator[Node]:
         for offer in self.offers.values():
             before: tuple[Node, ...] = ()
-            for device in offer.devices:
+            for device in (*offer.devices, *offer.crowded):
                 if device.shared is not before:
                     before = device.shared
                     yield from before

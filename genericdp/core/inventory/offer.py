@@ -133,7 +133,8 @@ class Offer:
     @property
     def shared(self) -> tuple[Node, ...]:
         """The device nodes that go along with every device."""
-        return next((device.shared for device in self.devices if device.shared), ())
+        devices = (*self.devices, *self.crowded)
+        return next((device.shared for device in devices if device.shared), ())
 
     def why_waiting(self, device: Device) -> str:
         """Why ids of one of its devices have to wait; "" when none has to."""

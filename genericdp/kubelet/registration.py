@@ -177,6 +177,17 @@ class Registration:
             options=self.plugin.options(),
         )
         self.plugin.streams.expect_kubelet()
+        if not await self._call(request):
+            # grpc cancels the call, too, when the channel is closed because the kubelet has restarted.
+            _end_if_cancelled()
+            raise ConnectionError("the kubelet stopped meanwhile")
+
+    async def _call(self, request: api.RegisterRequest) -> bool:
+        """Call Register; False if the call was cancelled.
+
+        Nothing is raised then: an exception keeps the frames that it has passed, and a cancelled task keeps
+        the exception. The connection of the call would stay open until Python collects garbage.
+        """
         register = api.RegistrationStub(self._kubelet.channel()).Register
         try:
             async with asyncio.timeout(REGISTER_TIMEOUT_S + _LATER_S):
@@ -184,9 +195,8 @@ class Registration:
         except TimeoutError:
             raise TimeoutError("the kubelet did not answer, and grpc did not give up") from None
         except asyncio.CancelledError:
-            # grpc raises this, too, when the channel is closed because the kubelet has restarted.
-            _end_if_cancelled()
-            raise ConnectionError("the kubelet stopped meanwhile") from None
+            return False
+        return True
 
     async def _first_stream(self) -> None:
         """Return once the kubelet has opened its stream; it may have ended again by then."""

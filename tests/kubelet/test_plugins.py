@@ -45,6 +45,32 @@ async def test_nothing_is_kept_of_the_plugins_that_a_resource_had_before(short_d
         await until(lambda: gc.collect() >= 0 and not any(each() for each in earlier), timeout_s=5.0)
 
 
+async def test_nothing_is_kept_of_a_call_that_was_cancelled(short_dir: Path) -> None:
+    """It keeps its connection open, and garbage is collected seldom."""
+    called = asyncio.Event()
+
+    async def hang(_: api.RegisterRequest, __: Context) -> None:
+        called.set()
+        await asyncio.Event().wait()
+
+    settings, offered = settings_below(short_dir), inventory_of(FTDI_RULE, a_usb_serial(0))
+    plugins = Plugins(settings)
+    directory = Path(settings.kubelet_dir)
+    directory.mkdir(parents=True)
+    gc.collect()
+    gc.disable()
+    try:
+        async with FakeKubelet(directory, never, hang).serving(), plugins.running():
+            plugins.apply(offered, diff(Inventory(), offered))
+            await called.wait()
+            plugins.apply(Inventory(), diff(offered, Inventory()))
+            await until(
+                lambda: not any(isinstance(each, grpc.aio.UnaryUnaryCall) for each in gc.get_objects())
+            )
+    finally:
+        gc.enable()
+
+
 async def test_a_stop_in_the_moment_in_which_a_pause_ends_is_not_lost(short_dir: Path) -> None:
     """The end of a pause is a cancellation of the task, too, which asyncio takes back."""
 

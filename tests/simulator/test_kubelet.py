@@ -53,7 +53,7 @@ async def test_the_description_names_resources_registrations_and_pods_in_one_lin
 async def test_an_error_in_the_timer_is_raised_at_the_end(short_dir: Path) -> None:
     with pytest.raises(KeyError, match="other"):  # noqa: PT012  (raised when the kubelet ends)
         clock = ManualClock()
-        async with Kubelet(short_dir, clock=clock, status_period_s=10, watchdog_s=0.02) as kubelet:
+        async with Kubelet(short_dir, clock=clock, status_period_s=10) as kubelet:
             plugin = await SmallPlugin("a", pre_start_required=True).join(kubelet)
             pod = await kubelet.admit(Pod("p", [Container("c", limits={RESOURCE: 1})]))
             assert pod.phase is Phase.RUNNING

@@ -63,12 +63,14 @@ FILES = {
         "[Install]\n"
         "WantedBy=sysinit.target\n"
     ),
-    # The kernel is shared with the host: at boot only devices of these kinds are triggered.
+    # The kernel is shared with the host: at boot only devices of these kinds are triggered. They are most of
+    # all. Otherwise, the daemon would say that udevd has not looked at most of them.
     "etc/systemd/system/systemd-udev-trigger.service.d/few.conf": (
         "[Service]\n"
         "ExecStart=\n"
         "ExecStart=udevadm trigger --action=add"
-        " --subsystem-match=mem --subsystem-match=misc --subsystem-match=vc --subsystem-match=macvtap\n"
+        " --subsystem-match=mem --subsystem-match=misc --subsystem-match=tty"
+        " --subsystem-match=vc --subsystem-match=macvtap\n"
     ),
     # A container's /dev is not a devtmpfs, so udevd makes the nodes that the kernel would make.
     "etc/udev/rules.d/10-nodes.rules": (

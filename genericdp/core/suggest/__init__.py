@@ -3,8 +3,7 @@
 Read `suggestion` first: it tries candidates from the best clue to the last resort, as text that the
 parser reads, until one takes exactly these nodes. Then:
 
-    siblings              which device nodes the operator means, and what goes along with them
-    camera, disks         which parts a camera or a drive has
+    units                 which device nodes the operator means, and what else their unit has
     clues, fixed_names    what distinguishes them from all others, as conditions
     quoting, rule_text    conditions as TOML that reads back as the same values
     title, reasons        what the comments say: what the device is, why the rule is written so

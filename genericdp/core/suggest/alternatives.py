@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.camera import has_pictures, is_infrared, is_stream, streams_of
 from genericdp.core.suggest.clues import Conditions, details, joined
-from genericdp.core.suggest.disks import about_rest, commands_of, rest_of_drive
 from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Siblings, is_printer, others_of, siblings_of
+from genericdp.core.suggest.units.camera import has_pictures, is_infrared, is_stream, streams_of
+from genericdp.core.suggest.units.disks import about_rest, commands_of, rest_of_drive
+from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
 #: Of these subsystems, each node of a unit may be for another program.
 _PORTS_OF = ("tty", "usbmisc")

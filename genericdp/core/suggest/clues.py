@@ -16,7 +16,6 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
 from genericdp.core.rules.match import usb_value
-from genericdp.core.suggest.disks import scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
     lasting_path,
@@ -24,7 +23,8 @@ from genericdp.core.suggest.fixed_names import (
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.units.disks import scsi_device_of, which_of_disk, which_of_drive
+from genericdp.core.suggest.units.siblings import Siblings
 
 #: A match as a rule file writes it: globs, lists of them, tables.
 Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
 from genericdp.core.inventory.place import unit_of
-from genericdp.core.suggest.camera import has_pictures, is_stream
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
-from genericdp.core.suggest.disks import scsi_device_of, what_of_disk, who_attaches
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.units.camera import has_pictures, is_stream
+from genericdp.core.suggest.units.disks import scsi_device_of, what_of_disk, who_attaches
+from genericdp.core.suggest.units.siblings import Siblings
 
 #: More names than this do not help.
 _NAMES = 4

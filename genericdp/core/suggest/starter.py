@@ -18,13 +18,14 @@ from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.camera import is_stream, streams_of
 from genericdp.core.suggest.clues import By, Conditions, details_of_all, joined, kind_of, model_of_any
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.siblings import Siblings, is_companion, is_printer, others_of, siblings_of
 from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
+from genericdp.core.suggest.units.camera import is_stream, streams_of
+from genericdp.core.suggest.units.companions import is_companion
+from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
 #: Where to save the file, unless the operator knows better: after the existing rules.
 FILE = f"{DIRECTORY}/90-found.toml"

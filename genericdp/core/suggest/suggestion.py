@@ -19,7 +19,6 @@ from genericdp.core.inventory.place import unit_of
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
-from genericdp.core.suggest.camera import has_pictures, is_subdevice, sensors_beside
 from genericdp.core.suggest.cautions import can_be_shared, what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
@@ -35,11 +34,13 @@ from genericdp.core.suggest.clues import (
     names_of,
     serial_of,
 )
-from genericdp.core.suggest.disks import is_part_of_drive
 from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import is_for_libusb, reasons
-from genericdp.core.suggest.siblings import Siblings, alone, companions_of, siblings_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
+from genericdp.core.suggest.units.camera import has_pictures, is_subdevice, sensors_beside
+from genericdp.core.suggest.units.companions import companions_of
+from genericdp.core.suggest.units.disks import is_part_of_drive
+from genericdp.core.suggest.units.siblings import Siblings, alone, siblings_of
 from genericdp.errors import GenericdpError
 
 #: At most this many details of a node: each more makes eight times as many candidates.

@@ -14,9 +14,9 @@ from genericdp.core.inventory.place import AUTO_NUMBER, stem_of, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import driver_of
-from genericdp.core.suggest.disks import part_name
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
-from genericdp.core.suggest.siblings import Siblings
+from genericdp.core.suggest.units.disks import part_name
+from genericdp.core.suggest.units.siblings import Siblings
 
 #: Ids begin with the name: a longer one would leave no room for the rest.
 _NAME_LENGTH = 32

@@ -6,10 +6,10 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.suggest.clues import By
-from genericdp.core.suggest.disks import is_disk
 from genericdp.core.suggest.fixed_names import without_numbers
-from genericdp.core.suggest.siblings import subject_of
 from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.units.disks import is_disk
+from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import resources_of
 from tests.scenes.machines import MACHINES, machine, node

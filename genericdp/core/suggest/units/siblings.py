@@ -1,7 +1,5 @@
 """Which device nodes an operator means by one of them: a modem's ports, the nodes of a sound card.
 
-And what goes along with every device of a kind: no program can use the one without the other.
-
 The rules of this file:
 
 * The nodes of one USB device belong together, except its raw USB node: a program that opens that one can
@@ -12,21 +10,20 @@ The rules of this file:
 * Of a printer, each node is a way of its own to it, and a program takes one of them.
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
-* What drivers themselves require goes along, by the driver or the subsystem of the device.
 * A node that gives control of the host is a device by itself: a disk, each partition, a SCSI command node.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.identity import natural
-from genericdp.core.suggest.camera import has_pictures, is_stream, streams_of
-from genericdp.core.suggest.disks import is_disk
+from genericdp.core.suggest.units.camera import has_pictures, is_stream, streams_of
+from genericdp.core.suggest.units.disks import is_disk
 from genericdp.errors import GenericdpError
 
 #: Nodes of these subsystems are useful only with their siblings below the same parent, on any bus: the nodes
@@ -263,35 +260,3 @@ def subject_of(device: UdevDevice, word: str, devices: Iterable[UdevDevice]) -> 
             hint=f"name one of them: {', '.join(each.device_node or '' for each in own)}",
         )
     return own[0]
-
-
-def _is_of_driver(driver: str) -> Callable[[UdevDevice], bool]:
-    return lambda node: any(each.driver == driver for each in node.ancestors())
-
-
-def _is_of(*subsystems: str) -> Callable[[UdevDevice], bool]:
-    return lambda node: node.subsystem in subsystems
-
-
-#: What goes along -> with which devices.
-_WITH: Mapping[str, Callable[[UdevDevice], bool]] = {
-    # ROCm: all compute work of all GPUs is submitted there.
-    "/dev/kfd": _is_of_driver("amdgpu"),
-    # VFIO: the container to which a program adds its groups (Documentation/driver-api/vfio.rst).
-    "/dev/vfio/vfio": _is_of("vfio"),
-    # iommufd: the same for VFIO character devices.
-    "/dev/iommu": _is_of("vfio-dev"),
-    # librdmacm: connections of all adapters are managed there.
-    "/dev/infiniband/rdma_cm": _is_of("infiniband_verbs"),
-}
-
-
-def companions_of(nodes: Sequence[UdevDevice], present: Container[str]) -> tuple[str, ...]:
-    """The paths among those that are present of what goes along with a device of these nodes."""
-    return tuple(path for path, goes_with in _WITH.items() if path in present and any(map(goes_with, nodes)))
-
-
-def is_companion(node: UdevDevice, present: Iterable[UdevDevice]) -> bool:
-    """Whether a device node goes along with devices that are present."""
-    goes_with = _WITH.get(node.device_node or "")
-    return goes_with is not None and any(map(goes_with, present))

@@ -1,0 +1,11 @@
+"""What units consist of: which of their device nodes an operator means, and what else there is.
+
+Reading order:
+
+    siblings      which device nodes an operator means by one of them
+    companions    what goes along with devices of a kind
+    camera        the streams of a camera, and its sensors
+    disks         the disks of a drive, and their partitions
+
+Does not belong here: how a rule tells these nodes from others.
+"""

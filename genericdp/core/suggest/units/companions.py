@@ -1,0 +1,42 @@
+"""Device nodes that go along with every device of a kind: no program can use the one without the other.
+
+The rules of this file:
+
+* Only what drivers themselves require is here, by the driver or the subsystem of the device.
+"""
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+
+from genericdp.core.device import UdevDevice
+
+
+def _is_of_driver(driver: str) -> Callable[[UdevDevice], bool]:
+    return lambda node: any(each.driver == driver for each in node.ancestors())
+
+
+def _is_of(*subsystems: str) -> Callable[[UdevDevice], bool]:
+    return lambda node: node.subsystem in subsystems
+
+
+#: What goes along -> with which devices.
+_WITH: Mapping[str, Callable[[UdevDevice], bool]] = {
+    # ROCm: all compute work of all GPUs is submitted there.
+    "/dev/kfd": _is_of_driver("amdgpu"),
+    # VFIO: the container to which a program adds its groups (Documentation/driver-api/vfio.rst).
+    "/dev/vfio/vfio": _is_of("vfio"),
+    # iommufd: the same for VFIO character devices.
+    "/dev/iommu": _is_of("vfio-dev"),
+    # librdmacm: connections of all adapters are managed there.
+    "/dev/infiniband/rdma_cm": _is_of("infiniband_verbs"),
+}
+
+
+def companions_of(nodes: Sequence[UdevDevice], present: Container[str]) -> tuple[str, ...]:
+    """The paths among those that are present of what goes along with a device of these nodes."""
+    return tuple(path for path, goes_with in _WITH.items() if path in present and any(map(goes_with, nodes)))
+
+
+def is_companion(node: UdevDevice, present: Iterable[UdevDevice]) -> bool:
+    """Whether a device node goes along with devices that are present."""
+    goes_with = _WITH.get(node.device_node or "")
+    return goes_with is not None and any(map(goes_with, present))

@@ -10,6 +10,7 @@ Reading order:
     bare_node            a device node that udev does not know, and whether it may be offered
     vfio                 which functions an IOMMU group hands over, and whether it is of use
     rules, reading       what a rule file can say; how it is read
+    buses                what a bus says that tells its devices apart
     inventory            from udev devices to the devices of each resource
     allocate, prefer     what a container gets; which of the free devices
     container_paths      what is where in the container

@@ -33,14 +33,29 @@ CORE_ATTRIBUTES = frozenset(
 )
 
 
-#: The kernel's name of a port of an ATA controller. It counts all ports of the node in the order of arrival.
-_ATA_PORT = re.compile(r"ata\d+")
+#: The attributes that tell a device apart which only devices with such a kernel name have. The name itself
+#: follows the order of arrival.
+_BY_NAME = (
+    # Which port of its controller an ATA port is.
+    (re.compile(r"ata\d+"), ("ata_port/{}/port_no",)),
+    # What a SCSI target is called on SAS, on Fibre Channel and on iSCSI.
+    (re.compile(r"end_device-\d[\d:]*"), ("sas_device/{}/sas_address",)),
+    (re.compile(r"rport-\d[\d:-]*"), ("fc_remote_ports/{}/port_name",)),
+    (re.compile(r"session\d+"), ("iscsi_session/{}/targetname",)),
+    # What a disk calls itself.
+    (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
+    (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
+    (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
+)
 
 
-def ata_attributes(sys_path: str) -> tuple[str, ...]:
-    """The attribute that says which port of its controller an ATA port is; () for any other device."""
+def attributes_by_name(sys_path: str) -> tuple[str, ...]:
+    """The attributes by which a device with this kernel name is told from others, whatever the rules need."""
     name = sys_path.rpartition("/")[2]
-    return (f"ata_port/{name}/port_no",) if _ATA_PORT.fullmatch(name) else ()
+    for form, attributes in _BY_NAME:
+        if form.fullmatch(name) is not None:
+            return tuple(each.format(name) for each in attributes)
+    return ()
 
 
 #: The group of nobody. A user namespace shows it for every group that it does not have (user_namespaces(7)).

@@ -29,7 +29,7 @@ from operator import attrgetter
 
 import pyudev
 
-from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
+from genericdp.core.device import DeviceNumber, UdevDevice, attributes_by_name
 from genericdp.errors import MORE_THREADS, SHORTAGES, GenericdpError, what_is_short
 from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, unless_gone
 from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
@@ -252,7 +252,7 @@ def _entries(device: pyudev.Device) -> Iterator[tuple[bytes, bytes]]:
 def _attributes(device: pyudev.Device, sys_path: str, wanted: frozenset[str]) -> dict[str, str]:
     # Asking libudev for each name costs 6 times as much as listing the directory first.
     there = wanted.intersection(names_in(sys_path))
-    deeper = [*(name for name in wanted if "/" in name), *ata_attributes(sys_path)]
+    deeper = [*(name for name in wanted if "/" in name), *attributes_by_name(sys_path)]
     values = ((name, _attribute(device, name)) for name in (*there, *deeper))
     return {name: _text(value) for name, value in values if value is not None}
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice
+from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice, attributes_by_name
 from tests.scenes.recording import Lines, attributes_of, blocks, properties_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "machines"
@@ -81,6 +81,7 @@ def _devices(recorded: tuple[Lines, ...], wanted: frozenset[str]) -> MappingProx
 def _device(lines: Lines, devices: dict[str, UdevDevice], wanted: frozenset[str]) -> UdevDevice:
     properties = properties_of(lines)
     sys_path = f"/sys{lines['P'][0]}"
+    wanted = wanted.union(attributes_by_name(sys_path)) if wanted else wanted
     number = None
     if "MAJOR" in properties:
         kind = "b" if properties["SUBSYSTEM"] == "block" else "c"

@@ -121,20 +121,31 @@ def test_siblings_share_their_parents(bed: Testbed) -> None:
     assert video["/dev/video0"].usb_device is devices.devices[gadgets.webcam()[2].sys_path]
 
 
-def test_the_port_of_a_disk_is_read(bed: Testbed) -> None:
-    ata = "/devices/pci0000:00/0000:00:1f.2/ata3"
-    disk = Entry(f"{ata}/host2/2:0:0:0/block/sdb", "block", node="sdb", number="8:16", devtype="disk")
-    bed.plug((disk,))
-    attribute = bed.root / f"sys{ata}/ata_port/ata3/port_no"
-    attribute.parent.mkdir(parents=True)
-    attribute.write_text("2\n")
-    (bed.root / f"sys{ata}/uevent").touch()
+@pytest.mark.parametrize(
+    ("below", "attribute"),
+    [
+        ("ata3", "ata_port/ata3/port_no"),
+        ("host0/port-0:1/end_device-0:1", "sas_device/end_device-0:1/sas_address"),
+        ("host0/rport-0:0-3", "fc_remote_ports/rport-0:0-3/port_name"),
+        ("host3/session2", "iscsi_session/session2/targetname"),
+        ("host3/3:0:0:1", "wwid"),
+        ("virtual/block/dm-0", "dm/uuid"),
+        ("virtual/block/md127", "md/uuid"),
+    ],
+)
+def test_what_a_bus_calls_a_disk_is_read(bed: Testbed, below: str, attribute: str) -> None:
+    above = f"/devices/pci0000:00/0000:00:1f.2/{below}"
+    bed.plug((Entry(f"{above}/block/sdb", "block", node="sdb", number="8:16", devtype="disk"),))
+    file = bed.root / f"sys{above}/{attribute}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("2\n")
+    (bed.root / f"sys{above}/uevent").touch()
     devices = UdevDevices()
     devices.resync()
 
     parent = by_node(devices)["/dev/sdb"].parent
     assert parent is not None
-    assert parent.attributes == {"ata_port/ata3/port_no": "2"}
+    assert parent.attributes == {attribute: "2"}
 
 
 def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:

@@ -6,7 +6,8 @@ device for as long as a pod may hold it. The kernel helps little: it numbers bus
 in the order of arrival.
 
 A **unit** is a physical thing: a USB device, a PCI function, a virtual device. It has a **port**,
-which is where it is plugged in: the chain of controller and hub ports, without bus numbers. Most
+which is where it is plugged in: the chain of controller and hub ports, without bus numbers. What is
+plugged in nowhere, such as a volume, has what its bus calls it instead (`genericdp.core.buses`). Most
 units have a serial number. A device node has a **place** within its unit, such as `if02` for
 interface 2 of a modem. All of this comes from sysfs, and none of it depends on the order of
 arrival.

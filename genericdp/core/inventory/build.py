@@ -105,7 +105,7 @@ class Builder:
             try:
                 identified.append((group, identity_of(group)))
             except UnidentifiedError as error:
-                refusals += group.refusals(f"it has no property {error.name}, which 'identity' uses")
+                refusals += group.refusals(str(error))
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, past, self._count_at)
         composer = Composer(resource, self._answer)

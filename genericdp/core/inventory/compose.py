@@ -66,6 +66,7 @@ class Composer:
             values=self._of_device.values([member.device for member, _ in places], about.sys_name),
             spots=tuple([member.place.spot for member, _ in places]),
             also=tuple([spot for member, _ in places for spot in member.also]),
+            before=tuple([spot for member, _ in places if (spot := member.place.before) is not None]),
         )
 
     def node(self, member: Member, link: str) -> Node:

@@ -82,12 +82,15 @@ class Identity:
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
-class UnidentifiedError(LookupError):
-    """The device lacks a property that the rule's identity names."""
+#: Why nothing tells what a device is, see `Place.untold`, and which property may.
+_WHY_UNTOLD = {
+    what: f'nothing tells which {what} it is; give the resource an identity, such as identity = ["{name}"]'
+    for what, name in (("disk", "ID_SERIAL"), ("volume", "DM_UUID"), ("array", "MD_UUID"))
+}
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+
+class UnidentifiedError(LookupError):
+    """Nothing tells which device it is; the message says why, and what to do."""
 
 
 def identify(
@@ -100,13 +103,15 @@ def identify(
     """The identity of a device at a place of a unit.
 
     `wanted` is the rule's identity; `property_of` looks up a list of names.
-    Raises UnidentifiedError when one of them is missing.
+    Raises UnidentifiedError when one of them is missing, and when nothing tells which device it is.
     """
     port = place.port
     if isinstance(wanted, tuple):
         values = [_required(property_of, name) for name in wanted]
         key = values[0] if len(values) == 1 else ascii(values)
         return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
+    if place.untold:
+        raise UnidentifiedError(_WHY_UNTOLD[place.untold])
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:
@@ -122,7 +127,7 @@ def basis_of(*properties: str) -> str:
 def _required(property_of: Callable[[str], str | None], name: str) -> str:
     value = property_of(name)
     if not value:
-        raise UnidentifiedError(name)
+        raise UnidentifiedError(f"it has no property {name}, which 'identity' uses")
     return value
 
 

@@ -70,6 +70,7 @@ class Device:
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
+    before     the spots of its nodes in the memory of an earlier release, where those are others
     """
 
     id: str
@@ -86,6 +87,7 @@ class Device:
     spots: tuple[Spot, ...] = ()
     shared: tuple[Node, ...] = ()
     also: tuple[Spot, ...] = ()
+    before: tuple[Spot, ...] = ()
 
     @property
     def healthy(self) -> bool:

@@ -6,6 +6,8 @@ The rules of this file:
   database, sees the same places.
 * Numbers that the kernel assigns in the order of arrival (`ttyUSB3`, bus 1, `event7`) never count. What
   a driver or the hardware fixes does count: port chains, interface numbers, addresses on a bus.
+* What is plugged in nowhere is told by what its bus calls it (`genericdp.core.buses`). What nothing tells
+  from another one has no identity.
 """
 
 import re
@@ -13,11 +15,18 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from genericdp.core.device import DeviceNumber, UdevDevice, ata_attributes
+from genericdp.core.buses import scsi
+from genericdp.core.buses.address import Address
+from genericdp.core.buses.kernel_name import stem_of
+from genericdp.core.buses.volumes import kind_of, volume_address
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.usb_port import UsbPort
 
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
 _MEDIATED = "mdev"
+
+#: The platform bus itself. Hosts that a driver has made of nothing hang off it, such as those of iSCSI.
+_PLATFORM = "/sys/devices/platform"
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
@@ -28,10 +37,6 @@ _ORDINALS = (("index", "index"), ("port_number", "port"))
 #: The platform device of the serial ports of a PC: only there is `line` a fixed address.
 LEGACY_SERIAL = "serial8250"
 _LINE = (("line", "line"),)
-
-#: A kernel name in three parts: the driver's stem, the number by order of arrival, the rest.
-_KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
-_SOUND_CARD = re.compile(r"C\d+")
 
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
@@ -112,6 +117,8 @@ class Place:
     serial  the serial number of the unit, None when it has none
     within  the place within the unit, short: "" is the unit itself, or the one node that one expects there
     spot    all of it as text, with nothing left out; without siblings as far as `locate` knows
+    untold  what nobody can tell it to be, such as "disk"; "" if it is told from everything else
+    before  the spot that an earlier release saved, if it was another one
     """
 
     unit: UdevDevice
@@ -119,6 +126,8 @@ class Place:
     serial: str | None
     within: str
     spot: Spot
+    untold: str = ""
+    before: Spot | None = None
 
     @property
     def usb(self) -> UdevDevice | None:
@@ -131,16 +140,39 @@ def locate(device: UdevDevice) -> Place:
     unit = unit_of(device)
     port = port_of(unit)
     serial = _serial_of(device, unit)
-    within, in_full = _within(device, unit)
-    return Place(unit, port, serial, within, Spot(port.exact, serial or "", in_full))
+    own = _below(unit, None, device)
+    numbers, scsi_place = scsi.numbers_of(own), scsi.place_of(own, unit)
+    within, in_full = _within(device, unit, numbers if scsi_place is None else scsi_place)
+    spot = Spot(port.exact, serial or "", in_full)
+    is_told = _address_of(unit) is not None
+    untold = "disk" if scsi_place is None else "" if is_told else kind_of(unit)
+    before = _spot_before(device, numbers) if is_told or scsi_place != numbers else spot
+    return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
+
+
+def _spot_before(device: UdevDevice, numbers: list[str]) -> Spot:
+    """The spot that an earlier release saved of a device, whichever of its siblings it was.
+
+    That release took the numbers of SCSI devices and volumes for addresses.
+    """
+    unit = _unit_on_a_bus(device)
+    _, in_full = _within(device, unit, numbers)
+    return Spot(_port_on_a_bus(unit).exact, _serial_of(device, unit) or "", in_full, UNKNOWN)
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
     """The physical thing that a udev device belongs to.
 
-    Its USB device, or else the nearest device on a bus with addresses, or else (for virtual devices)
-    the topmost ancestor.
+    That is the nearest one that its bus gives an address, wherever it is; its USB device, or else the nearest
+    device on a bus with addresses, or else (for virtual devices) the topmost ancestor.
     """
+    for candidate in device.self_and_ancestors():
+        if _address_of(candidate) is not None:
+            return candidate
+    return _unit_on_a_bus(device, below=_PLATFORM)
+
+
+def _unit_on_a_bus(device: UdevDevice, below: str = "") -> UdevDevice:
     usb = device.usb_device
     if usb is not None:
         return usb
@@ -148,12 +180,23 @@ def unit_of(device: UdevDevice) -> UdevDevice:
     for candidate in device.self_and_ancestors():
         if candidate.subsystem in _ADDRESSED:
             return candidate
-        top = candidate
+        if candidate.sys_path != below:
+            top = candidate
     return top
+
+
+def _address_of(device: UdevDevice) -> Address | None:
+    """What tells a device that is plugged in nowhere; None for any other."""
+    return scsi.session_address(device) or volume_address(device)
 
 
 def port_of(unit: UdevDevice) -> Port:
     """Where a unit (from `unit_of`) is connected."""
+    address = _address_of(unit)
+    return _port_on_a_bus(unit) if address is None else Port(address.exact, address.readable)
+
+
+def _port_on_a_bus(unit: UdevDevice) -> Port:
     if unit.subsystem == "usb":
         return _usb_port(unit)
     if unit.subsystem == _MEDIATED:
@@ -193,7 +236,7 @@ def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -
     return list(takewhile(lambda each: each is not unit and each is not interface, line))
 
 
-def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
+def _within(device: UdevDevice, unit: UdevDevice, scsi_place: list[str]) -> tuple[str, str]:
     """The place within the unit, in the short form and in full."""
     if device is unit:
         return "", "usb" if unit.subsystem == "usb" else "node"
@@ -202,20 +245,23 @@ def _within(device: UdevDevice, unit: UdevDevice) -> tuple[str, str]:
     in_full = [f"if{number}"] if number else []
     within = in_full if number != "00" else []
     if device is not interface:
-        parts = _below_interface(device, unit, interface)
+        parts = _below_interface(device, unit, interface, scsi_place)
         in_full = [*in_full, *parts]
         within = [*within, *parts]
     return "-".join(within), "-".join(in_full) or "node"
 
 
-def _below_interface(device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None) -> list[str]:
+def _below_interface(
+    device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None, scsi_place: list[str]
+) -> list[str]:
     own = _below(unit, interface, device)
     stem = stem_of(device)
     # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
-    parts += _ata_port(own)
+    parts += scsi.ata_port(own)
+    parts += scsi_place
     for subsystem, told in _TOLD_BY.items():
         chain = [each for each in own if each.subsystem == subsystem]
         parts += told(chain) if chain else []
@@ -232,21 +278,6 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
     return []
 
 
-def _ata_port(own: list[UdevDevice]) -> list[str]:
-    """A controller has a port for each disk; the number of the SCSI host follows the order of arrival."""
-    for each in own:
-        for name in ata_attributes(each.sys_path):
-            number = each.attributes.get(name, "").strip()
-            return [f"port{number}"] if number.isascii() and number.isdigit() else []
-    return []
-
-
-def _scsi_address(chain: list[UdevDevice]) -> list[str]:
-    """A card reader's slots are the logical units of one interface (host:channel:target:lun)."""
-    addresses = [each.sys_name.partition(":")[2] for each in chain if each.devtype == "scsi_device"]
-    return [f"lun{address.replace(':', '-')}" for address in addresses[:1] if address != "0:0:0"]
-
-
 def _paired_hid(chain: list[UdevDevice]) -> list[str]:
     """A receiver has one interface for all paired devices (bus:vendor:product.number)."""
     if len(chain) < 2:
@@ -261,25 +292,4 @@ def _input_name(chain: list[UdevDevice]) -> list[str]:
 
 
 #: Subsystem -> what tells apart the nodes of one interface, from their ancestors in the subsystem.
-_TOLD_BY = {"scsi": _scsi_address, "hid": _paired_hid, "input": _input_name}
-
-
-def stem_of(device: UdevDevice) -> str:
-    """The kernel name without the numbers that follow the order of arrival."""
-    name = device.sys_name
-    match device.subsystem:
-        case "block" if device.devtype == "partition":
-            name = f"part{device.properties.get('PARTN', '')}"
-        case "block":
-            name = "disk"
-        case "sound":
-            name = _SOUND_CARD.sub("", name)
-        case "hid":
-            name = name.rpartition(".")[0]
-        case "bsg" | "vfio" | "vfio-dev":
-            # The node of an IOMMU group has no other name than its number.
-            name = device.subsystem
-        case _:
-            found = _KERNEL_NAME.fullmatch(name)
-            name = found.group(1) + found.group(2) if found else name
-    return re.sub(r"[^A-Za-z0-9.-]", "-", name)
+_TOLD_BY = {"hid": _paired_hid, "input": _input_name}

@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, why_refused
 from genericdp.core.inventory.group import Member
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device, Health, Node
-from genericdp.core.inventory.place import stem_of
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import MissingPropertyError
 

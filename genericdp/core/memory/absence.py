@@ -26,6 +26,9 @@ UNREAD = "it may be one of the devices that cannot be read"
 #: The reason of one whose id alone is known.
 NOTHING_KNOWN = "nothing but its id is known"
 
+#: How many ids one reason names.
+_MOST_IDS = 3
+
 _IN_DOUBT = "what is plugged in now may not be what a pod got"
 
 
@@ -56,6 +59,10 @@ class Absence:
         nodes = [node for spot in device.spots for node in self._nodes_at(spot)]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"
+        if not nodes and (
+            ids := sorted({id_ for spot in device.spots for id_ in self._before.get(spot.of_all, ())})
+        ):
+            return f"this release tells such devices apart; its id may be {' or '.join(ids[:_MOST_IDS])} now"
         if not nodes:
             # One that was there, and that is not found now, has gone for certain.
             return UNREAD if self._unread and not device.nodes else UNPLUGGED
@@ -124,6 +131,16 @@ class Absence:
             if device.also and not any(node.is_bare for node in device.nodes)
             for spot in (*device.spots, *device.also)
         }
+
+    @cached_property
+    def _before(self) -> Mapping[Spot, Sequence[str]]:
+        """Where an earlier release would have found what is offered -> the ids that it has now."""
+        found: dict[Spot, list[str]] = {}
+        for offer in self._inventory.offers.values():
+            for device in offer.devices:
+                for spot in device.before:
+                    found.setdefault(spot.of_all, []).append(device.id)
+        return found
 
     def _is_in_doubt(self, spot: Spot) -> bool:
         return spot.number == UNKNOWN or spot.of_all in self._plugged.in_doubt

@@ -63,7 +63,11 @@ class Renewal:
         if not both:
             # Only the link of a device with one node does not say in its name which node that is.
             return device.id in leads.keys() & {*known.device.links} or bool(self._plugged_of(led.values()))
-        return any(self._is_elsewhere(led[link], leads[link]) for link in both)
+        # Of an earlier release. The id is the same only if a property that the rule names says so.
+        was_there = {spot.of_all for spot in device.before}
+        return any(
+            self._is_elsewhere(led[link], leads[link]) for link in both if led[link].of_all not in was_there
+        )
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""

@@ -99,9 +99,10 @@ def _waiting(
 
 
 def _spots_of(device: Device) -> Iterator[Spot]:
-    """Where a pod may have got a node of the device, under its number as well."""
+    """Where a pod may have got a node of the device, under its number and from an earlier release as well."""
     yield from device.spots
     yield from device.also
+    yield from device.before
     for node in device.nodes:
         if not node.is_bare:
             yield spot_of(node.number)

@@ -1,0 +1,105 @@
+"""An upgrade from a release that took other devices for one: it found them all at one spot.
+
+What a pod holds under an old id may be any of those that are found there now. None of them is given out again
+before that pod has gone, and the old id leads to none of them.
+"""
+
+import pytest
+
+from genericdp.core.allocate import RefusedError
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.place import locate
+from genericdp.core.memory import saved
+from genericdp.core.memory.held import Holding
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
+from tests.scenes.edits import Node, rule
+from tests.scenes.storage import a_sas_disk, a_volume, an_array, an_fc_disk, an_iscsi_disk
+
+MATCH = '{ SUBSYSTEM = "block|hidraw|input|tty", DEVNAME = "*" }'
+RULE = rule("x", "allow_dangerous = true", match=MATCH)
+OLD = "x_old_abcdefghij"
+
+IQN = "iqn.2003-01.org.example"
+
+#: What the release before took for the same device: one, and another one that is there later.
+TAKEN_FOR_ONE = {
+    "SAS": (a_sas_disk(0, "0x5000c500a1b2c3d4", 0), a_sas_disk(0, "0x5000c500a1b2c3d5", 1)),
+    "Fibre Channel": (an_fc_disk(0, "0x5000c500a1b2c3d4", 0), an_fc_disk(0, "0x5000c500a1b2c3d5", 1)),
+    "iSCSI": (an_iscsi_disk(2, 1, f"{IQN}:a", 0), an_iscsi_disk(2, 1, f"{IQN}:b", 1)),
+    "volumes": (a_volume(0, "LVM-abc"), a_volume(0, "LVM-def")),
+    "arrays": (an_array(127, "3aaa0122-2982"), an_array(127, "3aaa0122-2983")),
+}
+each_of_them = pytest.mark.parametrize(
+    ("one", "other"), TAKEN_FOR_ONE.values(), ids=[*TAKEN_FOR_ONE]
+)  # fmt: skip
+
+
+def upgraded(device: UdevDevice, id_: str = OLD) -> Node:
+    """A node on which a pod holds a device; its memory is as the release before saved it."""
+    spot = locate(device).before
+    assert spot is not None
+    spot = spot._replace(number=0)
+    known = Device(id_, Health.UNHEALTHY, links=(id_,), unit=id_, port=spot.port, spots=(spot,))
+    memory = Memory(
+        devices={id_: Remembered("example.com/x", known)},
+        held={id_: Holding("example.com/x", id_, shared=False)},
+    )
+    node = Node()
+    node.memory = saved.load(saved.dump(memory))
+    return node
+
+
+@each_of_them
+def test_whichever_is_there_waits_for_the_pod_and_the_old_id_leads_nowhere(
+    one: UdevDevice, other: UdevDevice
+) -> None:
+    for there in (one, other):
+        node = upgraded(one)
+        told = node.look(RULE, there)
+        (new,) = told.keys() - {OLD}
+        assert told == {
+            new: f"a pod may still hold it as {OLD}",
+            OLD: f"this release tells such devices apart; its id may be {new} now",
+        }
+        assert node.inventory.links() == {OLD: None, new: None}
+        with pytest.raises(RefusedError):
+            node.allocate(new)
+
+
+@each_of_them
+def test_it_is_given_out_when_the_pod_has_gone(one: UdevDevice, other: UdevDevice) -> None:
+    node = upgraded(one)
+    told = node.look(RULE, other)
+    (new,) = told.keys() - {OLD}
+    node.memory = saved.load(saved.dump(node.memory))
+    told = node.look(RULE, other, answer=node.nobody_holds_anything())
+    assert told[new] == "Healthy"
+    node.allocate(new)
+
+
+@each_of_them
+def test_once_each_has_an_id_of_its_own_none_waits_for_another(one: UdevDevice, other: UdevDevice) -> None:
+    node = Node()
+    (id_,) = node.look(RULE, one)
+    node.allocate(id_)
+    assert node.look(RULE)[id_] == "it is unplugged"
+    told = node.look(RULE, other)
+    (new,) = told.keys() - {id_}
+    assert told == {id_: "it is unplugged", new: "Healthy"}
+    node.memory = saved.load(saved.dump(node.memory))
+    assert node.look(RULE, other) == told
+    assert node.look(RULE, one) == {id_: "Healthy", new: "it is unplugged"}
+
+
+def test_an_id_of_properties_stays_the_devices_own() -> None:
+    rules = RULE + 'identity = ["ID_SERIAL"]\n'
+    one, other = TAKEN_FOR_ONE["SAS"]
+    (id_,) = Node().look(rules, one)
+    node = upgraded(one, id_)
+    assert node.look(rules, one) == {id_: "Healthy"}
+    assert node.inventory.links() == {id_: "/dev/sda"}
+    told = upgraded(one, id_).look(rules, other)
+    assert told.pop(id_) != "Healthy"
+    assert [*told.values()] == [f"a pod may still hold it as {id_}"]

@@ -1,0 +1,108 @@
+"""Disks behind controllers and networks, whose kernel names and numbers follow the order of arrival."""
+
+from collections.abc import Mapping
+
+from genericdp.core.device import UdevDevice
+from tests.scenes.builders import a_device
+
+HBA = a_device("/sys/devices/pci0000:00/0000:00:03.0", subsystem="pci", driver="mpt3sas")
+PLATFORM = a_device("/sys/devices/platform", subsystem="")
+
+#: Every disk of the machine.
+DISK_RULE = """
+[[resource]]
+name = "disk"
+allow_dangerous = true
+match = { SUBSYSTEM = "block" }
+"""
+
+
+def below(parent: UdevDevice, name: str, subsystem: str = "", devtype: str = "", **told: str) -> UdevDevice:
+    """A device below another one; `told` are its sysfs attributes, with `__` for `/`."""
+    attributes = {key.replace("__", f"/{name}/"): value for key, value in told.items()}
+    return a_device(
+        f"{parent.sys_path}/{name}",
+        subsystem=subsystem,
+        devtype=devtype,
+        attributes=attributes,
+        parent=parent,
+    )
+
+
+def a_disk(
+    target: UdevDevice,
+    address: str,
+    minor: int,
+    *,
+    wwid: str = "",
+    properties: Mapping[str, str] | None = None,
+) -> UdevDevice:
+    """`/dev/sda` and so on, a logical unit of a target; `address` is `host:channel:target:lun`."""
+    lun = below(target, f"target{address.rpartition(':')[0]}", "scsi", "scsi_target")
+    attributes = {"wwid": wwid} if wwid else {}
+    unit = below(lun, address, "scsi", "scsi_device", **attributes)
+    name = f"sd{chr(97 + minor)}"
+    return a_device(
+        f"{unit.sys_path}/block/{name}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/{name}",
+        number=f"b 8:{16 * minor}",
+        properties=properties,
+        parent=unit,
+        incarnation=100 + minor,
+    )
+
+
+def a_host(parent: UdevDevice = HBA, number: int = 0) -> UdevDevice:
+    """A SCSI host."""
+    return below(parent, f"host{number}", "scsi", "scsi_host")
+
+
+def a_sas_disk(target: int, sas_address: str, minor: int, *, host: int = 0, wwid: str = "") -> UdevDevice:
+    """A disk on SAS; the target has been counted."""
+    port = below(a_host(number=host), f"port-{host}:{target}")
+    told = {"sas_device__sas_address": sas_address} if sas_address else {}
+    end = below(port, f"end_device-{host}:{target}", **told)
+    properties = {"ID_SERIAL": sas_address}
+    return a_disk(end, f"{host}:0:{target}:0", minor, wwid=wwid, properties=properties)
+
+
+def an_fc_disk(target: int, port_name: str, minor: int, *, host: int = 0, lun: int = 0) -> UdevDevice:
+    """A disk on Fibre Channel."""
+    port = below(a_host(number=host), f"rport-{host}:0-{target}", fc_remote_ports__port_name=port_name)
+    return a_disk(port, f"{host}:0:{target}:{lun}", minor)
+
+
+def an_iscsi_disk(host: int, session: int, target: str, minor: int, *, lun: int = 1) -> UdevDevice:
+    """A disk of a session of iSCSI, whose host a driver has made of nothing."""
+    told = {"iscsi_session__targetname": target} if target else {}
+    at = below(a_host(PLATFORM, host), f"session{session}", **told)
+    return a_disk(at, f"{host}:0:0:{lun}", minor, properties={"ID_SERIAL": f"{target}-{lun}"})
+
+
+def a_volume(number: int, uuid: str = "", name: str = "") -> UdevDevice:
+    """A volume of device mapper."""
+    return a_device(
+        f"/sys/devices/virtual/block/dm-{number}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/dm-{number}",
+        number=f"b 253:{number}",
+        attributes={"dm/uuid": uuid, "dm/name": name},
+        incarnation=200 + number,
+    )
+
+
+def an_array(number: int, uuid: str = "", properties: Mapping[str, str] | None = None) -> UdevDevice:
+    """An array of md; `uuid` is in sysfs."""
+    return a_device(
+        f"/sys/devices/virtual/block/md{number}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/md{number}",
+        number=f"b 9:{number}",
+        attributes={"md/uuid": uuid} if uuid else {},
+        properties=properties,
+        incarnation=300 + number,
+    )

@@ -45,6 +45,7 @@ _BY_NAME = (
     # What a disk calls itself.
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
+    (re.compile(r"rfcomm\d+"), ("address", "channel")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
 )
 

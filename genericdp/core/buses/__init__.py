@@ -1,14 +1,17 @@
 """What a bus says that tells its devices apart, where the kernel's names and numbers do not.
 
 A device on USB or PCI is told by where it is plugged in. Elsewhere nothing is plugged in: a disk is behind a
-network, a volume consists of other disks. Each of these buses has a name of its own for what is on it.
+network, a scanner is behind a radio, a volume consists of other disks. Each of these buses has a name of its
+own for what is on it.
 
 Reading order:
 
     kernel_name   the kernel's name without the numbers of arrival
     address       what tells a unit that has no place
     scsi          disks and tapes: ATA, SAS, Fibre Channel, iSCSI
+    wireless      what a radio has connected: by Bluetooth, or paired with a receiver
     volumes       volumes of device mapper, arrays of md
+    told          all that these say
 
 Does not belong here: which device nodes a unit has, and what an id is made of (`genericdp.core.inventory`).
 """

@@ -1,4 +1,4 @@
-"""What tells a unit that is plugged in nowhere: a volume, a target of iSCSI."""
+"""What tells a unit that is plugged in nowhere: a volume, a target of iSCSI, a wireless device."""
 
 from typing import NamedTuple
 

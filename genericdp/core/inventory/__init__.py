@@ -32,6 +32,7 @@ stays right when ttyUSB0 becomes ttyUSB3.
 
 **Siblings** are nodes that nothing but their order tells apart, such as the ports of a card without numbers.
 Each keeps its number and its id for as long as it is plugged in: its directory in sysfs is remembered.
+Wireless units without an address are siblings as well, even if only one of them is there.
 
 **Shared** nodes, such as `/dev/kfd`, go along with every device of a resource. They belong to none of
 them, have links of their own, and sharing a node claims nothing.

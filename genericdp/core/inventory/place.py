@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
-from genericdp.core.buses import scsi
 from genericdp.core.buses.address import Address
 from genericdp.core.buses.kernel_name import stem_of
-from genericdp.core.buses.volumes import kind_of, volume_address
+from genericdp.core.buses.scsi import ata_port
+from genericdp.core.buses.told import address_of, place_before, place_of
+from genericdp.core.buses.wireless import is_anonymous
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.usb_port import UsbPort
 
@@ -88,6 +89,11 @@ class Spot(NamedTuple):
         """The spot that all siblings share."""
         return self._replace(number=0) if self.number else self
 
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether any unit of its model may be here, one after the other."""
+        return is_anonymous(self.port, self.serial)
+
     def may_be(self, other: "Spot") -> bool:
         """Whether both may be spots of one device node, seen at different times."""
         return self == other or (UNKNOWN in (self.number, other.number) and self.of_all == other.of_all)
@@ -138,25 +144,25 @@ class Place:
 def locate(device: UdevDevice) -> Place:
     """The place of a udev device. `within` and `spot` may hold what a device says about itself."""
     unit = unit_of(device)
-    port = port_of(unit)
-    serial = _serial_of(device, unit)
+    address = address_of(unit)
+    port = _port_on_a_bus(unit) if address is None else _port_at(address)
+    serial = _serial_of(device, unit) if address is None else address.serial or None
     own = _below(unit, None, device)
-    numbers, scsi_place = scsi.numbers_of(own), scsi.place_of(own, unit)
-    within, in_full = _within(device, unit, numbers if scsi_place is None else scsi_place)
+    told, untold = place_of(own, unit)
+    within, in_full = _within(device, unit, told)
     spot = Spot(port.exact, serial or "", in_full)
-    is_told = _address_of(unit) is not None
-    untold = "disk" if scsi_place is None else "" if is_told else kind_of(unit)
-    before = _spot_before(device, numbers) if is_told or scsi_place != numbers else spot
+    is_new = address is not None or untold or told != place_before(own)
+    before = _spot_before(device) if is_new else spot
     return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
 
 
-def _spot_before(device: UdevDevice, numbers: list[str]) -> Spot:
+def _spot_before(device: UdevDevice) -> Spot:
     """The spot that an earlier release saved of a device, whichever of its siblings it was.
 
-    That release took the numbers of SCSI devices and volumes for addresses.
+    That release took the numbers of SCSI devices and volumes for addresses, and a radio for one unit.
     """
     unit = _unit_on_a_bus(device)
-    _, in_full = _within(device, unit, numbers)
+    _, in_full = _within(device, unit, place_before(_below(unit, None, device)))
     return Spot(_port_on_a_bus(unit).exact, _serial_of(device, unit) or "", in_full, UNKNOWN)
 
 
@@ -167,7 +173,7 @@ def unit_of(device: UdevDevice) -> UdevDevice:
     device on a bus with addresses, or else (for virtual devices) the topmost ancestor.
     """
     for candidate in device.self_and_ancestors():
-        if _address_of(candidate) is not None:
+        if address_of(candidate) is not None:
             return candidate
     return _unit_on_a_bus(device, below=_PLATFORM)
 
@@ -185,15 +191,14 @@ def _unit_on_a_bus(device: UdevDevice, below: str = "") -> UdevDevice:
     return top
 
 
-def _address_of(device: UdevDevice) -> Address | None:
-    """What tells a device that is plugged in nowhere; None for any other."""
-    return scsi.session_address(device) or volume_address(device)
-
-
 def port_of(unit: UdevDevice) -> Port:
     """Where a unit (from `unit_of`) is connected."""
-    address = _address_of(unit)
-    return _port_on_a_bus(unit) if address is None else Port(address.exact, address.readable)
+    address = address_of(unit)
+    return _port_on_a_bus(unit) if address is None else _port_at(address)
+
+
+def _port_at(address: Address) -> Port:
+    return Port(address.exact, address.readable)
 
 
 def _port_on_a_bus(unit: UdevDevice) -> Port:
@@ -236,23 +241,24 @@ def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -
     return list(takewhile(lambda each: each is not unit and each is not interface, line))
 
 
-def _within(device: UdevDevice, unit: UdevDevice, scsi_place: list[str]) -> tuple[str, str]:
-    """The place within the unit, in the short form and in full."""
+def _within(device: UdevDevice, unit: UdevDevice, told: list[str]) -> tuple[str, str]:
+    """The place within the unit, in the short form and in full; `told` is what a bus says about it."""
     if device is unit:
         return "", "usb" if unit.subsystem == "usb" else "node"
-    interface = device.usb_interface
+    # A radio may be on USB, and what is behind it is not.
+    interface = device.usb_interface if unit.subsystem == "usb" else None
     number = interface.attributes.get("bInterfaceNumber", "").strip() if interface is not None else ""
     in_full = [f"if{number}"] if number else []
     within = in_full if number != "00" else []
     if device is not interface:
-        parts = _below_interface(device, unit, interface, scsi_place)
+        parts = _below_interface(device, unit, interface, told)
         in_full = [*in_full, *parts]
         within = [*within, *parts]
     return "-".join(within), "-".join(in_full) or "node"
 
 
 def _below_interface(
-    device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None, scsi_place: list[str]
+    device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None, told: list[str]
 ) -> list[str]:
     own = _below(unit, interface, device)
     stem = stem_of(device)
@@ -260,12 +266,8 @@ def _below_interface(
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
         parts += _ordinal(own, attribute, word)
-    parts += scsi.ata_port(own)
-    parts += scsi_place
-    for subsystem, told in _TOLD_BY.items():
-        chain = [each for each in own if each.subsystem == subsystem]
-        parts += told(chain) if chain else []
-    return parts
+    parts += ata_port(own)
+    return [*parts, *told, *_input_name(own)]
 
 
 def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
@@ -278,18 +280,7 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
     return []
 
 
-def _paired_hid(chain: list[UdevDevice]) -> list[str]:
-    """A receiver has one interface for all paired devices (bus:vendor:product.number)."""
-    if len(chain) < 2:
-        return []
-    return [chain[0].sys_name.partition(":")[2].rpartition(".")[0].replace(":", "-")]
-
-
-def _input_name(chain: list[UdevDevice]) -> list[str]:
+def _input_name(own: list[UdevDevice]) -> list[str]:
     """Several input devices may share an interface (a keyboard and its media keys); their names differ."""
-    names = [each.attributes.get("name", "").strip() for each in chain]
+    names = [each.attributes.get("name", "").strip() for each in own if each.subsystem == "input"]
     return [name for name in names if name][:1]
-
-
-#: Subsystem -> what tells apart the nodes of one interface, from their ancestors in the subsystem.
-_TOLD_BY = {"hid": _paired_hid, "input": _input_name}

@@ -10,7 +10,7 @@ The rules of this file:
 * What has come while as many are missing is what was missing, in the order of the paths. So a unit that is
   plugged in again, or that comes after a reboot, is as it was.
 * If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold
-  one of those that are missing.
+  one of those that are missing. So is any that comes at the spot of a wireless unit without an address.
 * Which siblings a device node has depends on what is plugged in, never on what the rules take.
 """
 
@@ -70,7 +70,7 @@ class Plugged:
                     for number, seen in numbers.items()
                     if not here or number in here or spot._replace(number=number) in mine
                 }
-                if left.keys() - {0}:
+                if left.keys() - {0} or (here and spot.is_anonymous):
                     kept[spot] = left
         return kept
 
@@ -87,7 +87,7 @@ class Groups:
     """The device nodes that are plugged in, by the spot that siblings share.
 
     at      spot -> the nodes there, in the order of their paths
-    shared  the spots of siblings, where there are several
+    shared  the spots of siblings: where there are several, and where there may be others later
     """
 
     at: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
@@ -115,6 +115,7 @@ class Groups:
                 at[spot] = nodes
             if len(nodes) > 1:
                 at[spot] = tuple(sorted(nodes, key=lambda node: natural(node.sys_path)))
+            if len(nodes) > 1 or (nodes and spot.is_anonymous):
                 shared[spot] = None
         return Groups(at, shared)
 
@@ -163,7 +164,8 @@ def _number(group: Sequence[UdevDevice], spot: Spot, past: Past) -> _Numbered:
     new = [node.sys_path for node in group if node.sys_path not in stayed]
     missing = sorted(before.keys() - stayed.values(), key=lambda n: (natural(before[n].sys_path), n))
     unused = [number for number in range(len(before) + len(new)) if number not in before]
-    is_in_doubt = new and missing and len(new) != len(missing) and _is_any_held(missing, past.known_at(spot))
+    nobody_can_tell = len(new) != len(missing) or spot.is_anonymous
+    is_in_doubt = new and missing and nobody_can_tell and _is_any_held(missing, past.known_at(spot))
     came = dict(zip(new, unused if is_in_doubt else [*missing, *unused], strict=False))
     sure = stayed if is_in_doubt else {**stayed, **came}
     siblings = {number: Seen(seen.sys_path) for number, seen in before.items()}

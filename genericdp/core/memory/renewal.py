@@ -25,6 +25,12 @@ LINK_LIMIT = 64
 HELD_LINK_LIMIT = 1000
 
 
+_WHY_ANONYMOUS = (
+    "it has no address (HID_UNIQ) that tells it from another one, which a pod may still hold; "
+    "it is offered when that pod is deleted"
+)
+
+
 class Renewal:
     """Compares present devices with what is remembered of them."""
 
@@ -41,6 +47,8 @@ class Renewal:
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
         if self._plugged.in_doubt and any(map(self._plugged.is_in_doubt, device.spots)):
+            if any(spot.is_anonymous for spot in device.spots):
+                return _WHY_ANONYMOUS
             return "it cannot be told from another one, which a pod may still hold"
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"

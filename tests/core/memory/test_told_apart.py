@@ -16,6 +16,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from tests.scenes.edits import Node, rule
 from tests.scenes.storage import a_sas_disk, a_volume, an_array, an_fc_disk, an_iscsi_disk
+from tests.scenes.wireless import LINK, UHID, a_hid, a_paired
 
 MATCH = '{ SUBSYSTEM = "block|hidraw|input|tty", DEVNAME = "*" }'
 RULE = rule("x", "allow_dangerous = true", match=MATCH)
@@ -29,6 +30,9 @@ TAKEN_FOR_ONE = {
     "Fibre Channel": (an_fc_disk(0, "0x5000c500a1b2c3d4", 0), an_fc_disk(0, "0x5000c500a1b2c3d5", 1)),
     "iSCSI": (an_iscsi_disk(2, 1, f"{IQN}:a", 0), an_iscsi_disk(2, 1, f"{IQN}:b", 1)),
     "volumes": (a_volume(0, "LVM-abc"), a_volume(0, "LVM-def")),
+    "Bluetooth": (a_hid(UHID, 1, "aa:bb:cc:00:00:01", 0), a_hid(UHID, 2, "aa:bb:cc:00:00:02", 1)),
+    "Bluetooth on USB": (a_hid(LINK, 1, "aa:bb:cc:00:00:01", 0), a_hid(LINK, 2, "aa:bb:cc:00:00:02", 1)),
+    "a receiver": (a_paired(2, "c4-a5-3c-11", 1, 0), a_paired(3, "c4-a5-3c-12", 1, 1)),
     "arrays": (an_array(127, "3aaa0122-2982"), an_array(127, "3aaa0122-2983")),
 }
 each_of_them = pytest.mark.parametrize(
@@ -91,6 +95,17 @@ def test_once_each_has_an_id_of_its_own_none_waits_for_another(one: UdevDevice, 
     node.memory = saved.load(saved.dump(node.memory))
     assert node.look(RULE, other) == told
     assert node.look(RULE, one) == {id_: "Healthy", new: "it is unplugged"}
+
+
+def test_an_id_of_the_address_of_a_wireless_unit_stays_its_own() -> None:
+    rules = RULE + 'identity = ["HID_UNIQ"]\n'
+    for one, other in (TAKEN_FOR_ONE["Bluetooth"], TAKEN_FOR_ONE["Bluetooth on USB"]):
+        (id_,) = Node().look(rules, one)
+        node = upgraded(one, id_)
+        assert node.look(rules, one) == {id_: "Healthy"}
+        assert node.look(rules) == {id_: "it is unplugged"}
+        told = node.look(rules, other)
+        assert sorted(told.values()) == ["Healthy", "it is unplugged"]
 
 
 def test_an_id_of_properties_stays_the_devices_own() -> None:

@@ -23,6 +23,7 @@ from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
+from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import in_force
 from genericdp.files.state import StateFile, this_boot
@@ -56,7 +57,9 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
     settings, files = open_rules(rules, config, domain)
-    devices = MachineDevices(files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES)
+    devices = MachineDevices(
+        files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES | TARGET_ATTRIBUTES
+    )
     memory, remarks = remembered(settings)
     devices.remember(lambda: memory.devices)
     devices.resync()

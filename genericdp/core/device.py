@@ -105,6 +105,11 @@ class UdevDevice:
         return self.sys_path.startswith("/dev/")
 
     @property
+    def is_virtual(self) -> bool:
+        """Whether the kernel knows no hardware behind it."""
+        return self.sys_path.startswith("/sys/devices/virtual/")
+
+    @property
     def sys_name(self) -> str:
         """The kernel's name, the last component of the sys path (`ttyUSB0`)."""
         return self.sys_path.rpartition("/")[2]

@@ -51,7 +51,7 @@ def why_left_out(node: UdevDevice) -> str:
         return kind
     if what_it_can_do(node):
         return "they act on the whole host"
-    if has_a_fixed_name(node) and node.sys_path.startswith("/sys/devices/virtual/"):
+    if has_a_fixed_name(node) and node.is_virtual:
         return "software of the kernel"
     if node.subsystem in _SELDOM_KINDS or _is_seldom(node):
         return SELDOM

@@ -9,8 +9,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.explain.unfound import unfound
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.siblings import subject_of
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.machines import MACHINES, machine, node

@@ -29,6 +29,10 @@ _ORDINALS = (("index", "index"), ("port_number", "port"))
 LEGACY_SERIAL = "serial8250"
 _LINE = (("line", "line"),)
 
+#: Serial ports over Bluetooth. The kernel moves them below the adapter while a program has them open.
+_OVER_BLUETOOTH = re.compile(r"rfcomm\d+")
+_WHERE_CLOSED = "/sys/devices/virtual/tty"
+
 #: A kernel name in three parts: the driver's stem, the number by order of arrival, the rest.
 _KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
 _SOUND_CARD = re.compile(r"C\d+")
@@ -139,8 +143,10 @@ def unit_of(device: UdevDevice) -> UdevDevice:
     """The physical thing that a udev device belongs to.
 
     Its USB device, or else the nearest device on a bus with addresses, or else (for virtual devices)
-    the topmost ancestor.
+    the topmost ancestor. A serial port over Bluetooth is itself a unit, whatever adapter it uses.
     """
+    if device.subsystem == "tty" and _OVER_BLUETOOTH.fullmatch(device.sys_name):
+        return device
     usb = device.usb_device
     if usb is not None:
         return usb
@@ -161,6 +167,8 @@ def port_of(unit: UdevDevice) -> Port:
     if unit.subsystem in _ADDRESSED:
         path = AUTO_NUMBER.sub(".auto", unit.sys_path)
         return Port(path, f"port-{path.rpartition('/')[2]}")
+    if _OVER_BLUETOOTH.fullmatch(unit.sys_name):
+        return Port(f"{_WHERE_CLOSED}/{unit.sys_name}", unit.sys_name)
     return Port(unit.sys_path, unit.devname if unit.is_bare else unit.sys_name)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.place import locate
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
@@ -94,6 +95,16 @@ def test_a_connected_serial_port_over_bluetooth_is_below_its_adapter_and_matched
     connected = moved(suggested("service-laptop", "/dev/rfcomm0").group.nodes[0])
     assert resource.match.matches(connected)
     assert suggest(connected, Present(by_sys_path(connected), DOMAIN)).by is By.TARGET
+
+
+def test_a_serial_port_over_bluetooth_keeps_its_id_when_a_program_opens_it() -> None:
+    suggestion = suggested("service-laptop", "/dev/rfcomm0")
+    closed = suggestion.group.nodes[0]
+    (before,), (after,) = (
+        offers_of(suggestion.text, by_sys_path(port))[0].devices for port in (closed, moved(closed))
+    )
+    assert before.id == after.id
+    assert locate(closed).spot == locate(moved(closed)).spot
 
 
 def moved(port: UdevDevice) -> UdevDevice:

@@ -7,13 +7,14 @@ The rules of this file:
 * A rule file can express every condition. The caller finds out which devices it matches.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import LEGACY_SERIAL, locate, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.conditions import Conditions, joined, one_or_more, one_or_more_globs
 from genericdp.core.suggest.fixed_names import (
@@ -173,6 +174,15 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     if not unit.is_virtual:
         yield Clue(By.PLACE, _path_of(node, unit))
     yield from _in_device_tree(node, unit)
+
+
+def identity_of(group: Siblings, conditions: Conditions) -> str:
+    """The property without which the id would depend on a number of arrival; "" if it does not."""
+    place = locate(group.nodes[0])
+    is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
+    if place.serial is not None or not is_counted or group.group_by != "node":
+        return ""
+    return next((name for name in conditions if name in SERIAL_PROPERTIES), "")
 
 
 def _function_of(unit: UdevDevice) -> Iterator[tuple[By, Conditions]]:

@@ -26,7 +26,7 @@ from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
-from genericdp.core.suggest.units.camera import is_stream, streams_of
+from genericdp.core.suggest.units.camera import has_all_sensors, is_stream, is_subdevice, streams_of
 from genericdp.core.suggest.units.companions import is_companion
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
@@ -103,7 +103,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     """Why no rule is written for a device node; "" when one is."""
     if why := why_left_out(node):
         return why
-    if is_companion(node, present.nodes):
+    if is_companion(node, present.nodes) or _is_of_the_camera(node, present):
         return "go along with other devices"
     if any(claims.on(each) or claims.judged(each).shares for each in group.nodes):
         return "of devices that rules match in part"
@@ -120,6 +120,15 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
         return SELDOM
     return ""
+
+
+def _is_of_the_camera(node: UdevDevice, present: Present) -> bool:
+    """Whether it is the node of a sensor that goes along with the only camera of a board."""
+    return is_subdevice(node) and any(
+        has_all_sensors(siblings_of(each, present.nodes).nodes, present.nodes)
+        for each in present.nodes
+        if each.subsystem == "media"
+    )
 
 
 def _comes_before(other: UdevDevice, node: UdevDevice) -> bool:

@@ -7,7 +7,6 @@ The rules of this file:
 * Candidates go from lasting clues to others, and from few conditions to more.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -16,17 +15,17 @@ from itertools import combinations
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.place import locate, unit_of
+from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
 from genericdp.core.suggest.cautions import can_be_shared, what_it_can_do
 from genericdp.core.suggest.clues import (
-    SERIAL_PROPERTIES,
     By,
     Clue,
     by_arrival,
     clues,
     details_of_all,
+    identity_of,
     kind_of,
     lasting_place,
     names_of,
@@ -37,7 +36,13 @@ from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import is_for_libusb, reasons
 from genericdp.core.suggest.serials import serial_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
-from genericdp.core.suggest.units.camera import has_pictures, is_subdevice, sensors_beside
+from genericdp.core.suggest.units.camera import (
+    has_all_sensors,
+    has_pictures,
+    is_stream,
+    is_subdevice,
+    sensors_beside,
+)
 from genericdp.core.suggest.units.companions import companions_of
 from genericdp.core.suggest.units.disks import is_part_of_drive
 from genericdp.core.suggest.units.siblings import Siblings, alone, siblings_of
@@ -48,6 +53,9 @@ _MOST_DETAILS = 3
 
 #: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
 _TAKES_A_PATH = frozenset({"tty", "macvtap", "ipvtap", "printer"})
+
+#: All parts of cameras that are set up by themselves.
+SENSORS = {"SUBSYSTEM": "video4linux", "DEVNAME": "/dev/v4l-subdev[0-9]*"}
 
 #: What tells the ports of a modem apart, for as long as its firmware is the same.
 _INTERFACE = "ID_USB_INTERFACE_NUM"
@@ -131,7 +139,8 @@ def suggest(
         raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
-    part = group != whole or is_part_of_drive(node) or _brings_more(node, present)
+    is_data = is_stream(node) and not has_pictures(node)
+    part = group != whole or is_part_of_drive(node) or is_data or _brings_more(node, present)
     suggestion = suggest_for(group, present, name_of(group, taken, present.nodes, part=part))
     rest = () if by_itself else rest_of(group, suggestion.instead, present.nodes)
     return replace(suggestion, rest=rest)
@@ -158,7 +167,9 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
             # What the details of this clue exclude is no twin: other nodes of the same camera.
             tried.pop(clue.by, None)
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
-            paths, beside = _paths(rivals, present), sensors_beside(group.nodes, present.nodes)
+            paths = _paths(rivals, present)
+            is_whole = has_all_sensors(group.nodes, present.nodes)
+            beside = () if is_whole else sensors_beside(group.nodes, present.nodes)
             return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
         tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
@@ -227,7 +238,7 @@ def table_of(
         lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
-    elif (name_of_serial := _identity_of(group, conditions)) and by is By.SERIAL:
+    elif (name_of_serial := identity_of(group, conditions)) and by is By.SERIAL:
         lines += rule_text.remarked(
             f"identity = [{toml(name_of_serial)}]", "the id stays when the number changes"
         )
@@ -253,15 +264,6 @@ def table_of(
     return tuple(lines)
 
 
-def _identity_of(group: Siblings, conditions: Conditions) -> str:
-    """The property without which the id would depend on a number of arrival; "" if it does not."""
-    place = locate(group.nodes[0])
-    is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
-    if place.serial is not None or not is_counted or group.group_by != "node":
-        return ""
-    return next((name for name in conditions if name in SERIAL_PROPERTIES), "")
-
-
 def _takes_a_path(node: UdevDevice) -> bool:
     """Whether programs are told the path of a device node, so that it may have another name."""
     if node.subsystem == "video4linux":
@@ -281,6 +283,9 @@ def with_companions(group: Siblings, present: Present) -> Iterator[str]:
     for path in companions_of(group.nodes, present.paths):
         yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
         yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")
+    if has_all_sensors(group.nodes, present.nodes):
+        yield from ("", "[[resource.node]]", *rule_text.match_lines(SENSORS))
+        yield from rule_text.remarked("shared = true", "its sensor, and what is in between")
 
 
 def _paths(sys_paths: Iterable[str], present: Present) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
+from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import part_name
 from genericdp.core.suggest.units.siblings import Siblings
 
@@ -99,6 +100,8 @@ def _part(node: UdevDevice) -> str:
     """Names one node of several: its interface if it is a serial port, else its kind."""
     if node.subsystem == "block":
         return _word(part_name(node))
+    if is_stream(node) and not has_pictures(node):
+        return "metadata"
     interface = usb_value(node, "interface") if node.subsystem == "tty" else None
     if interface:
         return _word(f"if{interface}")

@@ -40,6 +40,7 @@ from genericdp.machine.devices import MachineDevices
 from genericdp.retry import Retry
 from genericdp.service.directories import Directories
 from genericdp.service.ready import Ready
+from genericdp.service.reloading import Reloading
 from genericdp.service.standby import until_alone
 from genericdp.service.watchdog import Watchdog
 from genericdp.status.answers import Answers
@@ -69,8 +70,10 @@ class Daemon:
         self.settings = settings = self._directories.served
         self.rules = rules
         self._awake = asyncio.Event()
-        self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
-        self.recorder = recorder = Recorder(now)
+        self.inventory = Inventory()
+        self.memory = Memory()
+        self.standing_by = ""
+        self.recorder = Recorder(now)
         self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
         self.plugins = Plugins(
             settings,
@@ -97,22 +100,25 @@ class Daemon:
             self.plugins,
             settings.pod_resources_socket,
             now=now,
-            due=lambda: now() if self._directories.wait else next_forgetting(self.memory, self.inventory),
+            due=lambda: now() if self._directories.waits else next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
             held=lambda: self.memory.held,
             tell=self.step,
             on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
-        complete, stopped = self._forgetting.complete, recorder.see_stop
-        self._comeback = Comeback(settings, now, complete, stopped, self._see_tried)
+        self._comeback = Comeback(
+            settings, now, self._forgetting.complete, self.recorder.see_stop, self._see_tried
+        )
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or MachineDevices(rules.resources)
         self._devices.remember(lambda: self.memory.devices)
-        self._reading_rules = Retry(self._reload_rules)
+        self._reloading = Reloading(
+            lambda: self.rules, self.ready, wake=self._awake.set, on_read=self._use_rules
+        )
         self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
-        self._pending, self._polling = Pending(), Polling(self._hear)
-        self._watching_rules = contextlib.ExitStack()
-        self._reload = self._stopping = False
+        self._pending = Pending()
+        self._polling = Polling(self._hear)
+        self._stopping = False
 
     def stop(self) -> None:
         """End `run`: serve no more, leave the links."""
@@ -122,7 +128,7 @@ class Daemon:
     def reload(self) -> None:
         """Read the rule files and every device again."""
         self._hear(Resync(RescanCause.RELOAD))
-        self._reload_rules()
+        self._reloading.request()
 
     async def run(self) -> None:
         """Serve until `stop`. READY is sent after the first inventory, with or without a kubelet.
@@ -135,8 +141,14 @@ class Daemon:
             async with self.watchdog.running(), self.answers.running():
                 # While another genericdp serves, that one answers.
                 await self.answers.listen(persist=False)
-                alone = partial(until_alone, on_wait=self._stand_by, on_lost=self.stop)
-                await alone(self.settings, stack, self._awake, lambda: self._stopping)
+                await until_alone(
+                    self.settings,
+                    stack,
+                    self._awake,
+                    lambda: self._stopping,
+                    on_wait=self._stand_by,
+                    on_lost=self.stop,
+                )
                 self.standing_by = ""
                 if not self._stopping:
                     await self.answers.listen()
@@ -149,17 +161,15 @@ class Daemon:
             self.ready.begin()
             for each in (self._saving, self.ready, self._polling, self._resets):
                 stack.callback(each.close)
-            for retry in (self._reading, self._reading_rules):
-                stack.callback(retry.succeeded)
+            stack.callback(self._reading.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._devices.listen(self._hear, self.settings.rescan_s))
-            stack.callback(self._watching_rules.close)
-            self._watch_rules()
+            stack.enter_context(self._reloading.watching())
             stack.enter_context(self._links.watching())
             stack.enter_context(self.cdi.serving())
             async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
                 # They were read before they were watched: this daemon may have stood by for days since.
-                self._read_rules()
+                self._reloading.read()
                 self._devices.resync()
                 await self._reads_cdi.begin()
                 self.step()
@@ -171,7 +181,7 @@ class Daemon:
                 while not self._stopping:
                     await self._awake.wait()
                     self._awake.clear()
-                    reloading = self._reload
+                    reloading = self._reloading.due
                     self._follow_hints()
                     self.ready.look(self.inventory)
                     if reloading:
@@ -204,10 +214,6 @@ class Daemon:
         """One line for `systemctl status`."""
         return self.answers.status_line()
 
-    def _reload_rules(self) -> None:
-        self._reload = True
-        self._awake.set()
-
     def _hear(self, hint: Hint) -> None:
         self.recorder.see_hint(hint)
         self._pending.add(hint)
@@ -215,7 +221,7 @@ class Daemon:
 
     def _follow_hints(self) -> None:
         unread = self._devices.unread is not None
-        changed = self._reload and self._take_rules()
+        changed = self._reloading.take()
         for hint in self._pending.take():
             changed |= self._devices.apply(hint)
         if changed or (unread and self._devices.unread is None):
@@ -242,24 +248,9 @@ class Daemon:
         self._hear(Resync(RescanCause.USB_RESET))
         self._follow_hints()
 
-    def _watch_rules(self) -> None:
-        """Watch the rule files from now on, also if something was mounted over their directory."""
-        self._watching_rules.close()
-        self._watching_rules.callback(self.rules.watch(self._reload_rules))
-
-    def _take_rules(self) -> bool:
-        self._reload = False
-        with self.ready.reloading():
-            self._watch_rules()
-            changed = self._read_rules()
-            _log.info("rules reloaded", resources=len(self.rules.resources), changed=changed)
-        return changed
-
-    def _read_rules(self) -> bool:
-        """Read the rule files again; True if the rules changed."""
-        self.rules.reload()
+    def _use_rules(self) -> bool:
+        """Use the rules as they were read now; True if they changed."""
         self.recorder.see_rules(self.rules)
-        self._reading_rules.tried(not self.rules.unread)
         changed = self._builder.resources != self.rules.resources
         if changed:
             self._builder = Builder(self.rules.resources, self.settings.domain, self.settings.answer)

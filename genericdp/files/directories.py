@@ -74,6 +74,6 @@ def _named(directory: str, file: str) -> str:
 
 def _name(directory: str, file: str, path: str) -> None:
     if _named(directory, file) != path:
-        # Whoever cannot write here says so of the memory, or of the links.
+        # If nothing can be written here, the memory and the links report it.
         with suppress(OSError, UntrustedError):
             write_whole(os.path.join(directory, file), f"{path}\n".encode())

@@ -10,7 +10,6 @@ The rules of this file:
   read, and names are read as bytes: one bad name does not hide the others.
 """
 
-import asyncio
 import os
 from collections.abc import Sequence
 
@@ -20,6 +19,7 @@ from google.protobuf.message import DecodeError
 
 from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.kubelet.api import podresources as api
+from genericdp.kubelet.deadline import enforced
 from genericdp.messages import Message, field, message
 
 
@@ -50,8 +50,6 @@ class _Pods(Message):
 
 
 _TIMEOUT_S = 5.0
-#: How much later than grpc to give up. Without a thread to run it, grpc's own deadline never comes.
-_LATER_S = 2.0
 
 #: As in the kubelet's own client of this API: grpc's 4 MiB do not suffice on a node with many devices.
 _LONGEST_ANSWER = 16 << 20
@@ -84,7 +82,7 @@ async def ask(socket_path: str) -> Holdings | None:
             request_serializer=api.ListPodResourcesRequest.SerializeToString,
         )
         try:
-            async with asyncio.timeout(_TIMEOUT_S + _LATER_S):
+            async with enforced(_TIMEOUT_S):
                 answer = await call(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S)
         except (grpc.aio.AioRpcError, TimeoutError):
             return None

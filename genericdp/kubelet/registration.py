@@ -29,15 +29,13 @@ import grpc.aio
 from genericdp import log
 from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.kubelet.deadline import enforced
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.socket import APART_S, KubeletSocket
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
-
-#: How much later than grpc to give up. Without a thread to run it, grpc's own deadline never comes.
-_LATER_S = 2.0
 
 #: A registration that lasted this long was not a failure, in seconds.
 STEADY_S = 10.0
@@ -190,7 +188,7 @@ class Registration:
         """
         register = api.RegistrationStub(self._kubelet.channel()).Register
         try:
-            async with asyncio.timeout(REGISTER_TIMEOUT_S + _LATER_S):
+            async with enforced(REGISTER_TIMEOUT_S):
                 await register(request, timeout=REGISTER_TIMEOUT_S)
         except TimeoutError:
             raise TimeoutError("the kubelet did not answer, and grpc did not give up") from None

@@ -8,6 +8,7 @@ Reading order:
     standby     only one genericdp serves a node
     directories an edit of the settings that waits until no pod holds a device
     ready       when READY is sent: after a boot, once the devices are back
+    reloading   when the rule files are read again
     watchdog    whether it still serves
 
 Does not belong here: how the service manager is notified (`genericdp.systemd`).

@@ -15,13 +15,13 @@ class Directories:
     """Which settings are in force.
 
     served   the settings with the directories of before while pods hold devices
-    wait     whether other directories are configured
+    waits    whether other directories are configured, and wait for the pods
     on_free  called when these can take effect: with the next start
     """
 
     def __init__(self, configured: Settings, on_free: Callable[[], None]) -> None:
         self.served = in_force(configured)
-        self.wait = self.served != configured
+        self.waits = self.served != configured
         self._configured = configured
         self._on_free = on_free
 
@@ -46,7 +46,7 @@ class Directories:
 
     def see(self, held: Held) -> None:
         """Take into account what pods hold."""
-        if self.wait and not held:
-            self.wait = False
+        if self.waits and not held:
+            self.waits = False
             _log.info("no pod holds a device any more: starting again, with other directories")
             self._on_free()

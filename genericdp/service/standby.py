@@ -12,7 +12,7 @@ The rules of this file:
   containers, which share the directories, not the process ids.
 * A lock counts while its file has its name: one whose file was removed is taken again under the name, by the
   holder as soon as it happens. If another one was faster, that one serves, and this one ends.
-* What a shortage hides is not decided: whoever holds a lock keeps it, whoever wants one waits, until the
+* During a shortage nothing is decided: whoever holds a lock keeps it, whoever wants one waits, until the
   kernel can tell.
 * The lock file names its holder for people; nothing is decided by that.
 * A genericdp with other directories is found at the kubelet's directory instead (`kubelet.lock`).

@@ -33,8 +33,8 @@ def test_it_is_free_when_the_first_lets_go(tmp_path: Path) -> None:
 
 def test_it_is_free_when_the_first_was_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from genericdp.service.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
-        "print(lock.taken(), flush=True); time.sleep(600)"
+        "import signal, sys; from genericdp.service.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
+        "print(lock.taken(), flush=True); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None

@@ -98,7 +98,7 @@ def test_who_stood_by_ends_if_pods_got_devices_elsewhere_meanwhile(tmp_path: Pat
     before = settings_below(tmp_path)
     name_each_other(before)
     standing_by = Directories(replace(before, link_dir=f"{tmp_path}/other"), lambda: None)
-    assert not standing_by.wait
+    assert not standing_by.waits
     Path(before.state_dir, "memory.json").write_text("{}")
     with pytest.raises(GenericdpError) as caught:
         standing_by.begin()

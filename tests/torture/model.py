@@ -18,7 +18,7 @@ The laws:
 * Only a container that holds a device is stopped, once for each move of that device, and only if the device
   has another number than in the container or, where the rule wants that, is unplugged. By CDI, an edit that
   gives the device another node counts as a move. Of a resource whose containers follow their device, none
-  runs for long that has not what is there now.
+  runs for long without the device that is there now.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """

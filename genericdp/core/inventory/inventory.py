@@ -66,7 +66,7 @@ class Inventory:
         """Link name -> the device node it must point at, None while its device is absent."""
         wanted: dict[str, str | None] = dict.fromkeys(self.orphaned_links)
         for offer in self.offers.values():
-            for device in (*offer.devices, *offer.crowded):
+            for device in offer.with_crowded:
                 wanted.update(dict.fromkeys(device.links))
                 if device.healthy:
                     wanted.update({node.link: node.path for node in device.nodes})
@@ -78,7 +78,7 @@ class Inventory:
     def _shared_nodes(self) -> Iterator[Node]:
         for offer in self.offers.values():
             before: tuple[Node, ...] = ()
-            for device in (*offer.devices, *offer.crowded):
+            for device in offer.with_crowded:
                 if device.shared is not before:
                     before = device.shared
                     yield from before
@@ -86,7 +86,7 @@ class Inventory:
     def behind(self, links: Collection[str]) -> tuple[str, ...]:
         """The sys paths of the device nodes to which these links should lead."""
         paths = {path for link, path in self.renamed_links.items() if link in links}
-        devices = (device for offer in self.offers.values() for device in (*offer.devices, *offer.crowded))
+        devices = (device for offer in self.offers.values() for device in offer.with_crowded)
         nodes = (node for device in devices for node in device.nodes)
         found = (
             node.sys_path

@@ -69,6 +69,7 @@ class Device:
     values     the udev properties that envs, mounts, annotations and CDI names name
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
+    also       while it is absent, other spots where it may be: of what was plugged in at its port since
     """
 
     id: str
@@ -105,7 +106,7 @@ class Offer:
               the rule no longer includes them, or they have to wait
     refused   ids that Allocate refuses, with the reason: they have to wait, or the rule no longer
               includes them and no pod that holds them is being admitted
-    crowded   devices of withheld ids for which edited rules have no room
+    crowded   devices of withheld ids for which edited rules have no room, in no order
     """
 
     resource: Resource
@@ -121,9 +122,14 @@ class Offer:
         made = {id_: device for device in self.devices for id_ in ids_of(device.id, count)}
         return {**made, **self.withheld} if self.withheld else made
 
+    @property
+    def with_crowded(self) -> tuple[Device, ...]:
+        """All devices that pods may use: those that are offered, then the crowded ones."""
+        return (*self.devices, *self.crowded) if self.crowded else self.devices
+
     @cached_property
     def _by_id(self) -> Mapping[str, Device]:
-        return {device.id: device for device in (*self.devices, *self.crowded)}
+        return {device.id: device for device in self.with_crowded}
 
     def device(self, id_: str) -> Device | None:
         """The device behind an id, withheld or not; None for an unknown id."""
@@ -133,8 +139,7 @@ class Offer:
     @property
     def shared(self) -> tuple[Node, ...]:
         """The device nodes that go along with every device."""
-        devices = (*self.devices, *self.crowded)
-        return next((device.shared for device in devices if device.shared), ())
+        return next((device.shared for device in self.with_crowded if device.shared), ())
 
     def why_waiting(self, device: Device) -> str:
         """Why ids of one of its devices have to wait; "" when none has to."""

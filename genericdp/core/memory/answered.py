@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.identity import hash_of, natural
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Named
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held
 from genericdp.core.rules.name import cdi_kind
 
 _MARK_LENGTH = 10
@@ -71,14 +71,12 @@ def resumed_at(answered: Answered, now: float) -> Answered:
 
 def learn_names(answered: Answered, answer: Answer, held: Held) -> Answered:
     """The CDI devices after an answer of PodResources, given the holdings after it."""
-    learned = {
-        name: device
-        for named in answer.named
-        if named.ids and all(_is_held_of(named.resource, id_, held) for id_ in named.ids)
-        for device in (_device(named, answer.asked),)
-        for name in (device.name,)
-        if name in named.cdi and name not in answered
-    }
+    learned: dict[str, CdiDevice] = {}
+    for named in answer.named:
+        if named.ids and all(_is_held_of(named.resource, id_, held) for id_ in named.ids):
+            device = CdiDevice(named.resource, tuple(sorted(named.ids, key=natural)), answer.asked)
+            if device.name in named.cdi and device.name not in answered:
+                learned[device.name] = device
     return {**answered, **learned} if learned else answered
 
 
@@ -86,10 +84,6 @@ def still_held(answered: Answered, held: Held) -> Answered:
     """The CDI devices of which pods may hold all ids."""
     kept = {name: each for name, each in answered.items() if _is_held(each.ids, held)}
     return answered if len(kept) == len(answered) else kept
-
-
-def _device(named: Named, now: float) -> CdiDevice:
-    return CdiDevice(named.resource, tuple(sorted(named.ids, key=natural)), now)
 
 
 def _is_held_of(resource: str, id_: str, held: Held) -> bool:

@@ -84,7 +84,7 @@ def withdraw(
     kept: dict[str, dict[str, Withdrawn]] = {}
     listed = {name: {device.id for device in offer.devices} for name, offer in offers.items()}
     for id_, one in withdrawn.items():
-        resource = offers[one.resource].resource if one.resource in offers else None
+        resource = _resource_of(one, offers)
         is_included = one.device in listed.get(one.resource, ()) and _includes(resource, id_, one.device)
         if one.device in devices.get(one.resource, ()) and not is_included:
             since = now if one.since is None else one.since
@@ -95,20 +95,17 @@ def withdraw(
     kept = {name: _most_needed(mine, held) for name, mine in kept.items()}
     holders = Counter(holding.device for holding in held.values()) if kept else Counter[str]()
     after = Shares(replicas, {id_: one for mine in kept.values() for id_, one in mine.items()})
-    return {
-        name: _with(offer, mine, devices.get(name, {}), _may_be_asked_again(offer, mine, held, holders, now))
-        for name, offer in offers.items()
-        for mine in (kept.get(name, {}),)
-    }, after
+    offered = dict(offers)
+    for name, mine in kept.items():
+        if name in offers:
+            again = _may_be_asked_again(offers[name], mine, held, holders, now)
+            offered[name] = _with(offers[name], mine, devices[name], again)
+    return offered, after
 
 
 def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
     """When the grace of the first withdrawn id ends, on the clock of `withdraw`; None without any."""
-    ends = [
-        (one.since or 0.0) + grace_s(offer.resource if offer is not None else None)
-        for one in shares.withdrawn.values()
-        for offer in (offers.get(one.resource),)
-    ]
+    ends = ((one.since or 0.0) + grace_s(_resource_of(one, offers)) for one in shares.withdrawn.values())
     return min(ends, default=None)
 
 
@@ -126,6 +123,11 @@ def _unlisted(
         and not is_id_of(id_, holding.device, offer.resource.replicas)
         and holding.device in devices.get(holding.resource, ())
     }
+
+
+def _resource_of(one: Withdrawn, offers: Mapping[str, Offer]) -> Resource | None:
+    """Its resource; None while the rules do not have it."""
+    return offers[one.resource].resource if one.resource in offers else None
 
 
 def _includes(resource: Resource | None, id_: str, device: str) -> bool:
@@ -160,10 +162,8 @@ def _most_needed(mine: Mapping[str, Withdrawn], held: Container[str]) -> dict[st
 def _with(
     offer: Offer, mine: Mapping[str, Withdrawn], devices: Mapping[str, Remembered], answered: Container[str]
 ) -> Offer:
-    if not mine:
-        return offer
     # Only the device as it is listed has the NUMA node that is in the list.
-    listed = {device.id: device for device in (*offer.devices, *offer.crowded)}
+    listed = {device.id: device for device in offer.with_crowded}
     # A device may have thousands of them.
     owners = {
         id_: _unhealthy(listed.get(id_) or devices[id_].device)

@@ -164,7 +164,7 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
         taken = present.taken_by_rule("\n".join(table))
         if taken == wanted:
             instead = alternatives(group, conditions, present.nodes, present.taken_by)
-            # What the details of this clue exclude is no twin: other nodes of the same camera.
+            # Nodes of the same camera that only the details of this clue exclude are not twins.
             tried.pop(clue.by, None)
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
             paths = _paths(rivals, present)

@@ -96,7 +96,7 @@ def test_a_sighup_while_it_starts_does_not_end_it(short_dir: Path) -> None:
         assert log.startswith("hung up\n")
 
 
-#: The program as it is, but no thread can be started: there is no room for its stack.
+#: The unchanged program where no thread can start: there is no room for its stack.
 WITHOUT_THREADS = """
 import sys, threading
 threading.stack_size(1 << 46)
@@ -123,7 +123,7 @@ from genericdp.kubelet.socket import KubeletSocket
 async def never(self):
     while True:
         try:
-            await asyncio.sleep(600)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass
 KubeletSocket.follow = never

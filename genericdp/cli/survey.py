@@ -23,7 +23,7 @@ from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
-from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES
+from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import in_force
 from genericdp.files.state import StateFile, this_boot
@@ -58,7 +58,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
 
     settings, files = open_rules(rules, config, domain)
     devices = MachineDevices(
-        files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES | TARGET_ATTRIBUTES
+        files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES | CLUE_ATTRIBUTES
     )
     memory, remarks = remembered(settings)
     devices.remember(lambda: memory.devices)

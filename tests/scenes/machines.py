@@ -24,7 +24,7 @@ _COUNTED = re.compile(
     r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyCH9344USB|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
     r"|usbtmc|cdc-wdm|sg|n?st|sch|lirc|rc|input|adapter|dvb|uverbs|umad|issm|mlx5_|accel|card|renderD|uio|wwan"
     r"|iio:device|xdma|rngd[!/]npu|memx|comedi|rpmsg_pru|gpiochip|ptp|mmc|mmcblk|mtd|mtdblock|host(?!1x)|target"
-    r"|rbd|rfcomm|hfi1_|dm-|md|nvme-subsys|ubi|pps|i2c-|ttyMAX|session|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C|remoteproc|virtio))(\d+)"
+    r"|rbd|rfcomm|fw|bcache|zd|ublk[bc]|hidg|cec|counter|EtherCAT|gpib|hfi1_|dm-|md|nvme-subsys|ubi|pps|i2c-|ttyMAX|session|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C|remoteproc|virtio))(\d+)"
 )
 #: The letter of a disk.
 _LETTERS = re.compile(r"(?<![A-Za-z0-9_-])((?:s|v|das)d)([a-h])(?=\d*$|\d*/)", re.MULTILINE)

@@ -16,7 +16,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.vfio import is_bridge, is_vfio
 
 #: sysfs attributes that name a device, beyond CORE_ATTRIBUTES. Only verbs read them.
-NAME_ATTRIBUTES = frozenset({"identity", "model", "product"})
+NAME_ATTRIBUTES = frozenset({"identity", "model", "model_name", "product"})
 
 #: Subsystems in which a unit is one entry of sysfs.
 _UNITS = frozenset(
@@ -28,7 +28,7 @@ _UNITS = frozenset(
 
 #: Where a part of a unit has a name of its own: properties, then attributes.
 _NAMES = ("HID_NAME", "ID_V4L_PRODUCT", "DM_NAME", "MD_NAME", "MMC_NAME", "DEV_NAME")
-_NAME_ATTRIBUTES = ("name", "model", "identity")
+_NAME_ATTRIBUTES = ("name", "model_name", "model", "identity")
 
 #: Nodes of a bus: it has a name of its own or none, and the unit that it is made of is another thing.
 _OF_A_BUS = frozenset({"i2c-dev", "drm_dp_aux_dev"})
@@ -120,7 +120,9 @@ def _own_name(device: UdevDevice) -> str:
             if value := each.properties.get(name, "").strip():
                 return value
         for name in _NAME_ATTRIBUTES:
-            if value := each.attributes.get(name, "").strip():
+            value = each.attributes.get(name, "").strip()
+            # The number of a model is no name.
+            if value and not value.startswith("0x"):
                 return value
         # The kernel's own property, in quotes, where no attribute was read.
         if each.subsystem == "input" and (value := each.properties.get("NAME", "").strip('" ')):

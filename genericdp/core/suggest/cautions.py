@@ -48,6 +48,9 @@ _CAN: Mapping[str, str] = {
     r"xen/.*": "talk to the hypervisor Xen and share memory with other virtual machines",
     # drivers/platform/chrome/cros_ec_chardev.c
     r"cros_\w+": "send commands to the embedded controller, which switches the machine's power",
+    # block/ublk.rst, userspace-api/vduse.rst
+    r"ublk-control|vduse/control": "create disks of the host whose data it makes up itself",
+    r"ublkc\d+|vduse/.*": "answer in place of the program that a disk of the host leads to",
     # drivers/char/nvram.c
     "nvram": "overwrite the settings of the firmware",
     # drivers/char/broadcom/bcm2835-gpiomem.c of Raspberry Pi's kernel

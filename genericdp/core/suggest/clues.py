@@ -27,7 +27,7 @@ from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.serials import serial_of
 from genericdp.core.suggest.units.disks import scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.units.siblings import Siblings
-from genericdp.core.suggest.units.targets import target_of
+from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES, target_of
 
 
 class By(StrEnum):
@@ -58,7 +58,14 @@ class Clue:
 _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
 
 #: The properties with which udev tells a unit from others, the best one first.
-SERIAL_PROPERTIES = ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID")
+SERIAL_PROPERTIES = ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID", "CACHED_UUID")
+
+#: sysfs attributes with the number by which a maker tells its units apart: nodes on FireWire, NVMe disks, PCI
+#: functions, GPUs, tape drives.
+_SERIAL_ATTRIBUTES = ("guid", "serial", "serial_number", "unique_id", "wwid")
+
+#: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
+CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(_SERIAL_ATTRIBUTES)
 
 #: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
@@ -98,6 +105,9 @@ def model_of(unit: UdevDevice) -> Conditions:
 def model_of_any(group: Siblings) -> Conditions:
     """What every unit of the model of a device satisfies; {} when it has none that a rule can name."""
     unit = unit_of(group.nodes[0])
+    if target_of(group.nodes[0]):
+        # Its driver is that of any other target.
+        return {}
     match unit.subsystem:
         case "usb":
             return model_of(unit)
@@ -160,6 +170,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
             yield Clue(By.SERIAL, {name: exactly(value)})
     if target := target_of(node):
         yield Clue(By.TARGET, target)
+    yield from _serial_numbers(node, unit)
     if scsi := scsi_device_of(node):
         # What hangs off a controller says nothing about the controller, nor the other way round.
         if model := scsi.attributes.get("model", "").strip():
@@ -174,6 +185,21 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     if not unit.is_virtual:
         yield Clue(By.PLACE, _path_of(node, unit))
     yield from _in_device_tree(node, unit)
+
+
+def _serial_numbers(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
+    """The serial numbers that drivers have of a node, of its unit, or of what is in between."""
+    for above in node.self_and_ancestors():
+        for name in _SERIAL_ATTRIBUTES:
+            value = above.attributes.get(name, "")
+            number = value.rstrip()
+            if number and not why_filler(number, above.attributes.get("model", "")):
+                # Some drivers fill it with spaces.
+                own = {f"ATTR{{{name}}}": exactly(number) + "*" * (number != value)}
+                at_parent: Conditions = {"parent": {"SUBSYSTEM": above.subsystem, **own}}
+                yield Clue(By.SERIAL, own if above is node else at_parent)
+        if above is unit:
+            return
 
 
 def identity_of(group: Siblings, conditions: Conditions) -> str:
@@ -242,7 +268,7 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
         yield {"usb": {"interface": exactly(interface)}}
     if drive := which_of_drive(node):
         yield drive
-    yield from ({"DEVNAME": name} for name in names_without_number(node))
+    yield from ({"DEVNAME": one_or_more_globs(names)} for names in names_without_number(node))
     for attribute in ("index", "port_number", "name", "line"):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
@@ -255,7 +281,7 @@ def details_of_all(nodes: Sequence[UdevDevice]) -> Iterator[Conditions]:
     """
     others = [[*details(node)] for node in nodes[1:]]
     yield from (detail for detail in details(nodes[0]) if all(detail in each for each in others))
-    names = {next(names_without_number(node), "") for node in nodes} if others else set()
+    names = {name for node in nodes for name in next(names_without_number(node), ("",))} if others else set()
     if names and "" not in names:
         yield {"DEVNAME": one_or_more_globs(names)}
 

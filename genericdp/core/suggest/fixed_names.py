@@ -94,17 +94,17 @@ def _around_number(name: str, subsystem: str) -> tuple[str, str] | None:
     return None if found is None else (f"{fixed}{found[1]}", found[2])
 
 
-def names_without_number(node: UdevDevice) -> Iterator[str]:
-    """Globs of the names that a device node may have after another boot, the most general one first."""
+def names_without_number(node: UdevDevice) -> Iterator[tuple[str, ...]]:
+    """Globs of the names that a device node may have after another boot, the most general ones first."""
     around = _around_number(node.device_node or "", node.subsystem)
     # The names of these are addresses.
     if around is None or node.usb_device is node or node.subsystem == "bsg":
         return
     before, after = map(exactly, around)
-    yield f"{before}[0-9]*{after}"
-    if node.subsystem == "block" and not after:
-        # Without mmcblk0boot0.
-        yield f"{before}[0-9]"
+    yield (f"{before}[0-9]*{after}",)
+    if node.subsystem in ("block", "scsi_tape") and not after:
+        # Without mmcblk0boot0 and nst0a.
+        yield f"{before}[0-9]", f"{before}[0-9][0-9]"
 
 
 def without_numbers(path: str, *, subsystem: str | None) -> str:

@@ -75,7 +75,7 @@ def _is_seldom(node: UdevDevice) -> bool:
         case "gpio":
             return driver_of(node) in _INTERNAL
         case "scsi_tape":
-            # The same drive with other settings for density and compression.
-            return node.sys_name[-1] in "alm"
+            # The same drive with other settings for density and compression, or rewound when it is closed.
+            return node.sys_name[-1] in "alm" or not node.sys_name.startswith("nst")
         case _:
             return False

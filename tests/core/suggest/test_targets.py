@@ -226,3 +226,93 @@ def test_a_draft_counts_units_not_the_ports_of_one(name: str, path: str, title: 
         each for each in starter(present(name), (), Claims(())).chapters if f"{path}" in "".join(each)
     )
     assert title in "".join(chapter)
+
+
+# Units with a number of their maker
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "match"),
+    [
+        # a camera on FireWire, which is numbered in the order of arrival
+        ("test-stand", "/dev/fw1", 'match = { SUBSYSTEM = "firewire", "ATTR{guid}" = "0x00b09d0100a1b2c3" }'),
+        # an NVMe disk and its command node
+        ("backup-server", "/dev/nvme1", 'match = { SUBSYSTEM = "nvme", "ATTR{serial}" = "S4EMNX0R100002" }'),
+        (
+            "backup-server",
+            "/dev/ng1n1",
+            'match.parent = { SUBSYSTEM = "nvme", "ATTR{serial}" = "S4EMNX0R100002" }',
+        ),
+        # a tape drive
+        (
+            "backup-server",
+            "/dev/nst1",
+            'match.parent = { SUBSYSTEM = "scsi", "ATTR{wwid}" = "naa.50050763129f8e7d" }',
+        ),
+        # a disk with a cache
+        ("backup-server", "/dev/bcache0", 'match.CACHED_UUID = "4a7b2f60-0b5e-4d0e-8a11-3f0f8f0f1c22"'),
+    ],
+)
+def test_a_unit_is_known_by_the_number_that_its_driver_has_of_it(name: str, path: str, match: str) -> None:
+    suggestion = suggested(name, path)
+    assert suggestion.by is By.SERIAL
+    assert suggestion.group.paths == (path,)
+    assert match in suggestion.table
+
+
+def test_a_number_that_a_driver_fills_with_spaces_is_matched_with_any_number_of_them() -> None:
+    drive = a_device(
+        "/sys/devices/pci0000:00/0000:00:1d.0/nvme/nvme0",
+        subsystem="nvme",
+        node="/dev/nvme0",
+        number="c 243:0",
+        parent=a_device("/sys/devices/pci0000:00/0000:00:1d.0", subsystem="pci"),
+        attributes={"serial": "S4EMNX0R100002      "},
+    )
+    suggestion = suggest(drive, Present(by_sys_path(drive), DOMAIN))
+    assert 'match = { SUBSYSTEM = "nvme", "ATTR{serial}" = "S4EMNX0R100002*" }' in suggestion.table
+
+
+def test_a_device_on_firewire_is_called_by_the_name_of_its_model_not_by_the_number() -> None:
+    assert suggested("test-stand", "/dev/fw1").name == "grasshopper-gras-50s5c"
+
+
+def test_a_draft_matches_a_serial_port_over_bluetooth_by_its_address_too() -> None:
+    """Its adapter has the driver, and the port is below it only while it is open."""
+    (chapter,) = (
+        each
+        for each in starter(present("gadget-board"), (), Claims(())).chapters
+        if "rfcomm3" in "".join(each)
+    )
+    assert 'match."ATTR{address}" = "98:D3:31:F4:0A:11"' in chapter
+
+
+def test_a_draft_offers_a_tape_drive_once() -> None:
+    draft = starter(present("backup-server"), (), Claims(()))
+    (chapter,) = (each for each in draft.chapters if "nst0" in "".join(each))
+    assert chapter[1] == 'name = "ult3580-hh8"  # ULT3580-HH8, 2 units: /dev/nst0, /dev/nst1'
+    assert "/dev/st0" in dict(draft.left_out)["seldom what a pod needs"]
+
+
+def test_a_glob_of_one_digit_is_no_way_to_tell_disks_apart() -> None:
+    nodes = {
+        path: replace(each, properties={})
+        for path, each in machine("backup-server").items()
+        if each.devname.startswith("bcache")
+    }
+    for each in nodes.values():
+        assert suggest(each, Present(nodes, DOMAIN)).by is By.ARRIVAL
+
+
+@pytest.mark.parametrize(
+    ("path", "can"),
+    [
+        ("/dev/ublk-control", "create disks of the host whose data it makes up itself"),
+        ("/dev/ublkc0", "answer in place of the program that a disk of the host leads to"),
+    ],
+)
+def test_what_serves_a_disk_of_the_host_acts_on_the_whole_host(path: str, can: str) -> None:
+    suggestion = suggested("backup-server", path)
+    assert suggestion.reasons[-1] == (
+        f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
+    )

@@ -24,7 +24,7 @@ from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import in_force
+from genericdp.files.directories import before_edit
 from genericdp.files.state import StateFile, this_boot
 
 
@@ -71,7 +71,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
     """What the daemon remembers, or a remark about the consequences of not knowing it."""
     try:
-        return StateFile(in_force(settings).state_dir, this_boot()).load(), ()
+        return StateFile(before_edit(settings).state_dir, this_boot()).load(), ()
     except GenericdpError as error:
         return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)
 

@@ -7,8 +7,8 @@ The rules of this file:
   consoles, processors, and what has a fixed minor number (Documentation/admin-guide/devices.txt).
 * Of several numbers, only the first one counts units or buses. Those behind it count parts of the unit:
   `nvme3n1` is the first namespace, wherever it is found.
-* A number that the class of a node has, too, is a part of the name. What a driver calls its device does not last
-  if the kernel's name of another device is in it.
+* A number that the class of a node has, too, is a part of the name. What a driver calls its device does not
+  last if the kernel's name of another device is in it.
 * USB devices and network interfaces name nodes as they like.
 """
 

@@ -95,7 +95,7 @@ class Daemon:
         self._resets = usb.Resets(usb_reset)
         self._on_step = on_step
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
-        self._saving = Saving(settings.state_dir, partial(self._see_tried, Retried.MEMORY))
+        self._saving = Saving(settings.state_dir, self._see_saved)
         self._forgetting = Forgetting(
             self.plugins,
             settings.pod_resources_socket,
@@ -155,9 +155,10 @@ class Daemon:
                     await self._serve()
 
     async def _serve(self) -> None:
-        self._directories.begin()
-        self.memory = resumed(self._saving.begin(), self._now())
         with contextlib.ExitStack() as stack:
+            stack.callback(self._directories.close)
+            self._directories.begin()
+            self.memory = resumed(self._saving.begin(), self._now())
             self.ready.begin()
             for each in (self._saving, self.ready, self._polling, self._resets):
                 stack.callback(each.close)
@@ -204,7 +205,7 @@ class Daemon:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)
             self._notify.status(self.status_line())
-        self._directories.see(memory.held)
+        self._directories.see(answer, memory.held)
         self._forgetting.look_again()
         self._comeback.see(inventory)
         self._polling.see(inventory)
@@ -284,6 +285,11 @@ class Daemon:
     def _see_tried(self, what: Retried, error: GenericdpError | None) -> None:
         if self.recorder.see_tried(what, error):
             self._notify.status(self.status_line())
+
+    def _see_saved(self, error: GenericdpError | None) -> None:
+        self._see_tried(Retried.MEMORY, error)
+        if error is None:
+            self._directories.see_room()
 
     def _see_progress(self, progress: Progress) -> None:
         self.recorder.see_progress(progress)

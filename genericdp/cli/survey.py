@@ -23,8 +23,9 @@ from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
+from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import in_force
+from genericdp.files.directories import before_edit
 from genericdp.files.state import StateFile, this_boot
 
 
@@ -56,7 +57,9 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
     settings, files = open_rules(rules, config, domain)
-    devices = MachineDevices(files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES)
+    devices = MachineDevices(
+        files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES | CLUE_ATTRIBUTES
+    )
     memory, remarks = remembered(settings)
     devices.remember(lambda: memory.devices)
     devices.resync()
@@ -71,7 +74,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
     """What the daemon remembers, or a remark about the consequences of not knowing it."""
     try:
-        return StateFile(in_force(settings).state_dir, this_boot()).load(), ()
+        return StateFile(before_edit(settings).state_dir, this_boot()).load(), ()
     except GenericdpError as error:
         return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)
 

@@ -45,7 +45,6 @@ _BY_NAME = (
     # What a disk calls itself.
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
-    (re.compile(r"rfcomm\d+"), ("address", "channel")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
 )
 
@@ -119,6 +118,11 @@ class UdevDevice:
     def is_bare(self) -> bool:
         """Whether it is a device node that udev does not know."""
         return self.sys_path.startswith("/dev/")
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the kernel knows no hardware behind it."""
+        return self.sys_path.startswith("/sys/devices/virtual/")
 
     @property
     def sys_name(self) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 _FILLERS: Mapping[str, str] = {
     "noserial": "udev writes it for devices without a serial number",
     r"[0:._ -]*": "it is zero",
-    r"0*1|(?:sn|0x)0+1": "chips leave the factory with it, such as every CP210x",
+    r"0*1|(?:sn|0x)0+1": "chips leave the factory with it, such as CP210x (0001) and RTL2832U (00000001)",
     r"(?P<sign>[fx?*#])(?P=sign)+|(?P<digit>\d)(?P=digit){3,}": "it repeats one character",
     r"[a-f0-9]{4}:[a-f0-9]{2}:[a-f0-9]{2}\.[0-7]": "it is the PCI address of the host controller",
     r"\d{1,2}(?:\.\d{1,2}){1,3}": "it is a version of the firmware",

@@ -1,22 +1,23 @@
-"""The directories that pods depend on. An edit of the settings takes effect once no pod holds a device.
+"""The directories that pods depend on, and which they were before an edit of the settings.
 
 The answers that the kubelet has saved name links in `link_dir`, and only the memory in `state_dir` says which
 devices these are. Containers that start again would find links that nobody keeps right.
 
 The rules of this file:
 
-* While pods hold devices, a daemon with other settings serves with the directories of before.
 * Each of the two directories has a file that names the other one. So an edit of both at once is not noticed.
 * The link directory is empty after a boot. So the directory that the service manager provides names the state
   directory as well.
+* A state directory without a memory is not the one of before: the operator has moved it with its files.
+* A file that cannot be read may name another directory. That is an error, not the end of it.
 """
 
+import errno
 import os
-from contextlib import suppress
 from dataclasses import replace
 
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.state import StateFile, read_whole, write_whole
 from genericdp.files.trust import UntrustedError
 
@@ -29,20 +30,30 @@ LINK_DIR = "link_dir"
 #: The file in the directory of the service manager that names the state directory.
 PROVIDED = "state_dir"
 
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
 
-def in_force(settings: Settings) -> Settings:
-    """The settings with the directories of before while pods hold devices."""
-    before = _named(settings.link_dir, STATE_DIR) or _named(_provided(), PROVIDED)
-    if before not in ("", settings.state_dir) and _pods_hold_something(before):
+
+def before_edit(settings: Settings) -> Settings:
+    """The settings with the directories with which genericdp served last.
+
+    Raises GenericdpError if it cannot be read which these are.
+    """
+    before = _named(_provided(), PROVIDED) or _named(settings.link_dir, STATE_DIR)
+    if before and StateFile(before).may_exist():
         settings = replace(settings, state_dir=before)
-    before = _named(settings.state_dir, LINK_DIR)
-    if before not in ("", settings.link_dir) and _pods_hold_something(settings.state_dir):
-        settings = replace(settings, link_dir=before)
-    return settings
+    return replace(settings, link_dir=_named(settings.state_dir, LINK_DIR) or settings.link_dir)
+
+
+def memory_names_holders(state_dir: str) -> bool:
+    """Whether the memory there says that pods hold devices, or says nothing that can be read."""
+    try:
+        return bool(StateFile(state_dir).load().held)
+    except GenericdpError:
+        return True
 
 
 def name_each_other(settings: Settings) -> None:
-    """Name each directory in the other one."""
+    """Name each directory in the other one. Raises GenericdpError."""
     _name(settings.state_dir, LINK_DIR, settings.link_dir)
     _name(settings.link_dir, STATE_DIR, settings.state_dir)
     if _provided():
@@ -54,26 +65,29 @@ def _provided() -> str:
     return os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
 
 
-def _pods_hold_something(state_dir: str) -> bool:
-    """Whether a memory says so, or says nothing that can be read."""
-    try:
-        return bool(StateFile(state_dir).load().held)
-    except GenericdpError:
-        return True
-
-
 def _named(directory: str, file: str) -> str:
     """The directory that a file names; "" if there is none."""
-    try:
-        data, _ = read_whole(os.path.join(directory, file))
-        path = data.decode().strip()
-    except (OSError, UntrustedError, ValueError):
+    if not directory:
         return ""
+    at = os.path.join(directory, file)
+    try:
+        data, _ = read_whole(at)
+        path = data.decode().strip()
+    except (UntrustedError, ValueError):
+        return ""
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return ""
+        raise GenericdpError(f"cannot read '{at}': {error.strerror}", hint=what_is_short(error)) from error
     return path if path.startswith("/") and path.isprintable() else ""
 
 
 def _name(directory: str, file: str, path: str) -> None:
-    if _named(directory, file) != path:
-        # If nothing can be written here, the memory and the links report it.
-        with suppress(OSError, UntrustedError):
-            write_whole(os.path.join(directory, file), f"{path}\n".encode())
+    at = os.path.join(directory, file)
+    try:
+        if _named(directory, file) != path:
+            write_whole(at, f"{path}\n".encode())
+    except UntrustedError as error:
+        raise GenericdpError(f"cannot write '{at}': {error}", hint=error.hint) from error
+    except OSError as error:
+        raise GenericdpError(f"cannot write '{at}': {error.strerror}", hint=what_is_short(error)) from error

@@ -122,6 +122,16 @@ class StateFile:
             ) from error
         self._saved = data
 
+    def may_exist(self) -> bool:
+        """Whether there is a file, as far as that can be seen."""
+        try:
+            os.lstat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+        return True
+
     def was_removed(self) -> bool:
         """Whether the file is gone since it was last read or written, and nothing has taken its place."""
         return self._file is not None and not os.path.lexists(self.path)

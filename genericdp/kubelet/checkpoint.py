@@ -26,6 +26,7 @@ from google.protobuf.message import DecodeError
 from genericdp.core.comeback.judge import Answers, Saved
 from genericdp.core.memory.held import Named
 from genericdp.core.rules.name import cdi_kind
+from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
 
@@ -82,6 +83,26 @@ def answers_in(directory: str) -> Answers:
                 tuple(device.name for device in answer.cdi_devices),
             )
     return found
+
+
+def names_holders(settings: Settings) -> bool:
+    """Whether an answer to Allocate names a link of ours or a CDI device of its resource; or who knows."""
+    try:
+        entries = list(_entries(settings.kubelet_dir))
+    except FileNotFoundError:
+        return False
+    except _UNREADABLE:
+        return True
+    return any(_is_of_ours(entry, settings.link_dir) for entry in entries)
+
+
+def _is_of_ours(entry: Any, link_dir: str) -> bool:
+    try:
+        answer = base64.b64decode(entry["AllocResp"])
+        kind = cdi_kind(entry["ResourceName"])
+        return f"{link_dir}/".encode() in answer or f"{kind}=".encode() in answer
+    except _UNREADABLE:
+        return True
 
 
 def _named(entries: Iterable[Any]) -> Iterator[Named]:

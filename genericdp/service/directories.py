@@ -1,20 +1,31 @@
-"""The directories that pods depend on, as the daemon serves with them (`genericdp.files.directories`)."""
+"""The directories that pods depend on, as the daemon serves with them (`genericdp.files.directories`).
+
+An edit of the settings takes effect once no pod can hold a device.
+
+The rules of this file:
+
+* A memory that names no holder proves nothing: its disk may have been full. The kubelet's checkpoint has what
+  the kubelet answers again for a pod. Other directories take effect only if neither of them names a holder.
+* While the daemon serves, the kubelet has to say so, too.
+"""
 
 from collections.abc import Callable
 
 from genericdp import log
-from genericdp.core.memory.held import Held
+from genericdp.core.memory.held import Answer, Held
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import in_force, name_each_other
+from genericdp.files.directories import before_edit, memory_names_holders, name_each_other
+from genericdp.kubelet import checkpoint
+from genericdp.retry import Retry
 
 _log = log.get(__name__)
 
 
 class Directories:
-    """Which settings are in force.
+    """Which settings are in force. Raises GenericdpError if it cannot be read which were in force before.
 
-    served   the settings with the directories of before while pods hold devices
+    served   the settings with the directories of before while pods may hold devices
     waits    whether other directories are configured, and wait for the pods
     on_free  called when these can take effect: with the next start
     """
@@ -24,29 +35,66 @@ class Directories:
         self.waits = self.served != configured
         self._configured = configured
         self._on_free = on_free
+        self._naming = Retry(self._name)
+        self._unnamed = False
 
     def begin(self) -> None:
         """Say which settings are not in force, and note the directories for the next start.
 
-        The locks are held. Raises GenericdpError if pods got devices elsewhere before that.
+        The locks are held. Raises GenericdpError if other directories are in force by now.
         """
         if in_force(self._configured) != self.served:
             raise GenericdpError(
-                "pods got devices in other directories while this genericdp stood by",
+                "genericdp has served with other directories while this one stood by",
                 hint="start it again",
             )
         for key in ("link_dir", "state_dir"):
             if (mine := getattr(self.served, key)) != getattr(self._configured, key):
                 _log.warning(
-                    f"'{key}' stays as it was, because pods hold devices",
+                    f"'{key}' stays as it was, because pods may hold devices",
                     directory=mine,
                     hint="drain the node, or set it back; genericdp starts again once no pod holds a device",
                 )
-        name_each_other(self.served)
+        self._name()
 
-    def see(self, held: Held) -> None:
-        """Take into account what pods hold."""
-        if self.waits and not held:
+    def see(self, answer: Answer | None, held: Held) -> None:
+        """Take into account what pods hold, after an answer of PodResources."""
+        if self.waits and answer is not None and answer.complete and not held and self._are_free():
             self.waits = False
             _log.info("no pod holds a device any more: starting again, with other directories")
             self._on_free()
+
+    def see_room(self) -> None:
+        """Take into account that the memory was saved: note the directories, if there was no room before."""
+        if self._unnamed:
+            self._name()
+
+    def close(self) -> None:
+        """Try nothing again."""
+        self._naming.succeeded()
+
+    def _are_free(self) -> bool:
+        try:
+            return in_force(self._configured) == self._configured
+        except GenericdpError:
+            return False
+
+    def _name(self) -> None:
+        try:
+            name_each_other(self.served)
+        except GenericdpError as error:
+            if not self._unnamed:
+                _log.warning(f"{error}; until then, an edit of 'link_dir' or 'state_dir' is not noticed")
+            self._unnamed = True
+            self._naming.failed()
+        else:
+            self._unnamed = False
+            self._naming.succeeded()
+
+
+def in_force(configured: Settings) -> Settings:
+    """The settings with the directories of before while pods may hold devices. Raises GenericdpError."""
+    before = before_edit(configured)
+    if memory_names_holders(before.state_dir) or checkpoint.names_holders(before):
+        return before
+    return configured

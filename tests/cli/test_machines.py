@@ -9,8 +9,9 @@ from genericdp.cli.survey import survey_of
 from genericdp.cli.verbs.list import show
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.rules.settings import Settings
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, suggest
+from genericdp.core.suggest.suggestion import suggest
 from tests.scenes.machines import MACHINES, machine
 
 

@@ -79,6 +79,19 @@ async def test_when_the_memory_is_lost_init_containers_keep_their_names(short_di
             await starts_again(scene, pod, name)
 
 
+async def test_after_a_restart_a_name_may_be_of_an_init_container_whose_pod_is_being_admitted(
+    short_dir: Path,
+) -> None:
+    """The next Allocate for its pod must not take its name from it."""
+    async with a_cdi_scene(short_dir, A, rules=RULE) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        await scene.service.stop()
+        await scene.service.start()
+        (named,) = scene.daemon.memory.answered.values()
+        assert named.given is not None
+
+
 async def restart_without_memory(scene: Scene) -> None:
     await scene.service.stop()
     (Path(scene.settings.state_dir) / "memory.json").write_text("{")

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from genericdp import forgetting
 from genericdp.core.rules.settings import AnswerBy
+from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState, Runtime
 from tests.daemon.test_cdi_answers import RULE, a_cdi_scene
 from tests.scenes.builders import GPU_RULE, a_gpu, a_kfd, a_usb_serial
@@ -82,3 +84,16 @@ async def test_what_pods_hold_has_room_first_also_if_the_memory_was_lost(short_d
         await scene.service.start()
         (mine,) = ids_told(pod.container("main"))
         await until(lambda: mine in scene.daemon.inventory.offers[FTDI].ids)
+
+
+async def test_once_nobody_may_hold_it_a_device_without_room_is_forgotten(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.05)
+    async with a_scene(short_dir, A, B, C, rules=RULE) as scene:
+        await scene.until_allocatable(3)
+        scene.edit_rules(CROWDED + 'unplug_grace = "0s"\n')
+        await until(lambda: scene.daemon.inventory.refusals)
+        await until(lambda: not scene.daemon.inventory.offers[FTDI].crowded)
+        assert {*links_in(scene.settings)} == {"ftdi_A", "ftdi_B"}

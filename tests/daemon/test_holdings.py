@@ -1,7 +1,6 @@
 """What a pod holds is given to no other pod, whatever is edited, restarted or killed."""
 
 import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
 from tests.scenes.service import settings_below
-from tests.scenes.shortage import a_file_system_at
+from tests.scenes.shortage import a_file_system_at, fill
 from tests.scenes.waiting import until
 
 STICK = a_usb_serial(0, serial="A")
@@ -94,8 +93,7 @@ async def test_a_full_disk_stops_no_pod_and_who_has_what_is_saved_when_there_is_
             await scene.service.stop()
             await scene.service.start()
             await scene.until_allocatable(1)
-            free = os.statvfs(state)
-            (state / "other").write_bytes(bytes(free.f_bavail * free.f_frsize))
+            fill(state)
             pod = await scene.admit()
             assert pod.container("main").state is ContainerState.RUNNING
             assert list(scene.daemon.memory.held) == ["ftdi_A"]
@@ -119,6 +117,24 @@ async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(sh
         assert pod.container("main").state is ContainerState.RUNNING, "its own device stays within reach"
         scene.kubelet.delete(pod)
         await scene.until_allocatable(3)
+
+
+async def test_a_device_waits_for_who_had_a_replica_of_it_even_if_the_memory_was_lost_while_it_was_absent(
+    short_dir: Path,
+) -> None:
+    async with a_scene(short_dir, STICK, rules=FTDI_RULE + "replicas = 2\n") as scene:
+        await scene.until_allocatable(2)
+        pod = await scene.admit()
+        await scene.service.stop()
+        Path(scene.settings.state_dir, "memory.json").unlink()
+        scene.edit_rules(FTDI_RULE)
+        scene.unplug(STICK)
+        await scene.service.start()
+        await until(lambda: scene.daemon.memory.held)
+        scene.plug(STICK)
+        await until(lambda: "ftdi_A" in scene.daemon.inventory.waiting)
+        assert scene.kubelet.allocatable[FTDI] == 0
+        assert (await scene.kubelet.restart_container(pod, "main")).state is ContainerState.RUNNING
 
 
 async def test_an_id_that_is_withdrawn_while_its_pod_goes_is_not_given_to_the_next_one(

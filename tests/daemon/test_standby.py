@@ -143,7 +143,7 @@ async def test_one_with_other_links_and_the_same_memory_stands_by(short_dir: Pat
         await scene.admit()
         await scene.service.stop()
         await until(second.has_ended)
-        with pytest.raises(GenericdpError, match="while this genericdp stood by"):
+        with pytest.raises(GenericdpError, match="while this one stood by"):
             await second.stop()
         # The service manager starts it again.
         async with second:

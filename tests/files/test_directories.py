@@ -12,12 +12,14 @@ from genericdp.core.memory import held
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, in_force, name_each_other
-from genericdp.service.directories import Directories
-from genericdp.simulator import ContainerState
+from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, name_each_other
+from genericdp.kubelet import checkpoint
+from genericdp.service.directories import Directories, in_force
+from genericdp.simulator import ContainerState, PodStatus
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.scene import Scene, a_scene, ids_told, minors_in
+from tests.scenes.scene import LoopTime, Scene, a_scene, ids_told, minors_in
 from tests.scenes.service import settings_below
+from tests.scenes.shortage import a_file_system_at, descriptors_left, fill
 from tests.scenes.waiting import until
 
 A = a_usb_serial(0, serial="A")
@@ -41,7 +43,7 @@ async def test_a_pod_keeps_its_device_after_an_edit_of_link_dir(
         await scene.until_allocatable(1)
         pod = await scene.admit()
         await edit(scene, link_dir=f"{short_dir}/other")
-        assert "'link_dir' stays as it was, because pods hold devices" in caplog.messages
+        assert "'link_dir' stays as it was, because pods may hold devices" in caplog.messages
         scene.unplug(A)
         await scene.until_allocatable(0, capacity=1)
         scene.plug(B_AS_0)
@@ -103,7 +105,7 @@ def test_who_stood_by_ends_if_pods_got_devices_elsewhere_meanwhile(tmp_path: Pat
     with pytest.raises(GenericdpError) as caught:
         standing_by.begin()
     assert (str(caught.value), caught.value.hint) == (
-        "pods got devices in other directories while this genericdp stood by",
+        "genericdp has served with other directories while this one stood by",
         "start it again",
     )
 
@@ -141,6 +143,8 @@ async def test_once_the_node_is_drained_the_next_start_has_the_new_directories(
         pod = await scene.admit()
         await edit(scene, link_dir=f"{short_dir}/other")
         assert scene.daemon.settings.link_dir == scene.settings.link_dir
+        # What was listed is free once it is not, but the checkpoint goes on to name it.
+        await until(lambda: scene.daemon.memory.held["ftdi_A"].listed)
         scene.kubelet.delete(pod)
         await until(scene.service.has_ended)
         # The service manager starts it again.
@@ -148,6 +152,120 @@ async def test_once_the_node_is_drained_the_next_start_has_the_new_directories(
         await scene.service.start()
         assert scene.daemon.settings is scene.service.settings
         await scene.until_allocatable(1)
+
+
+async def swapped(scene: Scene, pod: PodStatus) -> None:
+    """Another device takes the number of the pod's device, which comes back: the pod has its own again."""
+    scene.unplug(A)
+    await scene.until_allocatable(0, capacity=1)
+    scene.plug(B_AS_0)
+    await scene.until_allocatable(1, capacity=2)
+    scene.plug(A_AS_1)
+    await scene.until_allocatable(2, capacity=2)
+    second = await scene.admit(name="second")
+    assert ids_told(second.container("main")) == ["ftdi_B"]
+    assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [1]
+
+
+async def test_a_holding_that_was_not_saved_counts_after_an_edit_of_link_dir(short_dir: Path) -> None:
+    with a_file_system_at(short_dir / "state"):
+        async with a_scene(short_dir, A) as scene:
+            await scene.until_allocatable(1)
+            await edit(scene)
+            await scene.until_allocatable(1)
+            fill(short_dir / "state")
+            pod = await scene.admit()
+            await edit(scene, link_dir=f"{short_dir}/other")
+            await until(lambda: scene.daemon.memory.held)
+            await swapped(scene, pod)
+
+
+async def test_a_holding_that_was_not_saved_counts_after_an_edit_of_state_dir(short_dir: Path) -> None:
+    """The operator moves the directory because its disk is full."""
+    with a_file_system_at(short_dir / "state"):
+        async with a_scene(short_dir, *TWINS) as scene:
+            await scene.until_allocatable(2)
+            await edit(scene)
+            await scene.until_allocatable(2)
+            fill(short_dir / "state")
+            pods = [await scene.admit(name=name) for name in ("one", "two")]
+            (mine,) = (pod for pod in pods if minors_in(pod.container("main")) == [0])
+            scene.unplug(TWINS[0])
+            await scene.until_allocatable(1, capacity=2)
+            await edit(scene, state_dir=f"{short_dir}/other")
+            await until(lambda: len(scene.daemon.memory.held) == 2)
+            # The twin that is left is in the other pod.
+            assert (await scene.kubelet.restart_container(mine, "main")).state is ContainerState.WAITING
+
+
+async def test_a_lost_memory_does_not_free_the_directories(short_dir: Path) -> None:
+    async with a_scene(short_dir, A) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        await scene.service.stop()
+        Path(scene.settings.state_dir, "memory.json").write_bytes(bytes(1000))
+        await edit(scene, link_dir=f"{short_dir}/other")
+        await until(lambda: scene.daemon.memory.held)
+        assert not scene.service.has_ended()
+        await swapped(scene, pod)
+
+
+@pytest.mark.parametrize("when", ["a pod comes", "later"])
+async def test_a_directory_that_cannot_be_named_on_a_full_disk_is_named_when_there_is_room(
+    when: str, short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    named = short_dir / "state" / LINK_DIR
+    with a_file_system_at(short_dir / "state"):
+        async with a_scene(short_dir, A) as scene:
+            await scene.until_allocatable(1)
+            await scene.service.stop()
+            named.unlink()
+            filler = fill(short_dir / "state")
+            await scene.service.start()
+            (message,) = caplog.messages
+            assert message == (
+                f"cannot write '{named}': No space left on device; until then, an edit of 'link_dir' or "
+                "'state_dir' is not noticed"
+            )
+            filler.unlink()
+            if when == "a pod comes":
+                await scene.until_allocatable(1)
+                await scene.admit()
+                assert named.exists()
+            else:
+                LoopTime().advance(1.0)
+                await until(named.exists)
+
+
+def test_a_state_directory_that_was_moved_with_its_files_is_in_force(tmp_path: Path) -> None:
+    before = settings_below(tmp_path)
+    name_each_other(before)
+    Path(before.state_dir, "memory.json").write_text("{}")
+    moved = replace(before, state_dir=f"{tmp_path}/moved")
+    assert in_force(moved) == before
+    Path(before.state_dir).rename(moved.state_dir)
+    # systemd makes it again.
+    Path(before.state_dir).mkdir()
+    assert in_force(moved) == moved
+
+
+@pytest.mark.parametrize("text", ["{}", '{"Data": {"PodDeviceEntries": [{}]}}'])
+def test_a_checkpoint_that_cannot_be_read_frees_no_directory(tmp_path: Path, text: str) -> None:
+    before = settings_below(tmp_path)
+    name_each_other(before)
+    edited = replace(before, link_dir=f"{tmp_path}/other")
+    assert in_force(edited) == edited
+    Path(before.kubelet_dir).mkdir()
+    Path(before.kubelet_dir, checkpoint.NAME).write_text(text)
+    assert in_force(edited) == before
+
+
+def test_without_descriptors_it_does_not_start_with_other_directories(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    name_each_other(settings)
+    with descriptors_left(0), pytest.raises(GenericdpError) as caught:
+        Directories(replace(settings, link_dir=f"{tmp_path}/other"), lambda: None)
+    assert str(caught.value) == f"cannot read '{tmp_path}/other/{STATE_DIR}': Too many open files"
 
 
 def test_without_directories_the_settings_are_in_force() -> None:

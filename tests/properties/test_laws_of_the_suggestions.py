@@ -11,8 +11,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, Judged
 from genericdp.core.rules.name import why_not_a_resource_name
 from genericdp.core.rules.resource import Resource
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, suggest
+from genericdp.core.suggest.suggestion import suggest
 from genericdp.errors import GenericdpError
 from tests.properties.strategies import Boot, Unit, booted, boots, machines, names, rules
 from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented

@@ -24,7 +24,7 @@ _COUNTED = re.compile(
     r"(?<![A-Za-z_-])((?:nvme|ng|ttyUSB|ttyACM|ttyCH9344USB|ttyMI|ttyn|video(?!4linux)|vbi|radio|media|hidraw|hiddev|event|js|mouse|lp"
     r"|usbtmc|cdc-wdm|sg|n?st|sch|lirc|rc|input|adapter|dvb|uverbs|umad|issm|mlx5_|accel|card|renderD|uio|wwan"
     r"|iio:device|xdma|rngd[!/]npu|memx|comedi|rpmsg_pru|gpiochip|ptp|mmc|mmcblk|mtd|mtdblock|host(?!1x)|target"
-    r"|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C|remoteproc|virtio))(\d+)"
+    r"|rbd|rfcomm|fw|bcache|zd|ublk[bc]|hidg|cec|counter|EtherCAT|gpib|hfi1_|dm-|md|nvme-subsys|ubi|pps|i2c-|ttyMAX|session|r?port-|end_device-|PCI7432W|(?:control|pcm|midi|hw)C|remoteproc|virtio))(\d+)"
 )
 #: The letter of a disk.
 _LETTERS = re.compile(r"(?<![A-Za-z0-9_-])((?:s|v|das)d)([a-h])(?=\d*$|\d*/)", re.MULTILINE)
@@ -32,6 +32,8 @@ _LETTERS = re.compile(r"(?<![A-Za-z0-9_-])((?:s|v|das)d)([a-h])(?=\d*$|\d*/)", r
 _MADE = re.compile(r"(?<=\.)\d+(?=\.auto)|(?<=/dw-apb-uart\.)\d+|(?<=/i2c_designware\.)\d+")
 #: The first number of a SCSI address is that of the host adapter.
 _SCSI = re.compile(r"(?<=/)(\d+)(?=:\d+:\d+:\d+\b)")
+#: Numbers of images of Ceph, and of I2C buses before the addresses on them.
+_BUSES = re.compile(r"(?<=/rbd/)\d+|(?<=/)\d+(?=-[0-9a-f]{4}\b)")
 _ARRIVED_LATER = 5
 
 
@@ -44,7 +46,7 @@ def after_reboot(name: str, *more: str) -> MappingProxyType[str, UdevDevice]:
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     text = _COUNTED.sub(lambda found: f"{found[1]}{int(found[2]) + _ARRIVED_LATER}", text)
     text = _LETTERS.sub(lambda found: f"{found[1]}{chr(ord(found[2]) + _ARRIVED_LATER)}", text)
-    for number in (_SCSI, _MADE):
+    for number in (_SCSI, _MADE, _BUSES):
         text = number.sub(lambda found: str(int(found[0]) + _ARRIVED_LATER), text)
     return _devices(tuple(blocks(text)), CORE_ATTRIBUTES.union(more))
 

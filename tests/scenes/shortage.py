@@ -48,6 +48,13 @@ def a_file_system_at(path: Path, size: str = "64k") -> Iterator[None]:
         subprocess.run(["umount", "--lazy", path], check=True)
 
 
+def fill(path: Path) -> Path:
+    """Fill the file system at a directory. Returns the file that takes all the room."""
+    free, filler = os.statvfs(path), path / "other"
+    filler.write_bytes(bytes(free.f_bavail * free.f_frsize))
+    return filler
+
+
 @contextmanager
 def a_directory_mounted_at(path: Path, source: Path) -> Iterator[None]:
     """In the block, one new directory is mounted on another, as a volume of the host into a pod."""

@@ -3,14 +3,20 @@
 from collections.abc import Iterable, Mapping
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.model import NAME_ATTRIBUTES
+from genericdp.core.explain.selection import TYPE_ATTRIBUTES
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest.alternatives import Alternative
+from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
 from genericdp.core.suggest.rule_text import match_lines
 from genericdp.core.suggest.suggestion import Suggestion
 
 DOMAIN = "example.com"
+
+#: What the verb reads of a machine beside what identity needs.
+ATTRIBUTES = NAME_ATTRIBUTES | TYPE_ATTRIBUTES | CLUE_ATTRIBUTES
 
 #: How the lines with keys begin that a suggestion offers in comments.
 _OFFERED = ("# answer = ", "# container_path = ", "# replicas = ")

@@ -3,7 +3,8 @@
 The rules of this file:
 
 * Figures are taken while the node is at rest, so that two of them can be compared.
-* The first row warms up and does not count. The medians of the first and the last rows after it are compared.
+* The first sixth of the rows warms up and does not count: until then, Python and malloc grow to what their
+  busiest moment takes. The medians of the first and the last rows after it are compared.
 """
 
 import statistics
@@ -12,6 +13,9 @@ from dataclasses import dataclass
 
 #: How many rows are the beginning, and how many the end: minutes of an hour.
 COMPARED = 10
+
+#: The part of the rows that warms up.
+WARM_UP = 1 / 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Comparison:
 
 def compare(rows: Sequence[Row]) -> list[Comparison]:
     """Each figure at the beginning and at the end; none if there are fewer than three rows."""
-    warm = rows[1:]
+    warm = rows[max(1, int(len(rows) * WARM_UP)) :]
     count = min(COMPARED, len(warm) // 2)
     if not count:
         return []

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.soak.figures import Row, compare, percentile
 
 ROW = Row(
@@ -26,8 +28,16 @@ def test_rows_that_stay_the_same_are_flat() -> None:
     assert grown(*[ROW] * 30) == []
 
 
-def test_the_first_row_warms_up() -> None:
-    assert grown(replace(ROW, threads=1), *[ROW] * 20) == []
+@pytest.mark.parametrize(("rows", "warm_up"), [(3, 1), (11, 1), (60, 10)])
+def test_the_first_sixth_of_the_rows_warms_up_but_at_least_one(rows: int, warm_up: int) -> None:
+    cold = replace(ROW, threads=1)
+    assert grown(*[cold] * warm_up, *[ROW] * (rows - warm_up)) == []
+
+
+def test_what_grows_after_the_warm_up_is_growth() -> None:
+    assert grown(*[replace(ROW, threads=4)] * 16, *[ROW] * 44) == [
+        "threads               4          9    2.250   <= 1.25  GREW"
+    ]
 
 
 def test_two_rows_are_too_few_to_compare() -> None:

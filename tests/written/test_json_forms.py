@@ -25,7 +25,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
-from genericdp.core.suggest.suggestion import Present
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.suggestion import suggest as suggested
 from tests.scenes.builders import (
     a_bare_node,

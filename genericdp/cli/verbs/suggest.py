@@ -13,9 +13,10 @@ from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.node_names import NO_NAMES
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.rule_text import match_lines
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import Problem

@@ -20,6 +20,7 @@ _BLUETOOTH = "0005"
 _UHID = "/sys/devices/virtual/misc/uhid"
 
 _SERIAL_PORT = re.compile(r"rfcomm\d+")
+_WHERE_CLOSED = "/sys/devices/virtual/tty"
 
 #: What a receiver writes behind its own path: `usb-0000:00:14.0-2/input2:1`.
 _SLOT = re.compile(r".*/input\d+:(\d+)")
@@ -46,12 +47,11 @@ def is_anonymous(port: str, serial: str) -> bool:
 
 
 def serial_port_address(device: UdevDevice) -> Address | None:
-    """What tells a serial port over Bluetooth: the unit at its other end, and the channel there."""
+    """What tells a serial port over Bluetooth: the number that somebody has bound to a unit and a channel."""
     if device.subsystem != "tty" or _SERIAL_PORT.fullmatch(device.sys_name) is None:
         return None
-    told = telling(device.attributes.get("address", "").lower())
-    channel = device.attributes.get("channel", "").strip()
-    return Address(f"rfcomm {told} {channel}", f"{told}-{channel}") if told else None
+    # While a program has it open, the kernel moves it below the adapter.
+    return Address(f"{_WHERE_CLOSED}/{device.sys_name}", device.sys_name)
 
 
 def place_of(own: Sequence[UdevDevice]) -> list[str]:

@@ -16,7 +16,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.vfio import is_bridge, is_vfio
 
 #: sysfs attributes that name a device, beyond CORE_ATTRIBUTES. Only verbs read them.
-NAME_ATTRIBUTES = frozenset({"identity", "model", "product"})
+NAME_ATTRIBUTES = frozenset({"identity", "model", "model_name", "product"})
 
 #: Subsystems in which a unit is one entry of sysfs.
 _UNITS = frozenset(
@@ -28,7 +28,7 @@ _UNITS = frozenset(
 
 #: Where a part of a unit has a name of its own: properties, then attributes.
 _NAMES = ("HID_NAME", "ID_V4L_PRODUCT", "DM_NAME", "MD_NAME", "MMC_NAME", "DEV_NAME")
-_NAME_ATTRIBUTES = ("name", "model", "identity")
+_NAME_ATTRIBUTES = ("name", "model_name", "model", "identity")
 
 #: Nodes of a bus: it has a name of its own or none, and the unit that it is made of is another thing.
 _OF_A_BUS = frozenset({"i2c-dev", "drm_dp_aux_dev"})
@@ -48,7 +48,7 @@ def identification(device: UdevDevice) -> str:
         serial = usb.attributes.get("serial")
         parts = (f"usb {usb_ids(usb)}", _usb_name(device, usb), f"serial {serial}" if serial else "")
         return " ".join(part for part in parts if part)
-    unit, is_bus = _unit_of(device), device.subsystem in _OF_A_BUS
+    unit, is_bus = named_unit_of(device), device.subsystem in _OF_A_BUS
     if name := _own_name(device):
         # A board has several buses of one name.
         where = unit.sys_name if unit is not None and is_bus else ""
@@ -63,7 +63,7 @@ def identification(device: UdevDevice) -> str:
 
 def driver_and_address(device: UdevDevice) -> str:
     """What is known of a unit without a name: `uart-pl011 fe201000.serial`; "" of one on USB or on no bus."""
-    unit = _unit_of(device) if device.usb_device is None else None
+    unit = named_unit_of(device) if device.usb_device is None else None
     return "" if unit is None else " ".join(dict.fromkeys(filter(None, (unit.driver, unit.sys_name))))
 
 
@@ -85,7 +85,7 @@ def model_name(device: UdevDevice) -> str:
         return _usb_model(device, usb)
     if device.subsystem in _NOT_A_MODEL:
         return ""
-    unit = _unit_of(device)
+    unit = named_unit_of(device)
     return _own_name(device) or ("" if unit is None else _database_name(unit))
 
 
@@ -111,7 +111,7 @@ def _usb_model(device: UdevDevice, usb: UdevDevice) -> str:
 def _own_name(device: UdevDevice) -> str:
     """What a part of a unit calls itself; "" when nothing below the unit, nor the unit, does."""
     usb = device.usb_device
-    for each in _up_to(usb if usb is not None else _unit_of(device), device):
+    for each in _up_to(usb if usb is not None else named_unit_of(device), device):
         if each is usb or each.subsystem == "pci":
             return ""
         if usb is None and (model := each.properties.get("ID_MODEL")):
@@ -120,7 +120,9 @@ def _own_name(device: UdevDevice) -> str:
             if value := each.properties.get(name, "").strip():
                 return value
         for name in _NAME_ATTRIBUTES:
-            if value := each.attributes.get(name, "").strip():
+            value = each.attributes.get(name, "").strip()
+            # The number of a model is no name.
+            if value and not value.startswith("0x"):
                 return value
         # The kernel's own property, in quotes, where no attribute was read.
         if each.subsystem == "input" and (value := each.properties.get("NAME", "").strip('" ')):
@@ -128,7 +130,7 @@ def _own_name(device: UdevDevice) -> str:
     return ""
 
 
-def _unit_of(device: UdevDevice) -> UdevDevice | None:
+def named_unit_of(device: UdevDevice) -> UdevDevice | None:
     """The unit that a device on no USB bus is or hangs off; None if it is on no bus."""
     found = None
     for each in device.self_and_ancestors():

@@ -22,8 +22,6 @@ TYPE_ATTRIBUTES = frozenset({"type"})
 #: The kind of a serial port where the kernel found no chip.
 WITHOUT_HARDWARE = "serial ports without hardware"
 
-_VIRTUAL = "/sys/devices/virtual/"
-
 #: The number of the Linux Foundation, the maker of all root hubs.
 _ROOT_HUB = "1d6b"
 
@@ -118,7 +116,7 @@ def _narrowed(offer: Offer, selection: Selection, paths: Collection[str | None])
 
 def why_left_out(node: UdevDevice) -> str:
     """The kind of a device node that no pod asks for, in the plural: `virtual consoles`; "" of any other."""
-    if node.sys_path.startswith(_VIRTUAL):
+    if node.is_virtual:
         return next((kind for kind, names in _NO_HARDWARE if names.fullmatch(node.devname)), "")
     if node.subsystem == "tty" and _has_no_hardware(node):
         return WITHOUT_HARDWARE

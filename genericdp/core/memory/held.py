@@ -121,11 +121,13 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
 
 
 def may_be_of_the_past(held: Held, answer: Answer) -> bool:
-    """Whether an id is held only because the checkpoint names it, perhaps for a pod that has gone.
+    """Whether the checkpoint may name ids only for pods that have gone: held ones, or any if none is held.
 
     held  the holdings after this answer
     """
     named = answer.checkpointed or ()
+    if not held:
+        return answer.complete and bool(named)
     return answer.complete and any(
         id_ in named and not holding.listed and not is_being_admitted(holding, answer.asked)
         for id_, holding in held.items()
@@ -161,7 +163,7 @@ def _with_room(
         if ids[name] >= ID_LIMIT:
             continue
         offer = offers.get(name)
-        holding = _unoffered(name, id_, offer, devices)
+        holding = _unoffered(name, id_, devices)
         here = mine.setdefault(name, set())
         most = most_devices(offer.resource.replicas if offer is not None else None)
         if holding.device in here or len(here) < most:
@@ -190,13 +192,12 @@ def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | Non
     return Holding(offer.resource.name, device, shared, listed, given)
 
 
-def _unoffered(resource: str, id_: str, offer: Offer | None, devices: Mapping[str, Remembered]) -> Holding:
-    """What a pod has of a device that is not offered now: it may be back later."""
+def _unoffered(resource: str, id_: str, devices: Mapping[str, Remembered]) -> Holding:
+    """What a pod has of a device that is not offered now: it may be back later.
+
+    The rules may have had replicas when the pod got it. Ids of devices end like those of replicas only in a
+    memory of an early build.
+    """
     device = id_.rpartition(".")[0]
-    has_replicas = offer is not None and offer.resource.replicas is not None
-    is_replica = (
-        id_ not in devices
-        and (device in devices or has_replicas or not may_be_device(id_))
-        and may_be_id_of(device, id_)
-    )
+    is_replica = id_ not in devices and may_be_device(device) and may_be_id_of(device, id_)
     return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)

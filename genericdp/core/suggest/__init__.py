@@ -4,8 +4,11 @@ Read `suggestion` first: it tries candidates from the best clue to the last reso
 parser reads, until one takes exactly these nodes. Then:
 
     units                 which device nodes the operator means, and what else their unit has
-    clues, fixed_names    what distinguishes them from all others, as conditions
-    quoting, rule_text    conditions as TOML that reads back as the same values
+    clues                 what distinguishes them from all others, as conditions
+    serials, fixed_names  which serial numbers, and what of the kernel's names, a rule can rely on
+    present               which of the nodes that are there a match would take
+    conditions, quoting,
+    rule_text             conditions, and as TOML that reads back as the same values
     title, reasons        what the comments say: what the device is, why the rule is written so
     cautions              what a container could do to the host
     alternatives          what the operator may want instead

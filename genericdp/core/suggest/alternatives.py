@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.clues import Conditions, details, joined
+from genericdp.core.suggest.clues import details
+from genericdp.core.suggest.conditions import Conditions, joined
 from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.units.camera import has_pictures, is_infrared, is_stream, streams_of

@@ -42,6 +42,15 @@ _CAN: Mapping[str, str] = {
     "chsc": "change the configuration of the machine's channels",
     # vsock(7), drivers/misc/vmw_vmci
     "vmci|vsock": "talk to the hypervisor and to other virtual machines",
+    # drivers/xen/privcmd.c
+    r"xen/(?:privcmd|hypercall)": "send commands to the hypervisor Xen, which controls all virtual machines",
+    # drivers/xen, "Xen Project" manual pages
+    r"xen/.*": "talk to the hypervisor Xen and share memory with other virtual machines",
+    # drivers/platform/chrome/cros_ec_chardev.c
+    r"cros_\w+": "send commands to the embedded controller, which switches the machine's power",
+    # block/ublk.rst, userspace-api/vduse.rst
+    r"ublk-control|vduse/control": "create disks of the host whose data it makes up itself",
+    r"ublkc\d+|vduse/.*": "answer in place of the program that a disk of the host leads to",
     # drivers/char/nvram.c
     "nvram": "overwrite the settings of the firmware",
     # drivers/char/broadcom/bcm2835-gpiomem.c of Raspberry Pi's kernel
@@ -95,7 +104,7 @@ _CAUTIONS = {re.compile(name): text for name, text in _CAN.items()}
 
 def what_it_can_do(node: UdevDevice) -> str:
     """What a container can do to the host with a device node; "" for one that is for programs."""
-    if node.subsystem in _MADE_FOR_GUESTS and node.sys_path.startswith("/sys/devices/virtual/"):
+    if node.subsystem in _MADE_FOR_GUESTS and node.is_virtual:
         return ""
     return next((text for name, text in _CAUTIONS.items() if name.fullmatch(node.devname)), "")
 

@@ -7,15 +7,16 @@ The rules of this file:
 * A rule file can express every condition. The caller finds out which devices it matches.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import reduce
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import AUTO_NUMBER, LEGACY_SERIAL, unit_of
+from genericdp.core.inventory.place import LEGACY_SERIAL, locate, unit_of
 from genericdp.core.rules.match import usb_value
+from genericdp.core.suggest.conditions import Conditions, joined, one_or_more, one_or_more_globs
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
     lasting_path,
@@ -23,11 +24,10 @@ from genericdp.core.suggest.fixed_names import (
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
+from genericdp.core.suggest.serials import serial_of
 from genericdp.core.suggest.units.disks import scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.units.siblings import Siblings
-
-#: A match as a rule file writes it: globs, lists of them, tables.
-Conditions = Mapping[str, "str | tuple[str, ...] | Conditions"]
+from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES, target_of
 
 
 class By(StrEnum):
@@ -39,6 +39,7 @@ class By(StrEnum):
     PLACE = "place"
     INTERFACE = "interface"
     NAME = "name"
+    TARGET = "target"
     LABEL = "label"
     PATH = "path"
     KIND = "kind"
@@ -53,11 +54,18 @@ class Clue:
     conditions: Conditions
 
 
-#: A USB string has at most 126 characters: anything longer is not a serial number.
-_LONGEST_SERIAL = 126
-
 #: Their driver gives device nodes of these subsystems a name that says what they are.
 _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
+
+#: The properties with which udev tells a unit from others, the best one first.
+SERIAL_PROPERTIES = ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID", "CACHED_UUID")
+
+#: sysfs attributes with the number by which a maker tells its units apart: nodes on FireWire, NVMe disks, PCI
+#: functions, GPUs, tape drives.
+_SERIAL_ATTRIBUTES = ("guid", "serial", "serial_number", "unique_id", "wwid")
+
+#: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
+CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(_SERIAL_ATTRIBUTES)
 
 #: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
@@ -65,44 +73,14 @@ _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
 def kind_of(group: Siblings) -> Conditions:
     """The kind of the nodes: their subsystems, and which part of its disk a block device is."""
-    kind: Conditions = {"SUBSYSTEM": _one_or_more({node.subsystem for node in group.nodes})}
+    kind: Conditions = {"SUBSYSTEM": one_or_more({node.subsystem for node in group.nodes})}
     first = group.nodes[0]
     return {**kind, **which_of_disk(first)} if first.subsystem == "block" else kind
 
 
 def names_of(nodes: Iterable[UdevDevice]) -> Conditions:
     """The names that the nodes have now."""
-    return {"DEVNAME": _one_or_more(node.property("DEVNAME") or "" for node in nodes)}
-
-
-def _one_or_more(values: Iterable[str]) -> str | tuple[str, ...]:
-    return _one_or_more_globs(map(exactly, values))
-
-
-def _one_or_more_globs(globs: Iterable[str]) -> str | tuple[str, ...]:
-    every = tuple(sorted(globs))
-    return every[0] if len(every) == 1 else every
-
-
-def serial_of(unit: UdevDevice) -> str | None:
-    """The serial number of a USB device as a rule can write it, or None."""
-    serial = raw_serial_of(unit)
-    return None if serial is None or why_no_serial(unit) else serial
-
-
-def raw_serial_of(unit: UdevDevice) -> str | None:
-    """What a USB device says is its serial number, even if it tells nothing."""
-    serial = unit.attributes.get("serial", "")
-    return serial if serial.strip() and len(serial) <= _LONGEST_SERIAL else None
-
-
-def why_no_serial(unit: UdevDevice) -> str:
-    """Why the serial number of a USB device tells nothing; "" when it may tell one unit from another."""
-    names = [unit.properties.get(name, "") for name in ("ID_MODEL", "ID_VENDOR")]
-    ids, serial = "".join(usb_value(unit, key) or "" for key in ("vendor", "product")), raw_serial_of(unit)
-    if serial is not None and AUTO_NUMBER.search(serial):
-        return "it is the name of the controller, numbered in the order of arrival"
-    return "" if serial is None else why_filler(serial, *names, ids, unit.attributes.get("product", ""))
+    return {"DEVNAME": one_or_more(node.property("DEVNAME") or "" for node in nodes)}
 
 
 def clues(node: UdevDevice) -> Iterator[Clue]:
@@ -110,7 +88,7 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
     unit = unit_of(node)
     if has_a_fixed_name(node):
         yield Clue(By.NAME, names_of([node]))
-    elif unit.subsystem == "usb":
+    elif unit.subsystem == "usb" and not target_of(node):
         yield from _usb_clues(node, unit)
     elif node.is_bare:
         yield Clue(By.PATH, names_of([node]))
@@ -127,6 +105,9 @@ def model_of(unit: UdevDevice) -> Conditions:
 def model_of_any(group: Siblings) -> Conditions:
     """What every unit of the model of a device satisfies; {} when it has none that a rule can name."""
     unit = unit_of(group.nodes[0])
+    if target_of(group.nodes[0]):
+        # Its driver is that of any other target.
+        return {}
     match unit.subsystem:
         case "usb":
             return model_of(unit)
@@ -183,24 +164,52 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
                     yield Clue(by, {"parent": {name: exactly(value)}})
         if above.subsystem == "net":
             yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
-    for name in ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID"):
+    for name in SERIAL_PROPERTIES:
         value = node.properties.get(name)
         if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
             yield Clue(By.SERIAL, {name: exactly(value)})
+    if target := target_of(node):
+        yield Clue(By.TARGET, target)
+    yield from _serial_numbers(node, unit)
     if scsi := scsi_device_of(node):
         # What hangs off a controller says nothing about the controller, nor the other way round.
         if model := scsi.attributes.get("model", "").strip():
             yield Clue(By.MODEL, {"parent": {"SUBSYSTEM": "scsi", "ATTR{model}": f"{exactly(model)}*"}})
         return
     yield from (Clue(by, place) for by, place in _function_of(unit))
-    is_virtual = _is_virtual(unit)
-    if is_virtual or node.subsystem in _LABELLED:
+    if unit.is_virtual or node.subsystem in _LABELLED:
         for attribute in ("name", "identity"):
             yield from (Clue(By.LABEL, label) for label in _nearest(node, attribute))
         if product := node.properties.get("ID_V4L_PRODUCT"):
             yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
-    if not is_virtual:
+    if not unit.is_virtual:
         yield Clue(By.PLACE, _path_of(node, unit))
+    yield from _in_device_tree(node, unit)
+
+
+def _serial_numbers(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
+    """The serial numbers that drivers have of a node, of its unit, or of what is in between."""
+    for above in node.self_and_ancestors():
+        for name in _SERIAL_ATTRIBUTES:
+            value = above.attributes.get(name, "")
+            number = value.rstrip()
+            if number and not why_filler(number, above.attributes.get("model", "")):
+                # Some drivers fill it with spaces.
+                own = {f"ATTR{{{name}}}": exactly(number) + "*" * (number != value)}
+                at_parent: Conditions = {"parent": {"SUBSYSTEM": above.subsystem, **own}}
+                yield Clue(By.SERIAL, own if above is node else at_parent)
+        if above is unit:
+            return
+
+
+def identity_of(group: Siblings, conditions: Conditions) -> str:
+    """The property without which there is no id but one by a number of arrival, or none; ""."""
+    place = locate(group.nodes[0])
+    is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
+    is_told = place.serial is not None or not is_counted
+    if (is_told and not place.untold) or group.group_by != "node":
+        return ""
+    return next((name for name in conditions if name in SERIAL_PROPERTIES), "")
 
 
 def _function_of(unit: UdevDevice) -> Iterator[tuple[By, Conditions]]:
@@ -212,6 +221,17 @@ def _function_of(unit: UdevDevice) -> Iterator[tuple[By, Conditions]]:
             yield by, {"parent": dict(function)}
 
 
+def _in_device_tree(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
+    """Where the device tree of a board has it: a path without numbers of buses, behind multiplexers, too."""
+    for above in node.self_and_ancestors():
+        if above is unit:
+            return
+        if path := above.properties.get("OF_FULLNAME"):
+            here: Conditions = {"OF_FULLNAME": exactly(path)}
+            yield Clue(By.PLACE, here if above is node else {"parent": here})
+            return
+
+
 def _path_of(node: UdevDevice, unit: UdevDevice) -> Conditions:
     return {"DEVPATH": f"{lasting_path(unit.sys_path.removeprefix('/sys'))}{'' if unit is node else '/*'}"}
 
@@ -221,7 +241,7 @@ def by_arrival(group: Siblings) -> Clue:
     node = group.nodes[0]
     unit = unit_of(node)
     *_, (_, place) = (By.ARRIVAL, {}), *_function_of(unit)
-    if not place and not _is_virtual(unit) and not node.is_bare:
+    if not place and not unit.is_virtual and not node.is_bare:
         place = model_of(unit) if unit.subsystem == "usb" else _path_of(node, unit)
     return Clue(By.ARRIVAL, joined(names_of(group.nodes), place))
 
@@ -232,18 +252,15 @@ def lasting_place(group: Siblings) -> Clue:
     unit = unit_of(first)
     paths = {
         without_numbers(
-            node.sys_path.removeprefix("/sys"), is_class=_is_virtual(node) or node is not unit_of(node)
+            node.sys_path.removeprefix("/sys"),
+            subsystem=node.subsystem if node.is_virtual or node is not unit_of(node) else None,
         )
         for node in group.nodes
     }
-    path: Conditions = {"DEVPATH": _one_or_more_globs(paths)}
+    path: Conditions = {"DEVPATH": one_or_more_globs(paths)}
     if model := unit.properties.get("PCI_ID"):
         return Clue(By.PLACE, joined({"parent": {"PCI_ID": exactly(model)}}, path))
-    return Clue(By.KIND if _is_virtual(first) else By.PLACE, path)
-
-
-def _is_virtual(device: UdevDevice) -> bool:
-    return device.sys_path.startswith("/sys/devices/virtual/")
+    return Clue(By.KIND if first.is_virtual else By.PLACE, path)
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:
@@ -252,7 +269,7 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
         yield {"usb": {"interface": exactly(interface)}}
     if drive := which_of_drive(node):
         yield drive
-    yield from ({"DEVNAME": name} for name in names_without_number(node))
+    yield from ({"DEVNAME": one_or_more_globs(names)} for names in names_without_number(node))
     for attribute in ("index", "port_number", "name", "line"):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
@@ -265,9 +282,9 @@ def details_of_all(nodes: Sequence[UdevDevice]) -> Iterator[Conditions]:
     """
     others = [[*details(node)] for node in nodes[1:]]
     yield from (detail for detail in details(nodes[0]) if all(detail in each for each in others))
-    names = {next(names_without_number(node), "") for node in nodes} if others else set()
+    names = {name for node in nodes for name in next(names_without_number(node), ("",))} if others else set()
     if names and "" not in names:
-        yield {"DEVNAME": _one_or_more_globs(names)}
+        yield {"DEVNAME": one_or_more_globs(names)}
 
 
 def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:
@@ -279,20 +296,3 @@ def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:
             own: Conditions = {f"ATTR{{{attribute}}}": exactly(value)}
             yield own if above is node else {"parent": {"SUBSYSTEM": exactly(above.subsystem), **own}}
             return
-
-
-def joined(one: Conditions, other: Conditions) -> Conditions:
-    """The conditions of both. When both speak of a parent, the other's is below the one's."""
-    result = dict(one)
-    for key, wanted in other.items():
-        mine = result.get(key)
-        if isinstance(mine, Mapping) and isinstance(wanted, Mapping):
-            result[key] = joined(wanted, {key: mine}) if key == "parent" else {**mine, **wanted}
-        else:
-            result[key] = wanted
-    return result
-
-
-def joined_all(one: Conditions, others: Iterable[Conditions]) -> Conditions:
-    """The conditions of all."""
-    return reduce(joined, others, one)

@@ -7,11 +7,14 @@ The rules of this file:
   consoles, processors, and what has a fixed minor number (Documentation/admin-guide/devices.txt).
 * Of several numbers, only the first one counts units or buses. Those behind it count parts of the unit:
   `nvme3n1` is the first namespace, wherever it is found.
+* A number that the class of a node has, too, is a part of the name. What a driver calls its device does not
+  last if the kernel's name of another device is in it.
 * USB devices and network interfaces name nodes as they like.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
+from itertools import combinations_with_replacement
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import AUTO_NUMBER
@@ -36,6 +39,8 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d+(:\d+:\d+:\d+)"), r"*\1"),
     (re.compile(r"(mmc)\d+(:[0-9a-f]{4})"), r"\1*\2"),
     (_LETTERED, r"\1*\2"),
+    # Those behind a multiplexer; a controller has its own address.
+    (re.compile(r"(i2c-)\d+"), r"\1*"),
     (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
     (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
 )
@@ -51,6 +56,24 @@ _ARRIVED = re.compile(
 _CHOSEN = frozenset({"cuse", "net", "macvtap", "block", "virtio-ports", "bsg"})
 
 
+#: The kernel's name of a device, with a number in the order of arrival.
+_COUNTING_NAME = re.compile(r"(?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*\d{1,3}")
+_WORDS = re.compile(r"[A-Za-z0-9]+")
+
+
+def counted_names(nodes: Iterable[UdevDevice]) -> frozenset[str]:
+    """The kernel's names of device nodes and of what they hang off that have a number of arrival."""
+    names = {name for node in nodes for name in node.sys_path.split("/")}
+    return frozenset(name for name in names if _COUNTING_NAME.fullmatch(name))
+
+
+def lasts(label: str, counted: Container[str]) -> bool:
+    """Whether no part of what a driver calls its device is one of these names: `i2c-1-mux (chan_id 0)`."""
+    words = [found.span() for found in _WORDS.finditer(label)]
+    parts = combinations_with_replacement(words, 2)
+    return not any(label[first:last] in counted for (first, _), (_, last) in parts)
+
+
 def has_a_fixed_name(node: UdevDevice) -> bool:
     """Whether the kernel gives this name to this device node and to no other, whatever is plugged in."""
     if node.is_bare or node.usb_device is not None:
@@ -60,27 +83,41 @@ def has_a_fixed_name(node: UdevDevice) -> bool:
     return node.subsystem not in _CHOSEN and re.search(r"\d", node.devname) is None
 
 
-def names_without_number(node: UdevDevice) -> Iterator[str]:
-    """Globs of the names that a device node may have after another boot, the most general one first."""
-    number = _NUMBER.fullmatch(node.device_node or "")
+def _around_number(name: str, subsystem: str) -> tuple[str, str] | None:
+    """What is before and behind the number that the kernel's name of a device node, or the path that ends in
+    it, owes to the order of arrival; None without one.
+    """
+    folder, slash, last = name.rpartition("/")
+    # A number that its class has, too, is a part of the name: `hfi1_0` of the class hfi1_user.
+    beginnings = (subsystem[:length] for length in range(len(subsystem), -1, -1))
+    own = next(beginning for beginning in beginnings if last.startswith(beginning))
+    fixed = f"{folder}{slash}{own}" if re.search(r"\d", own) else ""
+    found = _NUMBER.fullmatch(name.removeprefix(fixed))
+    return None if found is None else (f"{fixed}{found[1]}", found[2])
+
+
+def names_without_number(node: UdevDevice) -> Iterator[tuple[str, ...]]:
+    """Globs of the names that a device node may have after another boot, the most general ones first."""
+    around = _around_number(node.device_node or "", node.subsystem)
     # The names of these are addresses.
-    if number is None or node.usb_device is node or node.subsystem == "bsg":
+    if around is None or node.usb_device is node or node.subsystem == "bsg":
         return
-    before, after = exactly(number[1]), exactly(number[2])
-    yield f"{before}[0-9]*{after}"
-    if node.subsystem == "block" and not after:
-        # Without mmcblk0boot0.
-        yield f"{before}[0-9]"
+    before, after = map(exactly, around)
+    yield (f"{before}[0-9]*{after}",)
+    if node.subsystem in ("block", "scsi_tape") and not after:
+        # Without mmcblk0boot0 and nst0a.
+        yield f"{before}[0-9]", f"{before}[0-9][0-9]"
 
 
-def without_numbers(path: str, *, is_class: bool) -> str:
+def without_numbers(path: str, *, subsystem: str | None) -> str:
     """A glob of a path of sysfs without the numbers that follow the order of arrival.
 
-    is_class  whether the last part is the kernel's name of a device node, not an address on a bus
+    subsystem  of the device node whose name is the last part; None if that is an address on a bus
     """
     *above, name = lasting_path(path).split("/")
-    number = _NUMBER.fullmatch(name) if is_class and not _LETTERED.fullmatch(name) else None
-    name = _without_number(name) if number is None else f"{number[1]}*{number[2]}"
+    is_class = subsystem is not None and not _LETTERED.fullmatch(name)
+    around = _around_number(name, subsystem or "") if is_class else None
+    name = _without_number(name) if around is None else "*".join(around)
     return "/".join([*map(_without_number, above), name])
 
 

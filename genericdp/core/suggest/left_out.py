@@ -51,7 +51,7 @@ def why_left_out(node: UdevDevice) -> str:
         return kind
     if what_it_can_do(node):
         return "they act on the whole host"
-    if has_a_fixed_name(node) and node.sys_path.startswith("/sys/devices/virtual/"):
+    if has_a_fixed_name(node) and node.is_virtual:
         return "software of the kernel"
     if node.subsystem in _SELDOM_KINDS or _is_seldom(node):
         return SELDOM
@@ -75,7 +75,7 @@ def _is_seldom(node: UdevDevice) -> bool:
         case "gpio":
             return driver_of(node) in _INTERNAL
         case "scsi_tape":
-            # The same drive with other settings for density and compression.
-            return node.sys_name[-1] in "alm"
+            # The same drive with other settings for density and compression, or rewound when it is closed.
+            return node.sys_name[-1] in "alm" or not node.sys_name.startswith("nst")
         case _:
             return False

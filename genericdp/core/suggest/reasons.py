@@ -6,7 +6,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
-from genericdp.core.suggest.clues import By, raw_serial_of, serial_of, why_no_serial
+from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import scsi_device_of, what_of_disk, who_attaches
 from genericdp.core.suggest.units.siblings import Siblings
@@ -112,8 +113,10 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             return "By its UUID: the rule finds it whatever its number is."
         case By.SERIAL:
             return "By serial number: the rule finds this unit wherever it is."
+        case By.TARGET:
+            return "By what it leads to: the rule finds it whatever its number is."
         case By.MODEL:
-            return "By model: this machine has only one."
+            return f"By model: this machine has no other {node.subsystem} device of the model."
         case By.PLACE if "PCI_SLOT_NAME" in unit.properties and scsi_device_of(node) is None:
             return "By model and slot: another unit of the model in this slot matches, too."
         case By.PORT | By.PLACE:
@@ -132,7 +135,7 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
         case By.PATH:
             return "By its path: udev does not know it, nor which unit is behind it."
         case _:
-            another = "device" if unit.sys_path.startswith("/sys/devices/virtual/") else "node of the unit"
+            another = "device" if unit.is_virtual else "node of the unit"
             return (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
                 f"that the kernel has given it for now; after a re-plug or reboot, another {another} may "

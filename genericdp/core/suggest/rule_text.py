@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
 from genericdp.core.hostile import for_terminal
-from genericdp.core.suggest.clues import Conditions
+from genericdp.core.suggest.conditions import Conditions
 from genericdp.core.suggest.quoting import toml
 
 #: The width of comments; a line of TOML is as long as it has to be.

@@ -12,18 +12,21 @@ from dataclasses import dataclass
 from itertools import product
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.model import named_unit_of
 from genericdp.core.explain.selection import is_hub
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.clues import By, Conditions, details_of_all, joined, kind_of, model_of_any
+from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any
+from genericdp.core.suggest.conditions import Conditions, joined
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.suggestion import DIRECTORY, Present, suggest_for, table_of, with_companions
+from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
-from genericdp.core.suggest.units.camera import is_stream, streams_of
+from genericdp.core.suggest.units.camera import has_all_sensors, is_stream, is_subdevice, streams_of
 from genericdp.core.suggest.units.companions import is_companion
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
@@ -100,7 +103,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     """Why no rule is written for a device node; "" when one is."""
     if why := why_left_out(node):
         return why
-    if is_companion(node, present.nodes):
+    if is_companion(node, present.nodes) or _is_of_the_camera(node, present):
         return "go along with other devices"
     if any(claims.on(each) or claims.judged(each).shares for each in group.nodes):
         return "of devices that rules match in part"
@@ -117,6 +120,15 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
         return SELDOM
     return ""
+
+
+def _is_of_the_camera(node: UdevDevice, present: Present) -> bool:
+    """Whether it is the node of a sensor that goes along with the only camera of a board."""
+    return is_subdevice(node) and any(
+        has_all_sensors(siblings_of(each, present.nodes).nodes, present.nodes)
+        for each in present.nodes
+        if each.subsystem == "media"
+    )
 
 
 def _comes_before(other: UdevDevice, node: UdevDevice) -> bool:
@@ -156,7 +168,7 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
     details: list[Conditions] = [{}]
     if len(alike) == len(everything):
         # Of each unit, the same part.
-        details += details_of_all([group.nodes[0] for group in alike])
+        details += filter(present.lasts, details_of_all([group.nodes[0] for group in alike]))
     for one, other in product(details, details):
         conditions = joined(joined(joined(kind_of(first), model), one), other)
         table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
@@ -184,13 +196,20 @@ def _new_name(group: Siblings, present: Present, names: set[str]) -> str:
     return name
 
 
+def _unit_of(group: Siblings) -> UdevDevice:
+    node = group.nodes[0]
+    return node.usb_device or named_unit_of(node) or node
+
+
 def _headings(groups: tuple[Siblings, ...]) -> Iterator[str]:
     """What a resource takes, the longest text first: what it is, and the first of its device nodes."""
     paths = [path for group in groups for path in group.paths]
-    units = f", {len(groups)} units" if len(groups) > 1 else ""
+    number, units = len(groups), len({_unit_of(group).sys_path for group in groups})
+    # One chip may have several ports.
+    several = "" if number == 1 else f", {number} {'units' if units == number else 'devices'}"
     for with_maker in (True, False):
         title = title_of(groups[0].nodes[0], with_maker=with_maker)
         for most in (2, 1):
-            yield for_terminal(f"{title}{units}: {listed(paths, most)}")
+            yield for_terminal(f"{title}{several}: {listed(paths, most)}")
     yield listed(paths, 2)
     yield listed(paths, 1)

@@ -7,7 +7,7 @@ The rules of this file:
 * Candidates go from lasting clues to others, and from few conditions to more.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
@@ -16,28 +16,33 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
-from genericdp.core.reading.parse import parse_rules
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
 from genericdp.core.suggest.cautions import can_be_shared, what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
     Clue,
-    Conditions,
     by_arrival,
     clues,
     details_of_all,
-    joined,
-    joined_all,
+    identity_of,
     kind_of,
     lasting_place,
     names_of,
-    serial_of,
 )
+from genericdp.core.suggest.conditions import Conditions, joined, joined_all
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import is_for_libusb, reasons
+from genericdp.core.suggest.serials import serial_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
-from genericdp.core.suggest.units.camera import has_pictures, is_subdevice, sensors_beside
+from genericdp.core.suggest.units.camera import (
+    has_all_sensors,
+    has_pictures,
+    is_stream,
+    is_subdevice,
+    sensors_beside,
+)
 from genericdp.core.suggest.units.companions import companions_of
 from genericdp.core.suggest.units.disks import is_part_of_drive
 from genericdp.core.suggest.units.siblings import Siblings, alone, siblings_of
@@ -48,6 +53,9 @@ _MOST_DETAILS = 3
 
 #: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
 _TAKES_A_PATH = frozenset({"tty", "macvtap", "ipvtap", "printer"})
+
+#: All parts of cameras that are set up by themselves.
+SENSORS = {"SUBSYSTEM": "video4linux", "DEVNAME": "/dev/v4l-subdev[0-9]*"}
 
 #: What tells the ports of a modem apart, for as long as its firmware is the same.
 _INTERFACE = "ID_USB_INTERFACE_NUM"
@@ -112,29 +120,6 @@ class Suggestion:
         return "".join(f"{line}\n" for line in lines)
 
 
-class Present:
-    """The device nodes of a machine, and which of them a match would take."""
-
-    def __init__(self, devices: Mapping[str, UdevDevice], domain: str) -> None:
-        self.nodes = tuple(device for device in devices.values() if device.device_node is not None)
-        self.paths = frozenset(node.device_node or "" for node in self.nodes)
-        self.domain = domain
-
-    def taken_by(self, conditions: Conditions) -> frozenset[str]:
-        """The sys paths of the nodes that these conditions hold for; none if no rule can have them."""
-        return self.taken_by_rule(
-            "\n".join(["[[resource]]", 'name = "x"', *rule_text.match_lines(conditions)])
-        )
-
-    def taken_by_rule(self, text: str) -> frozenset[str]:
-        """The sys paths of the nodes that the one resource of a file takes; none if the file is wrong."""
-        resources, problems = parse_rules("", text, self.domain)
-        if problems or len(resources) != 1:
-            return frozenset()
-        match = resources[0].match
-        return frozenset(node.sys_path for node in self.nodes if match.matches(node))
-
-
 def suggest(
     node: UdevDevice, present: Present, *, taken: Collection[str] = (), by_itself: bool = False
 ) -> Suggestion:
@@ -154,7 +139,8 @@ def suggest(
         raise GenericdpError(f"no rule can offer '{node.device_node}': {node.refusal}")
     whole = siblings_of(node, present.nodes)
     group = alone(node) if by_itself else whole
-    part = group != whole or is_part_of_drive(node) or _brings_more(node, present)
+    is_data = is_stream(node) and not has_pictures(node)
+    part = group != whole or is_part_of_drive(node) or is_data or _brings_more(node, present)
     suggestion = suggest_for(group, present, name_of(group, taken, present.nodes, part=part))
     rest = () if by_itself else rest_of(group, suggestion.instead, present.nodes)
     return replace(suggestion, rest=rest)
@@ -181,7 +167,9 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
             # Nodes of the same camera that only the details of this clue exclude are not twins.
             tried.pop(clue.by, None)
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
-            paths, beside = _paths(rivals, present), sensors_beside(group.nodes, present.nodes)
+            paths = _paths(rivals, present)
+            is_whole = has_all_sensors(group.nodes, present.nodes)
+            beside = () if is_whole else sensors_beside(group.nodes, present.nodes)
             return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
         tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
@@ -205,6 +193,8 @@ def _candidates(group: Siblings, present: Present) -> Iterator[tuple[Clue, Condi
     elif group.folder:
         yield Clue(By.KIND, {}), joined(kind, {"DEVNAME": f"{exactly(group.folder)}/*"})
     for clue in (*clues(group.nodes[0]), lasting_place(group)):
+        if not present.lasts(clue.conditions):
+            continue
         # A name is enough by itself.
         conditions = clue.conditions if "DEVNAME" in clue.conditions else joined(kind, clue.conditions)
         yield clue, conditions
@@ -218,7 +208,8 @@ def _telling(group: Siblings, conditions: Conditions, present: Present) -> Itera
     last, those that leave the fewest others.
     """
     taken = present.taken_by(conditions)
-    known = [(detail, present.taken_by(detail)) for detail in details_of_all(group.nodes)]
+    details = filter(present.lasts, details_of_all(group.nodes))
+    known = [(detail, present.taken_by(detail)) for detail in details]
     nearest: tuple[int, Sequence[Conditions]] = (len(taken), ())
     for count in range(1, min(_MOST_DETAILS, len(known)) + 1):
         for chosen in combinations(known, count):
@@ -247,12 +238,17 @@ def table_of(
         lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
+    elif (name_of_serial := identity_of(group, conditions)) and by is By.SERIAL:
+        lines += rule_text.remarked(
+            f"identity = [{toml(name_of_serial)}]", "the id stays when the number changes"
+        )
     dangerous = any(map(is_dangerous, group.nodes))
     if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
     if dangerous or what_it_can_do(group.nodes[0]):
         return tuple(lines)
-    if can_be_shared(group.nodes, is_software=by is By.NAME):
+    is_software = by is By.NAME and all(node.is_virtual for node in group.nodes)
+    if can_be_shared(group.nodes, is_software=is_software):
         lines.append(rule_text.option("replicas = 10", "how many containers can share it"))
     elif is_for_libusb(group.nodes[0]):
         lines.append(rule_text.option('answer = "cdi"', "its path follows a re-plug"))
@@ -287,6 +283,9 @@ def with_companions(group: Siblings, present: Present) -> Iterator[str]:
     for path in companions_of(group.nodes, present.paths):
         yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
         yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")
+    if has_all_sensors(group.nodes, present.nodes):
+        yield from ("", "[[resource.node]]", *rule_text.match_lines(SENSORS))
+        yield from rule_text.remarked("shared = true", "its sensor, and what is in between")
 
 
 def _paths(sys_paths: Iterable[str], present: Present) -> tuple[str, ...]:

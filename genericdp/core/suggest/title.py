@@ -16,6 +16,7 @@ from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.clues import driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
+from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import part_name
 from genericdp.core.suggest.units.siblings import Siblings
 
@@ -100,6 +101,8 @@ def _part(node: UdevDevice) -> str:
     """Names one node of several: its interface if it is a serial port, else its kind."""
     if node.subsystem == "block":
         return _word(part_name(node))
+    if is_stream(node) and not has_pictures(node):
+        return "metadata"
     interface = usb_value(node, "interface") if node.subsystem == "tty" else None
     if interface:
         return _word(f"if{interface}")
@@ -116,7 +119,7 @@ def _names(group: Siblings, *, several: bool = False) -> Iterator[str]:
         if above.subsystem == "net":
             yield f"{node.subsystem}-{above.sys_name}"
     name = _NO_NAME.sub("", _model_of(node))
-    name = "" if name == node.subsystem else name
+    name = "" if name == node.subsystem else f"{_kind_of_target(node)} {name}".strip()
     if usb is not None:
         numbers = [usb.attributes.get(name, "") for name in ("idVendor", "idProduct")]
         yield name
@@ -154,11 +157,17 @@ def title_of(node: UdevDevice, *, with_maker: bool = True) -> str:
     words = words if len(words) <= _TITLE_LENGTH else _cut(model or maker, _TITLE_LENGTH, " ")
     if usb is None:
         if words:
-            return words
+            return f"{_kind_of_target(node)} {words}".strip()
         driver, pci = driver_of(node), unit_of(node).properties.get("PCI_ID", "").lower()
         text = " of ".join(filter(None, (f"{node.subsystem} device".lstrip(), driver)))
         return f"{text} ({pci})" if pci else text
     return f"{words or 'USB device'} ({usb_ids(usb)})"
+
+
+def _kind_of_target(node: UdevDevice) -> str:
+    """What a node is of that has the name of another machine's software: "Linux" is no model of a disk."""
+    is_nvme = any(each.subsystem == "nvme-subsystem" for each in node.ancestors())
+    return "NVMe subsystem" if is_nvme else ""
 
 
 def _maker_of(node: UdevDevice, model: str) -> str:

@@ -15,7 +15,8 @@ from genericdp.cli.verbs.suggest import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
-from genericdp.core.suggest.suggestion import Present, suggest
+from genericdp.core.suggest.present import Present
+from genericdp.core.suggest.suggestion import suggest
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial, by_sys_path, resources_of

@@ -3,7 +3,7 @@
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import Port, Spot, locate
+from genericdp.core.inventory.place import UNKNOWN, Place, Port, Spot, locate
 from genericdp.core.memory import saved
 from tests.scenes.builders import a_device
 from tests.scenes.edits import Node, rule
@@ -48,18 +48,16 @@ def test_what_is_paired_with_a_receiver_is_told_by_its_serial_number_or_else_by_
     assert locate(a_paired(4, "c4-a5-3c-11", 1, 0)).spot == locate(a_paired(7, "c4-a5-3c-11", 3, 2)).spot
 
 
-def test_a_serial_port_over_bluetooth_is_told_by_what_is_at_its_other_end() -> None:
-    def at(parent: UdevDevice | None, address: str, channel: str = "1") -> Port:
-        above = "/sys/devices/virtual" if parent is None else parent.sys_path
-        attributes = {"address": address, "channel": channel}
-        return locate(
-            a_device(f"{above}/tty/rfcomm0", subsystem="tty", attributes=attributes, parent=parent)
-        ).port
+def test_a_serial_port_over_bluetooth_is_a_unit_whether_a_program_has_it_open_or_not() -> None:
+    def at(above: str, parent: UdevDevice | None = None) -> Place:
+        return locate(a_device(f"{above}/tty/rfcomm0", subsystem="tty", parent=parent))
 
-    # The kernel moves it below the link while it is connected.
-    assert at(None, "AA:BB:CC:00:00:01") == at(LINK, ADDRESS) == Port(f"rfcomm {ADDRESS} 1", f"{ADDRESS}-1")
-    assert at(LINK, ADDRESS, "2") != at(LINK, ADDRESS) != at(LINK, "aa:bb:cc:00:00:02")
-    assert at(None, "00:00:00:00:00:00").readable == "rfcomm0"
+    is_closed, is_open = at("/sys/devices/virtual"), at(LINK.sys_path, LINK)
+    assert is_closed.spot == is_open.spot
+    assert is_closed.port == is_open.port == Port("/sys/devices/virtual/tty/rfcomm0", "rfcomm0")
+    assert is_closed.before is None
+    # While it was open, an earlier release took the adapter for its unit.
+    assert is_open.before == locate(DONGLE).spot._replace(within="if00", number=UNKNOWN)
 
 
 def test_what_the_adapter_says_about_itself_identifies_nothing_behind_it() -> None:

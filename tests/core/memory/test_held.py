@@ -112,7 +112,8 @@ def test_what_only_the_checkpoint_names_may_be_of_the_past() -> None:
     held = give({}, offering("x_A", "x_B"), ["x_A"], 0.0)
     named = Answer(frozenset(), PODS_SETTLE_S, complete=True, checkpointed=frozenset({"x_A"}))
     assert may_be_of_the_past(held, named)
-    assert not may_be_of_the_past({}, named)
+    assert may_be_of_the_past({}, named), "nobody holds anything"
+    assert not may_be_of_the_past({}, replace(named, checkpointed=frozenset()))
     assert not may_be_of_the_past(learned(held, "x_A"), named), "it is listed"
     assert not may_be_of_the_past(held, replace(named, complete=False))
     assert not may_be_of_the_past(held, replace(named, checkpointed=frozenset({"x_B"})))
@@ -144,7 +145,7 @@ def test_what_podresources_lists_is_held_even_if_this_daemon_never_gave_it(compl
         "x_gone.7": Holding(NAME, "x_gone", shared=True, listed=True)
     }
     assert learned({}, "x_never.7", complete=complete) == {
-        "x_never.7": Holding(NAME, "x_never.7", shared=False, listed=True)
+        "x_never.7": Holding(NAME, "x_never", shared=True, listed=True)
     }
 
 

@@ -7,7 +7,8 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import without_numbers
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.present import Present
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.disks import is_disk
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
@@ -130,7 +131,7 @@ def test_a_drive_means_its_disk_and_a_card_reader_is_asked_for_the_slot() -> Non
     ],
 )
 def test_the_letter_of_a_disk_follows_the_order_of_arrival(path: str, lasting: str) -> None:
-    assert without_numbers(path, is_class=True) == lasting
+    assert without_numbers(path, subsystem="block") == lasting
 
 
 @pytest.mark.parametrize("name", MACHINES)

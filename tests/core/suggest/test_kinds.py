@@ -9,8 +9,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.explain.unfound import unfound
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.siblings import subject_of
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.machines import MACHINES, machine, node
@@ -504,11 +505,35 @@ def test_a_node_with_data_about_pictures_is_called_one_and_the_pictures_are_offe
     suggestion = suggested("twins", "/dev/video3")
     assert "CAUTION: it gives data about the pictures of the camera, not the pictures." in suggestion.reasons
     assert [each.remark for each in suggestion.instead] == ["/dev/video2, the pictures:"]
+    assert suggestion.name.endswith("-metadata")
     assert "CAUTION" not in suggested("twins", "/dev/video2").text
 
 
-def test_the_sensor_of_a_camera_that_has_a_bus_of_its_own_is_mentioned() -> None:
-    suggestion = suggested("ti-board", "/dev/video0")
+@pytest.mark.parametrize("name", ["ti-board", "jetson"])
+def test_sensors_that_can_belong_to_no_other_camera_go_along_with_it(name: str) -> None:
+    suggestion = suggested(name, "/dev/video0")
+    assert suggestion.table[-3:] == (
+        "[[resource.node]]",
+        'match = { SUBSYSTEM = "video4linux", DEVNAME = "/dev/v4l-subdev[0-9]*" }',
+        "shared = true  # its sensor, and what is in between",
+    )
+    assert suggestion.beside == ()
+    draft = dict(starter(Present(machine(name), DOMAIN), (), Claims(())).left_out)
+    assert "/dev/v4l-subdev0" in draft["go along with other devices"]
+
+
+def test_a_sensor_that_may_belong_to_another_camera_is_mentioned() -> None:
+    board = {
+        path: each
+        for path, each in machine("ti-board").items()
+        if each.device_node is None or each.subsystem in ("media", "video4linux")
+    }
+    bridge = a_device("/sys/devices/platform/soc/csi2", subsystem="platform")
+    second = a_device(
+        f"{bridge.sys_path}/media1", subsystem="media", node="/dev/media1", number="c 510:1", parent=bridge
+    )
+    both = {**board, second.sys_path: second}
+    suggestion = suggest(node("ti-board", "/dev/video0"), Present(both, DOMAIN))
     assert suggestion.reasons[-1] == (
         "Programs that set the camera up themselves, such as libcamera, also open the nodes of its sensor "
         "and of what is in between. The rule does not take /dev/v4l-subdev0: the kernel does not say to "

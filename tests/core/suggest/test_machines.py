@@ -11,16 +11,24 @@ from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from tests.scenes.builders import resources_of
 from tests.scenes.machines import MACHINES, after_reboot, machine
-from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented, with_alternative
+from tests.scenes.suggestions import (
+    ATTRIBUTES,
+    DOMAIN,
+    assert_takes_exactly,
+    offers_of,
+    uncommented,
+    with_alternative,
+)
 
 
 @cache
 def present(name: str) -> Present:
-    return Present(machine(name), DOMAIN)
+    return Present(machine(name, *ATTRIBUTES), DOMAIN)
 
 
 @cache
@@ -37,7 +45,7 @@ def suggestions(name: str) -> tuple[Suggestion, ...]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_each_suggestion_takes_exactly_what_it_says(name: str) -> None:
-    devices = machine(name)
+    devices = machine(name, *ATTRIBUTES)
     for suggestion in suggestions(name):
         assert_takes_exactly(suggestion.text, devices, suggestion.group.nodes)
         assert_takes_exactly(uncommented(suggestion.text), devices, suggestion.group.nodes)
@@ -52,7 +60,7 @@ def test_each_node_alone_has_a_rule_that_takes_it_alone(name: str) -> None:
         for node in suggestion.group.nodes if len(suggestion.group.nodes) > 1 else ():
             by_itself = suggest(node, present(name), by_itself=True)
             assert by_itself.group.nodes == (node,)
-            assert_takes_exactly(by_itself.text, machine(name), (node,))
+            assert_takes_exactly(by_itself.text, machine(name, *ATTRIBUTES), (node,))
 
 
 #: What a rule may take on another machine. Every such kind of clue says so in its comment.
@@ -70,7 +78,9 @@ def is_meant(suggestion: Suggestion, other: UdevDevice) -> bool:
         case By.PLACE:
             # "Any device of this kind there matches": a place on another machine of the same kind.
             return other.subsystem in {node.subsystem for node in suggestion.group.nodes}
-        case By.LABEL | By.KIND:
+        case By.KIND:
+            return other.subsystem == mine.subsystem
+        case By.LABEL:
             return (other.subsystem, other.attributes.get("name")) == (
                 mine.subsystem,
                 mine.attributes.get("name"),
@@ -113,7 +123,7 @@ def test_no_suggestion_takes_anything_on_another_machine_by_accident(name: str) 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_every_suggestion_without_a_caution_outlasts_a_reboot_that_finds_everything_later(name: str) -> None:
-    later = after_reboot(name)
+    later = after_reboot(name, *ATTRIBUTES)
     same = dict(zip(machine(name), later, strict=True))
     lost = [
         f"{suggestion.by} {suggestion.table}"
@@ -129,7 +139,7 @@ def test_every_suggestion_without_a_caution_outlasts_a_reboot_that_finds_everyth
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_draft_offers_each_device_once_or_says_why_not(name: str) -> None:
     draft = starter(present(name), (), Claims(()))
-    offers = offers_of(draft.text, machine(name))
+    offers = offers_of(draft.text, machine(name, *ATTRIBUTES))
     offered = [node.path for offer in offers for device in offer.devices for node in device.nodes]
     left_out = list(chain.from_iterable(paths for _, paths in draft.left_out))
     assert sorted(offered + left_out) == sorted(present(name).paths)

@@ -4,8 +4,9 @@ import pytest
 
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from tests.scenes.machines import MACHINES, after_reboot, machine, node
 from tests.scenes.suggestions import DOMAIN
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
+from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
-from genericdp.core.suggest.suggestion import Present
 from tests.scenes.builders import (
     a_device,
     a_fuse,

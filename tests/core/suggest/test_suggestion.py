@@ -6,7 +6,8 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.suggest.clues import By
-from genericdp.core.suggest.suggestion import Present, Suggestion, suggest
+from genericdp.core.suggest.present import Present
+from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import (
     CONTROLLER,
@@ -206,8 +207,8 @@ def test_a_serial_number_that_tells_nothing_is_not_relied_on() -> None:
     assert suggestion.reasons == (
         (
             "By model: its serial number, '00000001', tells nothing (chips leave the factory with it, such "
-            "as every CP210x), and no other unit of the model is plugged in. A second one would match, too; "
-            "to exclude it, add port = \"2\" to 'usb'."
+            "as CP210x (0001) and RTL2832U (00000001)), and no other unit of the model is plugged in. A "
+            "second one would match, too; to exclude it, add port = \"2\" to 'usb'."
         ),
     )
     assert "00000001" not in "".join(suggestion.table)
@@ -303,7 +304,7 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 #
 # drm device (8086:9a49): /dev/dri/card0, /dev/dri/renderD128
 #
-# By model: this machine has only one.
+# By model: this machine has no other drm device of the model.
 #
 # A container gets these 2 nodes together.
 

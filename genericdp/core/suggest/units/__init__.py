@@ -6,6 +6,7 @@ Reading order:
     companions    what goes along with devices of a kind
     camera        the streams of a camera, and its sensors
     disks         the disks of a drive, and their partitions
+    targets       what a node leads to whose hardware is elsewhere
 
 Does not belong here: how a rule tells these nodes from others.
 """

@@ -79,6 +79,17 @@ def sensors_beside(camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]) ->
     return tuple(sorted((each.device_node or "" for each in sensors), key=natural))
 
 
+def has_all_sensors(camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]) -> bool:
+    """Whether the sensors beside a camera can belong to no other: the board has one media node, and no sensor
+    is below it.
+    """
+    every = tuple(nodes)
+    pipelines = [node for node in every if node.subsystem == "media" and node.usb_device is None]
+    sensors = sensors_beside(camera, every)
+    is_of_board = camera[0].usb_device is None and len(pipelines) == 1
+    return bool(sensors) and is_of_board and len(sensors) == sum(map(is_subdevice, every))
+
+
 def is_subdevice(node: UdevDevice) -> bool:
     """Whether it is the node of a sensor or of another part of a camera of a board."""
     return node.sys_name.startswith("v4l-subdev")

@@ -15,8 +15,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
 from genericdp.core.suggest.quoting import exactly
 
-#: Discs, floppies, volumes and memory are used as a whole.
-_WITHOUT_PARTITIONS = ("sr", "fd", "dm-", "zd", "ram", "zram")
+#: Discs and floppies, volumes and memory are used as a whole.
+_WITHOUT_PARTITIONS = ("sr", "fd")
+_VOLUMES = ("dm-", "zd", "ram", "zram")
 
 #: Their names are fixed, but what is behind them is not.
 _ATTACHED_BY = {"loop": "losetup", "nbd": "nbd-client", "drbd": "drbdadm"}
@@ -130,6 +131,8 @@ def what_of_disk(node: UdevDevice) -> str:
         return f"A container gets this partition and nothing else of the disk. {_MOUNTED}"
     if not is_disk(node) or node.sys_name.startswith(_WITHOUT_PARTITIONS):
         return ""
+    if node.sys_name.startswith(_VOLUMES):
+        return f"A container gets the whole volume. {_MOUNTED}"
     return (
         "A container gets the whole disk: it can read and write all partitions, but it has no device nodes "
         f"of these. {_MOUNTED}"

@@ -40,7 +40,7 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"tpm", "tpmrm"}),
 )
 #: Classes of the kernel, in which each node is a device, even if a driver has the same name.
-_OF_THE_KERNEL = frozenset({"cpuid", "gpio", "mei", "msr", "nvme", "nvme-generic", "ptp", "uio"})
+_OF_THE_KERNEL = frozenset({"cpuid", "firewire", "gpio", "mei", "msr", "nvme", "nvme-generic", "ptp", "uio"})
 #: A touch controller has both, below its device of the subsystem hid.
 _OF_HID = frozenset({"hidraw", "input"})
 #: The controls of a camera or a grabber: its sound is of use without them.

@@ -216,8 +216,8 @@ class Comeback:
                 await runtime.stop(container.id, container.grace_s)
         except GenericdpError as error:
             self._on_stop(Stop(*case.key, container.holder, cause, str(error)))
-            for each in self._stopping[container.id]:
-                self._plugs = not_stopped(self._plugs, each, container, self._now() + STOP_AGAIN_S)
+            failed, again_at = self._stopping[container.id], self._now() + STOP_AGAIN_S
+            self._plugs = not_stopped(self._plugs, failed, container, again_at)
             self._changed.set()
         finally:
             del self._stopping[container.id]

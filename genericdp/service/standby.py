@@ -86,6 +86,10 @@ class NodeLock:
             os.pwrite(self._file, who.encode(), 0)
         return True
 
+    def is_file_of(self, other: Self) -> bool:
+        """Whether both have opened the same file."""
+        return os.path.samestat(os.fstat(self._file), os.fstat(other._file))
+
     def kept(self) -> bool:
         """Make the file again if it lost its name; whether this process, which took the lock, holds it still.
 
@@ -165,9 +169,14 @@ async def until_alone(
     `on_lost` if another one took a lock whose file had been removed.
     """
     waited = False
+    locks: list[NodeLock] = []
     for directory in (settings.link_dir, settings.state_dir):
         try:
             lock = stack.enter_context(NodeLock(directory))
+            if any(map(lock.is_file_of, locks)):
+                # By a symlink, it is the same directory, and this process would wait for itself.
+                continue
+            locks.append(lock)
             if not stopping() and not _takes(lock):
                 if not waited:
                     _log.warning(

@@ -122,6 +122,17 @@ async def test_a_shortage_of_memory_when_a_lock_is_removed_does_not_end_its_hold
             assert not other.taken()
 
 
+async def test_it_does_not_wait_for_itself_where_one_directory_is_a_link_to_the_other(
+    short_dir: Path,
+) -> None:
+    settings = settings_below(short_dir)
+    Path(settings.link_dir).mkdir()
+    Path(settings.state_dir).symlink_to(settings.link_dir)
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        assert scene.daemon.standing_by == ""
+
+
 def elsewhere(root: Path) -> Settings:
     """The settings of a genericdp that shares nothing with another one but the kubelet."""
     return settings_below(

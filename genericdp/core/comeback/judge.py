@@ -10,13 +10,14 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from genericdp.core.allocate import RefusedError, allocate
 from genericdp.core.comeback.container import Inside, Running
 from genericdp.core.comeback.plugs import Case
 from genericdp.core.device import DeviceNumber
-from genericdp.core.inventory.offer import ids_of
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.rules.name import cdi_kind
 from genericdp.core.status.holdings import Holder
 
 
@@ -76,6 +77,7 @@ class Evidence:
         self._named = {(container, resource) for _, container, resource in saved}
         self._numbers: dict[str, frozenset[DeviceNumber]] = {}
         self._paths: dict[tuple[str, str, str], Mapping[str, Sequence[str]]] = {}
+        self._given: dict[str, Offer] = {}
 
     def is_of_a_namesake(self, container: Running, resource: str) -> bool:
         """Whether only containers of other pods got devices of a resource under the name of this container.
@@ -95,15 +97,34 @@ class Evidence:
         """The answer that the kubelet has saved for a container and a resource."""
         return self._saved.get((container.pod, container.holder.container, resource))
 
-    def paths(self, container: Running, resource: str) -> Mapping[str, Sequence[str]]:
-        """Path on the host -> the container paths at which the saved answer has it."""
-        key = (container.pod, container.holder.container, resource)
+    def paths(self, container: Running, offer: Offer) -> Mapping[str, Sequence[str]]:
+        """Path on the host -> the container paths at which the saved answer has it, as it is meant now."""
+        key = (container.pod, container.holder.container, offer.resource.name)
         if key not in self._paths:
+            saved = self._saved[key]
             found: dict[str, list[str]] = {}
-            for inside, host in self._saved[key].devices.items():
+            for inside, host in (saved.devices or self._meant(saved, offer)).items():
                 found.setdefault(host, []).append(inside)
             self._paths[key] = found
         return self._paths[key]
+
+    def _meant(self, saved: Saved, offer: Offer) -> Mapping[str, str]:
+        """Container path -> path on the host, as the CDI devices of the answer say it now.
+
+        Of each id the answer names a CDI device, and for several ids one more, which decides.
+        """
+        name = offer.resource.name
+        kind = f"{cdi_kind(name)}="
+        named = (each.removeprefix(kind) for each in saved.cdi if each.startswith(kind))
+        ids = [id_ for id_ in named if id_ in offer.ids]
+        # Ids are refused to new pods only.
+        given = self._given.setdefault(name, replace(offer, refused={}) if offer.refused else offer)
+        try:
+            return {
+                each.container_path: each.host_path for each in allocate(given, ids, self.link_dir).devices
+            }
+        except RefusedError:
+            return {}
 
 
 def judge(case: Case, holders: Iterable[Running], evidence: Evidence) -> Judgement:
@@ -128,7 +149,7 @@ def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evide
     resource = case.key[0]
     saved = evidence.saved(container, resource)
     if saved is not None:
-        paths = evidence.paths(container, resource)
+        paths = evidence.paths(container, case.offer)
         at = {
             path: number
             for link, number in numbers.items()
@@ -138,17 +159,6 @@ def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evide
             return any(inside.get(path) != number for path, number in at.items())
         if not saved.cdi:
             return False
-        if not set(_paths_now(case, evidence.link_dir)) <= inside.keys():
-            return True
     optional = {node.link for node in case.device.nodes_inside if node.table.optional}
     needed = {number for link, number in numbers.items() if link not in optional}
     return not needed <= evidence.numbers(container)
-
-
-def _paths_now(case: Case, link_dir: str) -> tuple[str, ...]:
-    """The container paths of the device, as an answer to Allocate would name them now."""
-    ids = ids_of(case.device.id, case.offer.resource.replicas)[:1]
-    try:
-        return tuple(each.container_path for each in allocate(case.offer, ids, link_dir).devices)
-    except RefusedError:
-        return ()

@@ -158,18 +158,16 @@ def judged(
     return replace(plugs, by_device=by_device)
 
 
-def not_stopped(plugs: Plugs, case: Case, container: Running, again_at: float) -> Plugs:
-    """After the runtime could not stop a container: it is tried again at a time."""
-    plug = plugs.by_device.get(case.key)
-    if plug is None or not _is_same(plug, case.plug):
-        return plugs
-    stopped = plug.stopped - {(container.pod, container.holder.container)}
-    return _with(plugs, case, replace(plug, judged=False, not_before=again_at, stopped=stopped))
+def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Running, again_at: float) -> Plugs:
+    """After the runtime could not stop a container for these cases: it is tried again at a time."""
+    by_device = dict(plugs.by_device)
+    for case in cases:
+        plug = by_device.get(case.key)
+        if plug is not None and _is_same(plug, case.plug):
+            stopped = plug.stopped - {(container.pod, container.holder.container)}
+            by_device[case.key] = replace(plug, judged=False, not_before=again_at, stopped=stopped)
+    return replace(plugs, by_device=by_device)
 
 
 def _is_same(now: Plug, then: Plug) -> bool:
     return now.numbers == then.numbers and now.began == then.began
-
-
-def _with(plugs: Plugs, case: Case, plug: Plug) -> Plugs:
-    return replace(plugs, by_device={**plugs.by_device, case.key: plug})

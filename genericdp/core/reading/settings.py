@@ -122,4 +122,16 @@ SETTINGS_KEYS = keys_of(
 def settings(at: At) -> Settings | None:
     """The settings of a document; None after noting what is wrong with them."""
     written = read_table(at, SETTINGS_KEYS, "the settings")
-    return None if written is None else Settings(**written)
+    if written is None:
+        return None
+    read = Settings(**written)
+    if read.link_dir == read.state_dir:
+        at.source.note(
+            Mistake(
+                at.child("state_dir" if "state_dir" in written else "link_dir"),
+                "'link_dir' and 'state_dir' are the same directory",
+                "choose two: containers see what is in link_dir, and only genericdp what is in state_dir",
+            )
+        )
+        return None
+    return read

@@ -203,10 +203,7 @@ def _serial_numbers(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
 
 
 def identity_of(group: Siblings, conditions: Conditions) -> str:
-    """The property that the rule's identity has to name; "" if the id does without.
-
-    Otherwise the id would depend on a number of arrival, or there would be none.
-    """
+    """The property that the identity has to name, because a number of arrival tells nothing; "" if none."""
     place = locate(group.nodes[0])
     is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
     is_told = place.serial is not None or not is_counted

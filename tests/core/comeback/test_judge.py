@@ -152,7 +152,9 @@ def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_containe
 def test_an_id_that_is_refused_is_no_reason() -> None:
     offer = Offer(STICK.offer.resource, STICK.offer.devices, refused={"ftdi_A": "it has to wait"})
     case = replace(STICK, offer=offer)
-    assert not is_stopped(case, {"/dev/x": TTY3}, Saved({}, ("example.com/ftdi=ftdi_A",)))
+    named = Saved({}, ("example.com/ftdi=ftdi_A",))
+    assert not is_stopped(case, {"/dev/serial0": TTY3}, named)
+    assert is_stopped(case, {"/dev/serial0": TTY0}, named), "but its new number is"
 
 
 def test_a_shared_node_counts_as_one_of_the_device() -> None:

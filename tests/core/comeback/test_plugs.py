@@ -120,7 +120,7 @@ def test_a_container_that_could_not_be_stopped_is_tried_again() -> None:
     node.see(0.0, STICK)
     (case,) = cases(node.plugs, 3.0)
     node.judge(3.0, POD)
-    node.plugs = not_stopped(node.plugs, case, POD, again_at=60.0)
+    node.plugs = not_stopped(node.plugs, [case], POD, again_at=60.0)
     assert node.plugs.by_device[KEY].stopped == frozenset()
     assert next_case(node.plugs) == 60.0
 
@@ -132,7 +132,7 @@ def test_what_was_asked_about_an_earlier_plug_does_not_count_for_the_next() -> N
     node.see(4.0)
     before = node.plugs
     assert judged(before, [(case, (POD,))]) == before
-    assert not_stopped(before, case, POD, 60.0) == before
+    assert not_stopped(before, [case], POD, 60.0) == before
 
 
 def test_rules_that_no_longer_want_it_end_it() -> None:

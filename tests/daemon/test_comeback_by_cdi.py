@@ -1,0 +1,77 @@
+"""Running containers that got their devices by CDI follow them as those do that got device nodes."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.rules.settings import AnswerBy
+from genericdp.core.status import holdings
+from genericdp.simulator import ContainerState
+from tests.daemon.test_cdi_answers import a_cdi_scene
+from tests.daemon.test_comeback import stops, until_judged, until_running
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI_RULE
+from tests.scenes.scene import nodes_in
+from tests.scenes.waiting import until
+
+RULE = FTDI_RULE.replace("{index}", "-{id}") + 'on_replug = "restart"\ndebounce = "20ms"\n'
+both_answers = pytest.mark.parametrize("answer", [AnswerBy.DEVICES, AnswerBy.CDI])
+
+
+@pytest.fixture(autouse=True)
+def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+
+
+def stick(number: int, serial: str) -> UdevDevice:
+    return a_usb_serial(number, serial=serial, port=str("ABC".index(serial) + 1))
+
+
+@both_answers
+async def test_two_devices_of_a_container_that_swapped_their_numbers_are_told_apart(
+    short_dir: Path, answer: AnswerBy
+) -> None:
+    async with a_cdi_scene(short_dir, stick(0, "A"), stick(1, "B"), rules=RULE, answer=answer) as scene:
+        await scene.until_allocatable(2)
+        pod = await scene.admit(2)
+        scene.unplug(stick(0, "A"), stick(1, "B"))
+        await scene.until_allocatable(0, capacity=2)
+        scene.plug(stick(1, "A"), stick(0, "B"))
+        await until_running(scene, pod, restarts=1)
+        assert sorted(nodes_in(pod.container("main"))) == [
+            ("/dev/serial-ftdi_A", 188, 1),
+            ("/dev/serial-ftdi_B", 188, 0),
+        ]
+
+
+@both_answers
+async def test_a_number_that_another_device_of_the_container_had_is_another_number(
+    short_dir: Path, answer: AnswerBy
+) -> None:
+    """A hub loses power: A returns as what B was, and B stays away."""
+    sticks = stick(0, "A"), stick(1, "B"), stick(2, "C")
+    async with a_cdi_scene(short_dir, *sticks, rules=RULE, answer=answer) as scene:
+        await scene.until_allocatable(3)
+        one, two = await scene.admit(2, name="one"), await scene.admit(1, name="two")
+        scene.unplug(*sticks)
+        await scene.until_allocatable(0, capacity=3)
+        scene.plug(stick(1, "A"), stick(0, "C"))
+        await until_running(scene, two, restarts=1)
+        await until(lambda: one.container("main").state is ContainerState.WAITING)
+        assert nodes_in(two.container("main")) == [("/dev/serial-ftdi_C", 188, 0)]
+
+
+@pytest.mark.parametrize("path", ["/dev/{id}", "/dev/port"])
+async def test_a_restarted_daemon_leaves_containers_of_replicas_alone(short_dir: Path, path: str) -> None:
+    """Each of them has the device at the path of its own id."""
+    rule = RULE.replace("/dev/serial-{id}", path) + "replicas = 3\n"
+    async with a_cdi_scene(short_dir, stick(0, "A"), rules=rule) as scene:
+        await scene.until_allocatable(3)
+        for name in "abc":
+            await scene.admit(name=name)
+        await scene.service.stop()
+        await scene.service.start()
+        await scene.until_allocatable(3)
+        await until_judged(scene, "ftdi_A")
+        assert stops(scene) == []

@@ -46,6 +46,8 @@ _BY_NAME = (
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
+    # Which namespace of its drive it is.
+    (re.compile(r"(?:nvme|ng)\d+(?:c\d+)?n\d+"), ("nsid",)),
 )
 
 

@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
+from genericdp.core.buses import nvme
+from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState
 from tests.scenes.scene import a_scene, minors_in
-from tests.scenes.storage import DISK_RULE, a_sas_disk, an_iscsi_disk
+from tests.scenes.storage import DISK_RULE, NVME_DRIVES, a_sas_disk, an_iscsi_disk, an_nvme_namespace
+from tests.scenes.waiting import until
 
 DISK = "example.com/disk"
 ONE, TWO = "0x5000c500a1b2c3d4", "0x5000c500a1b2c3d5"
@@ -43,3 +48,62 @@ async def test_a_session_of_iscsi_does_not_take_the_id_of_another(short_dir: Pat
         await scene.until_allocatable(2, DISK)
         await scene.kubelet.restart_container(pod, "main")
         assert minors_in(pod.container("main")) == [32]
+
+
+drives = pytest.mark.parametrize("drive", NVME_DRIVES, ids=["controller", "subsystem"])
+
+
+@drives
+async def test_namespaces_that_are_found_in_another_order_stay_what_they_are(
+    short_dir: Path, drive: UdevDevice
+) -> None:
+    before = an_nvme_namespace(drive, 1, 1), an_nvme_namespace(drive, 2, 2)
+    async with a_scene(short_dir, *before, rules=DISK_RULE) as scene:
+        await scene.until_allocatable(2, DISK)
+        pods = [await scene.admit(resource=DISK, name=name) for name in "ab"]
+        had = [minors_in(pod.container("main")) for pod in pods]
+        await scene.service.stop()
+        scene.unplug(*before)
+        scene.plug(an_nvme_namespace(drive, 1, 2, boot=1), an_nvme_namespace(drive, 2, 1, boot=1))
+        await scene.service.start()
+        await scene.until_allocatable(2, DISK)
+        assert [minors_in(await scene.kubelet.restart_container(pod, "main")) for pod in pods] == had
+
+
+@drives
+async def test_a_namespace_that_comes_when_another_goes_is_another_device(
+    short_dir: Path, drive: UdevDevice
+) -> None:
+    one, two = an_nvme_namespace(drive, 1, 1), an_nvme_namespace(drive, 2, 2)
+    async with a_scene(short_dir, one, two, rules=DISK_RULE) as scene:
+        await scene.until_allocatable(2, DISK)
+        pods = [await scene.admit(resource=DISK, name=name) for name in "ab"]
+        (holder,) = (pod for pod in pods if minors_in(pod.container("main")) == [1])
+        scene.unplug(one)
+        await scene.until_allocatable(1, DISK)
+        scene.plug(an_nvme_namespace(drive, 1, 7, boot=1))
+        await scene.until_allocatable(2, DISK)
+        assert (await scene.kubelet.restart_container(holder, "main")).state is ContainerState.WAITING
+
+
+@pytest.mark.parametrize("nsids", [(1,), (1, 2), (2, 1)], ids=str)
+async def test_after_an_upgrade_a_held_namespace_is_the_same_or_none(
+    short_dir: Path, nsids: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier release told namespaces by the order in which they were found."""
+    found = [an_nvme_namespace(NVME_DRIVES[0], n, nsid) for n, nsid in enumerate(nsids, start=1)]
+    with monkeypatch.context() as earlier:
+        earlier.setattr(nvme, "place_of", lambda _: [])
+        async with a_scene(short_dir, *found, rules=DISK_RULE) as scene:
+            await scene.until_allocatable(len(nsids), DISK)
+            pods = [await scene.admit(resource=DISK, name=name) for name in "ab"[: len(nsids)]]
+            had = [minors_in(pod.container("main")) for pod in pods]
+            await scene.service.stop()
+            earlier.undo()
+            await scene.service.start()
+            await until(lambda: DISK in scene.kubelet.capacity)
+            await scene.until_allocatable(1 if nsids == (1,) else 0, DISK)
+            for pod, minors in zip(pods, had, strict=True):
+                again = await scene.kubelet.restart_container(pod, "main")
+                assert again.state is ContainerState.WAITING or minors_in(again) == minors
+                assert nsids != (1,) or again.state is ContainerState.RUNNING

@@ -106,3 +106,38 @@ def an_array(number: int, uuid: str = "", properties: Mapping[str, str] | None =
         properties=properties,
         incarnation=300 + number,
     )
+
+
+def an_nvme_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 0) -> UdevDevice:
+    """The namespace of a drive that was found as this one; its minor number is its nsid."""
+    wwid = f"eui.00253885910000{nsid:02x}"
+    return a_device(
+        f"{parent.sys_path}/nvme0n{found}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/nvme0n{found}",
+        number=f"b 259:{nsid}",
+        parent=parent,
+        incarnation=100 * boot + found,
+        attributes={"nsid": str(nsid)},
+        properties={"ID_WWN": wwid},
+    )
+
+
+_NVME = a_device("/sys/devices/pci0000:00/0000:00:1d.0", subsystem="pci", driver="nvme")
+#: A drive, and one that several controllers may have, as Linux shows it with multipath.
+NVME_DRIVES = (
+    a_device(
+        f"{_NVME.sys_path}/nvme/nvme0",
+        subsystem="nvme",
+        node="/dev/nvme0",
+        number="c 240:0",
+        attributes={"serial": "S4EMNX0R100002"},
+        parent=_NVME,
+    ),
+    a_device(
+        "/sys/devices/virtual/nvme-subsystem/nvme-subsys0",
+        subsystem="nvme-subsystem",
+        attributes={"serial": "S4EMNX0R100002"},
+    ),
+)

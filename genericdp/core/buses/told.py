@@ -7,7 +7,7 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import scsi, volumes, wireless
+from genericdp.core.buses import nvme, scsi, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
@@ -34,7 +34,7 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
     if unit.subsystem == "block":
         return [], "" if volumes.volume_address(unit) is not None else volumes.kind_of(unit)
     if unit.subsystem != "scsi" and _has_none(own):
-        return [], ""
+        return nvme.place_of(own), ""
     disk, paired = scsi.place_of(own, unit), wireless.place_of(own)
     return ([*scsi.numbers_of(own), *paired], "disk") if disk is None else ([*disk, *paired], "")
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from genericdp.core.buses.address import Address
 from genericdp.core.buses.kernel_name import stem_of
+from genericdp.core.buses.nvme import FIRST as FIRST_NAMESPACE
 from genericdp.core.buses.scsi import ata_port
 from genericdp.core.buses.told import address_of, place_before, place_of
 from genericdp.core.buses.wireless import is_anonymous
@@ -253,7 +254,7 @@ def _within(device: UdevDevice, unit: UdevDevice, told: list[str]) -> tuple[str,
     if device is not interface:
         parts = _below_interface(device, unit, interface, told)
         in_full = [*in_full, *parts]
-        within = [*within, *parts]
+        within = [*within, *(part for part in parts if part != FIRST_NAMESPACE)]
     return "-".join(within), "-".join(in_full) or "node"
 
 

@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* `nvme0n2` is the second namespace that was found, and Linux looks for all of them at the same time. The drive
+* `nvme0n2` is the second namespace that was found, and Linux looks for all of them at once. The drive
   has a number for each of them, its nsid, which lasts until the namespace is deleted.
 * Most drives have one namespace, whose nsid is 1. In an id, it is the drive.
 """

@@ -143,7 +143,8 @@ def _parts(
             yield (port,), _alone(port)
     if first.subsystem == "drm":
         renders = tuple(node for node in group.nodes if node.sys_name.startswith("renderD"))
-        yield renders, [{"DEVNAME": "/dev/dri/renderD*"}]
+        if renders:
+            yield renders, [{"DEVNAME": "/dev/dri/renderD*"}]
 
 
 def _alone(node: UdevDevice) -> Iterator[Conditions]:

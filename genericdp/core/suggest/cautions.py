@@ -59,8 +59,14 @@ _CAN: Mapping[str, str] = {
     "vcio": "send commands to the firmware, such as other clocks and voltages",
     # drivers/char/broadcom/rpivid-mem.c of Raspberry Pi's kernel
     r"rpivid-.*": "write to the registers of the video decoder, and through it to memory",
-    # driver-api/ipmi.rst, ipmitool(1)
-    r"ipmi(?:dev)?/?\d+": "switch the machine off and change who may log in to its management controller",
+    # driver-api/ipmi.rst, ipmitool(1); drivers/misc/hpilo.c, hponcfg(8)
+    r"ipmi(?:dev)?/?\d+|hpilo/.*": "switch the machine off and change who may log in to its management controller",
+    # admin-guide/pm/intel-speed-select.rst
+    "isst_interface": "set the clocks of the host's processors and the limits of their power",
+    # userspace-api/fwctl/fwctl.rst
+    r"fwctl/.*": "send commands to the firmware of the hardware, for everybody who uses it",
+    # drivers/remoteproc/remoteproc_cdev.c
+    r"remoteproc\d+": "stop the coprocessor and start it with its firmware again",
     # driver-api/mei/mei.rst
     r"mei\d*": "talk to the management engine of the mainboard",
     # watchdog/watchdog-api.rst

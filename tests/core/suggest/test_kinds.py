@@ -13,7 +13,15 @@ from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.siblings import subject_of
-from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import (
+    a_device,
+    a_function,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN, offers_of, uncommented
 
@@ -458,6 +466,73 @@ def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
     assert "replicas" not in suggestion.text
     draft = starter(Present(machine(name), DOMAIN), (), Claims(()))
     assert path in dict(draft.left_out)["they act on the whole host"]
+
+
+@pytest.mark.parametrize(
+    ("node", "can"),
+    [
+        (
+            a_device(
+                "/sys/devices/virtual/misc/isst_interface", node="/dev/isst_interface", number="c 10:102"
+            ),
+            "set the clocks of the host's processors and the limits of their power",
+        ),
+        (
+            a_device(
+                "/sys/devices/pci0000:00/0000:5a:00.0/mlx5_core.fwctl.0/fwctl/fwctl0",
+                subsystem="fwctl",
+                node="/dev/fwctl/fwctl0",
+                number="c 240:0",
+            ),
+            "send commands to the firmware of the hardware, for everybody who uses it",
+        ),
+        (
+            a_device(
+                "/sys/devices/platform/0.m33/remoteproc/remoteproc0",
+                subsystem="remoteproc",
+                node="/dev/remoteproc0",
+                number="c 241:0",
+            ),
+            "stop the coprocessor and start it with its firmware again",
+        ),
+        (
+            a_device(
+                "/sys/devices/pci0000:00/0000:01:00.2/iLO/hpilo!d0ccb0",
+                subsystem="iLO",
+                node="/dev/hpilo/d0ccb0",
+                number="c 237:0",
+            ),
+            "switch the machine off and change who may log in to its management controller",
+        ),
+    ],
+)
+def test_what_commands_the_machine_or_its_firmware_is_suggested_with_a_caution(
+    node: UdevDevice, can: str
+) -> None:
+    suggestion = suggest(node, Present(by_sys_path(node), DOMAIN))
+    caution = f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
+    assert caution in suggestion.reasons
+    assert "replicas" not in suggestion.text
+
+
+def test_the_channels_of_a_management_controller_are_one_device() -> None:
+    function = a_function("0000:01:00.2", driver="hpilo", pci_id="103C:3307")
+    channels = [
+        a_device(
+            f"{function.sys_path}/iLO/hpilo!d0ccb{number}",
+            subsystem="iLO",
+            node=f"/dev/hpilo/d0ccb{number}",
+            number=f"c 237:{number}",
+            parent=function,
+        )
+        for number in range(24)
+    ]
+    suggestion = suggest(channels[3], Present(by_sys_path(*channels), DOMAIN))
+    assert suggestion.group.nodes == tuple(channels)
+    assert suggestion.table[2:] == (
+        'match = { SUBSYSTEM = "iLO", parent = { PCI_ID = "103C:3307" } }',
+        'group_by = "parent"  # all nodes of a unit make one device',
+    )
 
 
 def test_a_tpm_that_a_program_made_for_a_container_is_not_the_host_s() -> None:

@@ -72,7 +72,7 @@ group_by = "parent"  # all nodes of a unit make one device
 
 # For a part of it, replace the match by this:
 #
-# /dev/dri/renderD128, to compute and to encode, without the display:
+# /dev/dri/renderD128, enough for programs that show nothing on a display:
 # match.SUBSYSTEM = "drm"
 # match.parent = { PCI_ID = "1002:740F", PCI_SLOT_NAME = "0000:03:00.0" }
 # match.DEVNAME = "/dev/dri/renderD*"
@@ -316,7 +316,7 @@ group_by = "parent"  # all nodes of a unit make one device
 
 # For a part of it, replace the match by this:
 #
-# /dev/dri/renderD128, to compute and to encode, without the display:
+# /dev/dri/renderD128, enough for programs that show nothing on a display:
 # match.SUBSYSTEM = "drm"
 # match.parent = { PCI_ID = "8086:9A49" }
 # match.DEVNAME = "/dev/dri/renderD*"

@@ -60,7 +60,9 @@ _CAN: Mapping[str, str] = {
     # drivers/char/broadcom/rpivid-mem.c of Raspberry Pi's kernel
     r"rpivid-.*": "write to the registers of the video decoder, and through it to memory",
     # driver-api/ipmi.rst, ipmitool(1); drivers/misc/hpilo.c, hponcfg(8)
-    r"ipmi(?:dev)?/?\d+|hpilo/.*": "switch the machine off and change who may log in to its management controller",
+    r"ipmi(?:dev)?/?\d+|hpilo/.*": (
+        "switch the machine off and change who may log in to its management controller"
+    ),
     # admin-guide/pm/intel-speed-select.rst
     "isst_interface": "set the clocks of the host's processors and the limits of their power",
     # userspace-api/fwctl/fwctl.rst

@@ -67,6 +67,9 @@ _SERIAL_ATTRIBUTES = ("guid", "serial", "serial_number", "unique_id", "wwid")
 #: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
 CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(_SERIAL_ATTRIBUTES)
 
+#: The address of a chip with the number of its I2C bus, which follows the order of arrival: `imx219 9-0010`.
+ON_I2C = re.compile(r" \d+-([0-9a-f]{4})$")
+
 #: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
 
@@ -293,6 +296,6 @@ def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:
         if above.subsystem in _WHERE_UNITS_BEGIN:
             return
         if value := above.attributes.get(attribute):
-            own: Conditions = {f"ATTR{{{attribute}}}": exactly(value)}
+            own: Conditions = {f"ATTR{{{attribute}}}": ON_I2C.sub(r" *-\1", exactly(value))}
             yield own if above is node else {"parent": {"SUBSYSTEM": exactly(above.subsystem), **own}}
             return

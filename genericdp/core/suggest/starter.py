@@ -26,7 +26,7 @@ from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
-from genericdp.core.suggest.units.camera import has_all_sensors, is_stream, is_subdevice, streams_of
+from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subdevice, streams_of
 from genericdp.core.suggest.units.companions import is_companion
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
@@ -115,6 +115,8 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     streams = streams_of(node, present.nodes)
     if streams and streams[0] is not node and (is_stream(node) or node.subsystem in ("input", "media")):
         return _FURTHER
+    if is_subdevice(node) and len(group.nodes) == 1:
+        return _FURTHER
     if is_printer(node) and any(_comes_before(each, node) for each in others_of(node, present.nodes)):
         return _FURTHER
     if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
@@ -125,7 +127,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
 def _is_of_the_camera(node: UdevDevice, present: Present) -> bool:
     """Whether it is the node of a sensor that goes along with the only camera of a board."""
     return is_subdevice(node) and any(
-        has_all_sensors(siblings_of(each, present.nodes).nodes, present.nodes)
+        all_sensors(siblings_of(each, present.nodes).nodes, present.nodes)
         for each in present.nodes
         if each.subsystem == "media"
     )

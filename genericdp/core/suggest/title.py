@@ -14,7 +14,7 @@ from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import AUTO_NUMBER, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
-from genericdp.core.suggest.clues import driver_of
+from genericdp.core.suggest.clues import ON_I2C, driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import part_name
@@ -29,8 +29,8 @@ _TITLE_LENGTH = 60
 #: What people call a subsystem.
 _KINDS = {"video4linux": "video", "i2c-dev": "i2c", "scsi_generic": "sg", "usbmisc": "usb"}
 
-#: What a name does without: the address of a part of a chip, and the version of a firmware.
-_NO_NAME = re.compile(r"^[0-9a-f]{4,}\.(?=[a-z])|[ (]+fw[: v].*$", re.IGNORECASE)
+#: What a name does without: the address of a part of a chip, or of a chip on I2C; the version of a firmware.
+_NO_NAME = re.compile(rf"^[0-9a-f]{{4,}}\.(?=[a-z])|{ON_I2C.pattern}|[ (]+fw[: v].*$", re.IGNORECASE)
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 

@@ -597,6 +597,69 @@ def test_sensors_that_can_belong_to_no_other_camera_go_along_with_it(name: str) 
     assert "/dev/v4l-subdev0" in draft["go along with other devices"]
 
 
+def a_pipeline_with_parts(*, second: bool = False) -> tuple[UdevDevice, ...]:
+    """A camera of a board whose pipeline has parts of its own, beside its sensor and the sensor's lens."""
+    pipeline = a_device("/sys/devices/platform/soc@0/48030000.dcmipp", subsystem="platform")
+    buses = [
+        a_device(f"/sys/devices/platform/soc@0/40130000.i2c/i2c-1/1-00{address}", subsystem="i2c")
+        for address in ("1a", "0c")
+    ]
+    other = a_device("/sys/devices/platform/soc@0/48040000.csi", subsystem="platform")
+    parts = [
+        ("video4linux", "video0", pipeline),
+        ("media", "media0", pipeline),
+        ("video4linux", "v4l-subdev0", pipeline),
+        ("video4linux", "v4l-subdev1", buses[0]),
+        ("video4linux", "v4l-subdev2", buses[1]),
+        *([("media", "media1", other)] if second else []),
+    ]
+    return tuple(
+        a_device(
+            f"{above.sys_path}/{subsystem}/{name}",
+            subsystem=subsystem,
+            node=f"/dev/{name}",
+            number=f"c 81:{minor}",
+            attributes={"name": "imx335 1-001a"} if above is buses[0] else {},
+            parent=above,
+        )
+        for minor, (subsystem, name, above) in enumerate(parts)
+    )
+
+
+def test_a_sensor_goes_along_with_a_camera_that_has_parts_of_its_own() -> None:
+    nodes = a_pipeline_with_parts()
+    present = Present(by_sys_path(*nodes), DOMAIN)
+    suggestion = suggest(nodes[0], present)
+    assert suggestion.group.paths == ("/dev/video0", "/dev/media0", "/dev/v4l-subdev0")
+    assert suggestion.table[-5:] == (
+        "[[resource.node]]",
+        'match.SUBSYSTEM = "video4linux"',
+        'match.DEVNAME = "/dev/v4l-subdev[0-9]*"',
+        'match.parent = { SUBSYSTEM = "i2c" }',
+        "shared = true  # its sensor, and what is in between",
+    )
+    assert suggestion.beside == ()
+    (offer,) = offers_of(suggestion.text, by_sys_path(*nodes))
+    (device,) = offer.devices
+    assert {each.path for each in device.nodes_inside} == {each.device_node for each in nodes}
+    draft = starter(present, (), Claims(()))
+    assert draft.left_out == (("go along with other devices", ("/dev/v4l-subdev1", "/dev/v4l-subdev2")),)
+
+
+def test_a_sensor_is_not_taken_where_two_cameras_may_have_it() -> None:
+    nodes = a_pipeline_with_parts(second=True)
+    suggestion = suggest(nodes[0], Present(by_sys_path(*nodes), DOMAIN))
+    assert suggestion.beside == ("/dev/v4l-subdev1", "/dev/v4l-subdev2")
+    assert "shared" not in suggestion.text
+
+
+def test_a_sensor_is_known_by_its_address_whatever_the_number_of_its_bus() -> None:
+    nodes = a_pipeline_with_parts()
+    suggestion = suggest(nodes[3], Present(by_sys_path(*nodes), DOMAIN))
+    assert suggestion.name == "imx335"
+    assert suggestion.table[2:] == ('match = { SUBSYSTEM = "video4linux", "ATTR{name}" = "imx335 *-001a" }',)
+
+
 def test_a_sensor_that_may_belong_to_another_camera_is_mentioned() -> None:
     board = {
         path: each

@@ -24,8 +24,14 @@ from genericdp.core.suggest.fixed_names import (
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.serials import serial_of
-from genericdp.core.suggest.units.disks import scsi_device_of, which_of_disk, which_of_drive
+from genericdp.core.suggest.serials import (
+    SERIAL_ATTRIBUTES,
+    SERIAL_PROPERTIES,
+    serial_of,
+    serials_of_drivers,
+    serials_of_udev,
+)
+from genericdp.core.suggest.units.disks import is_card, scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.units.siblings import Siblings
 from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES, target_of
 
@@ -57,15 +63,8 @@ class Clue:
 #: Their driver gives device nodes of these subsystems a name that says what they are.
 _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
 
-#: The properties with which udev tells a unit from others, the best one first.
-SERIAL_PROPERTIES = ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID", "CACHED_UUID")
-
-#: sysfs attributes with the number by which a maker tells its units apart: nodes on FireWire, NVMe disks, PCI
-#: functions, GPUs, tape drives.
-_SERIAL_ATTRIBUTES = ("guid", "serial", "serial_number", "unique_id", "wwid")
-
 #: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
-CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(_SERIAL_ATTRIBUTES)
+CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(SERIAL_ATTRIBUTES)
 
 #: The address of a chip with the number of its I2C bus, which follows the order of arrival: `imx219 9-0010`.
 ON_I2C = re.compile(r" \d+-([0-9a-f]{4})$")
@@ -92,6 +91,8 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
     if has_a_fixed_name(node):
         yield Clue(By.NAME, names_of([node]))
     elif unit.subsystem == "usb" and not target_of(node):
+        if is_card(node):
+            yield from (Clue(By.SERIAL, number) for number in serials_of_udev(node))
         yield from _usb_clues(node, unit)
     elif node.is_bare:
         yield Clue(By.PATH, names_of([node]))
@@ -167,13 +168,10 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
                     yield Clue(by, {"parent": {name: exactly(value)}})
         if above.subsystem == "net":
             yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
-    for name in SERIAL_PROPERTIES:
-        value = node.properties.get(name)
-        if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
-            yield Clue(By.SERIAL, {name: exactly(value)})
+    yield from (Clue(By.SERIAL, number) for number in serials_of_udev(node))
     if target := target_of(node):
         yield Clue(By.TARGET, target)
-    yield from _serial_numbers(node, unit)
+    yield from (Clue(By.SERIAL, number) for number in serials_of_drivers(node, unit))
     if scsi := scsi_device_of(node):
         # What hangs off a controller says nothing about the controller, nor the other way round.
         if model := scsi.attributes.get("model", "").strip():
@@ -190,26 +188,14 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     yield from _in_device_tree(node, unit)
 
 
-def _serial_numbers(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
-    """The serial numbers that drivers have of a node, of its unit, or of what is in between."""
-    for above in node.self_and_ancestors():
-        for name in _SERIAL_ATTRIBUTES:
-            value = above.attributes.get(name, "")
-            number = value.rstrip()
-            if number and not why_filler(number, above.attributes.get("model", "")):
-                # Some drivers fill it with spaces.
-                own = {f"ATTR{{{name}}}": exactly(number) + "*" * (number != value)}
-                at_parent: Conditions = {"parent": {"SUBSYSTEM": above.subsystem, **own}}
-                yield Clue(By.SERIAL, own if above is node else at_parent)
-        if above is unit:
-            return
-
-
 def identity_of(group: Siblings, conditions: Conditions) -> str:
-    """The property that the identity has to name, because a number of arrival tells nothing; "" if none."""
+    """The property that the identity has to name, because a number of arrival or the reader of a card tells
+    nothing; "" if none.
+    """
     place = locate(group.nodes[0])
     is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
-    is_told = place.serial is not None or not is_counted
+    in_reader = place.usb is not None and is_card(group.nodes[0])
+    is_told = not in_reader and (place.serial is not None or not is_counted)
     if (is_told and not place.untold) or group.group_by != "node":
         return ""
     return next((name for name in conditions if name in SERIAL_PROPERTIES), "")

@@ -9,7 +9,7 @@ from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
-from genericdp.core.suggest.units.disks import scsi_device_of, what_of_disk, who_attaches
+from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_disk, who_attaches
 from genericdp.core.suggest.units.siblings import Siblings
 
 #: More names than this do not help.
@@ -32,7 +32,7 @@ def reasons(
             "both."
         )
     elif unit.subsystem == "usb" and by in _OF_USB:
-        yield _of_usb(unit, by, rivals)
+        yield _OF_CARD if by is By.SERIAL and is_card(first) else _of_usb(unit, by, rivals)
     else:
         yield _of_any(first, by, rivals)
     if of_disk := what_of_disk(first):
@@ -74,6 +74,7 @@ def is_for_libusb(node: UdevDevice) -> bool:
     return node.usb_device is node and not is_hub(node)
 
 
+_OF_CARD = "By serial number: the rule finds this card in whichever reader it is."
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
 
 

@@ -236,9 +236,12 @@ def table_of(
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
     elif (name_of_serial := identity_of(group, conditions)) and by is By.SERIAL:
-        lines += rule_text.remarked(
-            f"identity = [{toml(name_of_serial)}]", "the id stays when the number changes"
+        remark = (
+            "the id stays when the number changes"
+            if group.nodes[0].usb_device is None
+            else "the id is that of the card, not of its reader"
         )
+        lines += rule_text.remarked(f"identity = [{toml(name_of_serial)}]", remark)
     dangerous = any(map(is_dangerous, group.nodes))
     if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")

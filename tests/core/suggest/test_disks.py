@@ -12,7 +12,8 @@ from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.disks import is_disk
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
-from tests.scenes.builders import resources_of
+from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, by_sys_path, resources_of
+from tests.scenes.inventories import ids_of, inventory_of
 from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN
 
@@ -209,3 +210,38 @@ def test_a_changer_says_which_node_takes_its_commands() -> None:
 
 def test_a_slot_does_not_count_the_partitions_and_command_nodes_of_the_other_slots() -> None:
     assert suggested("/dev/sdf").rest == ()
+
+
+def a_card(port: str, serial: str) -> UdevDevice:
+    """An SD card in a reader on USB that says the same serial number as any other of its model."""
+    usb = a_usb_device(port, vendor="0bda", product="0129", serial="20100201396000000")
+    slot = a_device(
+        f"{a_usb_interface(usb).sys_path}/rtsx_usb_sdmmc.2.auto/mmc_host/mmc0/mmc0:aaaa",
+        subsystem="mmc",
+        driver="mmcblk",
+        attributes={"serial": serial},
+        parent=a_usb_interface(usb),
+    )
+    return a_device(
+        f"{slot.sys_path}/block/mmcblk0",
+        subsystem="block",
+        devtype="disk",
+        node="/dev/mmcblk0",
+        number="b 179:0",
+        properties={"ID_NAME": "SC32G", "ID_SERIAL": serial},
+        parent=slot,
+    )
+
+
+def test_an_sd_card_in_a_reader_on_usb_is_known_by_its_own_serial_number() -> None:
+    card = a_card("3", "0x31a4b8cd")
+    suggestion = suggest(card, Present(by_sys_path(card), DOMAIN))
+    assert suggestion.by is By.SERIAL
+    assert suggestion.table[2:] == (
+        'match = { SUBSYSTEM = "block", DEVTYPE = "disk", ID_SERIAL = "0x31a4b8cd" }',
+        'identity = ["ID_SERIAL"]  # the id is that of the card, not of its reader',
+        "allow_dangerous = true  # it gives control of the host",
+    )
+    assert suggestion.reasons[0] == "By serial number: the rule finds this card in whichever reader it is."
+    (moved,) = ids_of(inventory_of(suggestion.text, a_card("4", "0x31a4b8cd")))
+    assert ids_of(inventory_of(suggestion.text, card)) == [moved]

@@ -19,6 +19,7 @@ from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.conditions import Conditions, joined, one_or_more, one_or_more_globs
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
+    is_made,
     lasting_path,
     names_without_number,
     without_numbers,
@@ -184,7 +185,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         if product := node.properties.get("ID_V4L_PRODUCT"):
             yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
     if not unit.is_virtual:
-        yield Clue(By.PLACE, _path_of(node, unit))
+        yield Clue(By.KIND if is_made(unit) else By.PLACE, _path_of(node, unit))
     yield from _in_device_tree(node, unit)
 
 
@@ -249,7 +250,7 @@ def lasting_place(group: Siblings) -> Clue:
     path: Conditions = {"DEVPATH": one_or_more_globs(paths)}
     if model := unit.properties.get("PCI_ID"):
         return Clue(By.PLACE, joined({"parent": {"PCI_ID": exactly(model)}}, path))
-    return Clue(By.KIND if first.is_virtual else By.PLACE, path)
+    return Clue(By.KIND if first.is_virtual or is_made(unit) else By.PLACE, path)
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:

@@ -7,6 +7,7 @@ from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.fixed_names import is_configured, is_made
 from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_disk, who_attaches
@@ -131,12 +132,14 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             )
         case By.INTERFACE:
             return "By the name of its network interface."
+        case By.NAME if is_configured(node):
+            return "By name: the configuration of its driver fixes it."
         case By.NAME:
             return "By name: the kernel always gives it the same name."
         case By.PATH:
             return "By its path: udev does not know it, nor which unit is behind it."
         case _:
-            another = "device" if unit.is_virtual else "node of the unit"
+            another = "device" if is_made(unit) else "node of the unit"
             return (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
                 f"that the kernel has given it for now; after a re-plug or reboot, another {another} may "

@@ -322,3 +322,52 @@ def test_what_serves_a_disk_of_the_host_acts_on_the_whole_host(path: str, can: s
     assert suggestion.reasons[-1] == (
         f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     )
+
+
+@pytest.mark.parametrize("names", [("ttyr02", "ttyr03"), ("tnt0", "tnt1"), ("gsmtty1", "gsmtty2")])
+def test_a_name_that_the_configuration_of_a_driver_fixes_is_matched_without_a_caution(
+    names: tuple[str, str],
+) -> None:
+    ports = [
+        a_device(
+            f"/sys/devices/virtual/tty/{name}", subsystem="tty", node=f"/dev/{name}", number=f"c 240:{n}"
+        )
+        for n, name in enumerate(names)
+    ]
+    present = Present(by_sys_path(*ports), DOMAIN)
+    suggestion = suggest(ports[1], present)
+    assert suggestion.reasons == ("By name: the configuration of its driver fixes it.",)
+    assert suggestion.table[2:] == (f'match = {{ DEVNAME = "/dev/{names[1]}" }}',)
+    # Something is behind it, unlike other software of the kernel.
+    assert len(starter(present, (), Claims(())).chapters) == 2
+
+
+def aggregated(number: int) -> UdevDevice:
+    """A GPIO chip that somebody made of lines of others."""
+    above = a_device(
+        f"/sys/devices/platform/gpio-aggregator.{number}", subsystem="platform", driver="gpio-aggregator"
+    )
+    return a_device(
+        f"{above.sys_path}/gpiochip{number + 5}",
+        subsystem="gpio",
+        node=f"/dev/gpiochip{number + 5}",
+        number=f"c 254:{number + 5}",
+        parent=above,
+    )
+
+
+def test_a_chip_that_somebody_makes_has_no_place_in_the_machine() -> None:
+    chips = [aggregated(0), aggregated(1)]
+    alone = suggest(chips[0], Present(by_sys_path(chips[0]), DOMAIN))
+    assert alone.by is By.KIND
+    assert alone.table[2:] == (
+        'match.SUBSYSTEM = "gpio"',
+        'match.DEVPATH = "/devices/platform/gpio-aggregator.*/*"',
+    )
+    of_two = suggest(chips[1], Present(by_sys_path(*chips), DOMAIN))
+    assert of_two.reasons == (
+        (
+            "CAUTION: nothing permanent distinguishes it from /dev/gpiochip5. The rule uses the name that "
+            "the kernel has given it for now; after a re-plug or reboot, another device may have that name."
+        ),
+    )

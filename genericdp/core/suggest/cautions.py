@@ -101,8 +101,9 @@ _CAN: Mapping[str, str] = {
     "rpmsg_ctrl.*": "create and remove devices of the host",
 }
 
-#: Programs make virtual ones of these for a container (security/tpm/tpm_vtpm_proxy.rst).
-_MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm"})
+#: Programs make virtual ones of these for a container (security/tpm/tpm_vtpm_proxy.rst), or hypervisors let
+#: guests read them (drivers/ptp/ptp_kvm_common.c).
+_MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm", "ptp"})
 
 #: Two containers with one of these would take input from, or write over, one another.
 _NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
@@ -124,5 +125,7 @@ def can_be_shared(nodes: Sequence[UdevDevice], *, is_software: bool) -> bool:
     """
     if is_software:
         return nodes[0].subsystem not in _NOT_SHARED
+    if nodes[0].subsystem == "ptp":
+        return nodes[0].is_virtual
     # gpu/drm-uapi.rst, "Render nodes"; userspace-api/tee.rst
     return nodes[0].subsystem == "tee" or any(node.sys_name.startswith("renderD") for node in nodes)

@@ -64,8 +64,11 @@ class Clue:
 #: Their driver gives device nodes of these subsystems a name that says what they are.
 _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
 
+#: sysfs attributes with what a driver or an administrator calls a device: RDMA and clocks have their own.
+_LABELS = ("name", "identity", "ibdev", "clock_name")
+
 #: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
-CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(SERIAL_ATTRIBUTES)
+CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(SERIAL_ATTRIBUTES, _LABELS, {"label"})
 
 #: The address of a chip with the number of its I2C bus, which follows the order of arrival: `imx219 9-0010`.
 ON_I2C = re.compile(r" \d+-([0-9a-f]{4})$")
@@ -180,7 +183,7 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         return
     yield from (Clue(by, place) for by, place in _function_of(unit))
     if unit.is_virtual or node.subsystem in _LABELLED:
-        for attribute in ("name", "identity"):
+        for attribute in _LABELS:
             yield from (Clue(By.LABEL, label) for label in _nearest(node, attribute))
         if product := node.properties.get("ID_V4L_PRODUCT"):
             yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
@@ -260,7 +263,9 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     if drive := which_of_drive(node):
         yield drive
     yield from ({"DEVNAME": one_or_more_globs(names)} for names in names_without_number(node))
-    for attribute in ("index", "port_number", "name", "line"):
+    # That of a sensor says where it is: in the base or the display. That of a GPIO chip repeats its path.
+    labels = ("label",) if node.subsystem == "iio" else ()
+    for attribute in ("index", "port_number", "name", "line", *labels):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
             yield from _nearest(node, attribute)

@@ -50,8 +50,9 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 #: Numbers in the order of arrival in the path of a unit in sysfs: those of remote processors, of the devices
 #: through which one talks to these, of units that somebody makes, and of the platform devices that a driver
-#: makes of one PCI function (the UART of intel-lpss); there, a long number is an address. The last number of an
-#: RPMsg channel is not among them: in `virtio1.rpmsg-pru.-1.30`, the firmware of the remote processor chooses 30.
+#: makes of one PCI function (the UART of intel-lpss); there, a long number is an address. The last number of
+#: an RPMsg channel is not among them: in `virtio1.rpmsg-pru.-1.30`, the firmware of the remote processor
+#: chooses 30.
 _ARRIVED = re.compile(
     r"(/remoteproc)\d+(?=/|$)|(/virtio)\d+(?=[/.]|$)|(/platform/gpio-(?:aggregator|sim)\.)\d+(?=/|$)"
     r"|(/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/[A-Za-z][A-Za-z0-9_-]*\.)\d{1,3}(?=/|$)"

@@ -371,3 +371,66 @@ def test_a_chip_that_somebody_makes_has_no_place_in_the_machine() -> None:
             "the kernel has given it for now; after a re-plug or reboot, another device may have that name."
         ),
     )
+
+
+def test_of_two_sensors_of_one_controller_each_is_known_by_its_label() -> None:
+    sensors = []
+    for number, label in enumerate(("accel-base", "accel-display")):
+        above = a_device(
+            f"/sys/devices/platform/GOOG0004:00/cros-ec-sensorhub.2.auto/cros-ec-accel.{13 + number}.auto",
+            subsystem="platform",
+            driver="cros-ec-accel",
+        )
+        sensors.append(
+            a_device(
+                f"{above.sys_path}/iio:device{number}",
+                subsystem="iio",
+                node=f"/dev/iio:device{number}",
+                number=f"c 244:{number}",
+                attributes={"name": "cros-ec-accel", "label": label},
+                parent=above,
+            )
+        )
+    suggestion = suggest(sensors[1], Present(by_sys_path(*sensors), DOMAIN))
+    assert suggestion.by is By.PLACE
+    assert suggestion.table[-1] == 'match."ATTR{label}" = "accel-display"'
+    assert not any("DEVNAME" in line for line in suggestion.table)
+
+
+@pytest.mark.parametrize(
+    ("subsystem", "names", "attribute", "values"),
+    [
+        ("infiniband_verbs", ("uverbs2", "uverbs3"), "ibdev", ("rxe0", "siw0")),
+        ("ptp", ("ptp1", "ptp2"), "clock_name", ("KVM virtual PTP", "netdevsim")),
+    ],
+)
+def test_a_virtual_device_is_known_by_what_its_driver_calls_it(
+    subsystem: str, names: tuple[str, str], attribute: str, values: tuple[str, str]
+) -> None:
+    nodes = [
+        a_device(
+            f"/sys/devices/virtual/{subsystem}/{name}",
+            subsystem=subsystem,
+            node=f"/dev/{name}",
+            number=f"c 231:{minor}",
+            attributes={attribute: value},
+        )
+        for minor, (name, value) in enumerate(zip(names, values, strict=True))
+    ]
+    for node, value in zip(nodes, values, strict=True):
+        suggestion = suggest(node, Present(by_sys_path(*nodes), DOMAIN))
+        assert suggestion.by is By.LABEL
+        assert f'"ATTR{{{attribute}}}" = "{value}"' in suggestion.text
+
+
+def test_a_clock_of_the_hypervisor_that_nobody_can_set_is_shared_without_a_caution() -> None:
+    clock = a_device(
+        "/sys/devices/virtual/ptp/ptp1",
+        subsystem="ptp",
+        node="/dev/ptp1",
+        number="c 246:1",
+        attributes={"clock_name": "KVM virtual PTP"},
+    )
+    text = suggest(clock, Present(by_sys_path(clock), DOMAIN)).text
+    assert "CAUTION" not in text
+    assert "# replicas = 10  # how many containers can share it\n" in text

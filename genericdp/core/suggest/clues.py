@@ -110,6 +110,16 @@ def model_of(unit: UdevDevice) -> Conditions:
     return {"usb": {key: exactly(value) for key, value in values.items() if value}}
 
 
+def named_model_of(node: UdevDevice) -> Conditions:
+    """What a USB device says of its model: makers of boards share numbers. {} if it says nothing."""
+    unit = unit_of(node)
+    product = unit.properties.get("ID_MODEL") if unit.subsystem == "usb" else None
+    if not product:
+        return {}
+    named: Conditions = {"ID_MODEL": exactly(product)}
+    return named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}}
+
+
 def model_of_any(group: Siblings) -> Conditions:
     """What every unit of the model of a device satisfies; {} when it has none that a rule can name."""
     unit = unit_of(group.nodes[0])
@@ -148,12 +158,9 @@ def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     if serial is not None:
         by, known = By.SERIAL, joined(model, {"usb": {"serial": exactly(serial)}})
     yield Clue(by, known)
-    if product := unit.properties.get("ID_MODEL"):
+    if named := named_model_of(node):
         # Another board of the maker may say the same of itself but for its name.
-        named: Conditions = {"ID_MODEL": exactly(product)}
-        yield Clue(
-            by, joined(known, named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}})
-        )
+        yield Clue(by, joined(known, named))
     controller = {"DEVPATH": f"{lasting_path(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"}
     if port := usb_value(unit, "port"):
         at_port = joined(model, {"usb": {"port": exactly(port)}})

@@ -19,8 +19,8 @@ from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any
-from genericdp.core.suggest.conditions import Conditions, joined
+from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any, named_model_of
+from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
@@ -156,7 +156,8 @@ def _alike(groups: tuple[Siblings, ...]) -> list[list[Siblings]]:
     found: dict[object, list[Siblings]] = {}
     for group in groups:
         model = model_of_any(group)
-        key: object = (repr(joined(kind_of(group), model)), group.group_by) if model else group.sys_paths
+        named = joined(kind_of(group), joined(model, named_model_of(group.nodes[0])))
+        key: object = (repr(named), group.group_by) if model else group.sys_paths
         found.setdefault(key, []).append(group)
     return list(found.values())
 
@@ -171,8 +172,8 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
     if len(alike) == len(everything):
         # Of each unit, the same part.
         details += filter(present.lasts, details_of_all([group.nodes[0] for group in alike]))
-    for one, other in product(details, details):
-        conditions = joined(joined(joined(kind_of(first), model), one), other)
+    for named, one, other in product(({}, named_model_of(first.nodes[0])), details, details):
+        conditions = joined_all(kind_of(first), (model, named, one, other))
         table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
         if model and present.taken_by_rule("\n".join(table)) == everything:
             names.add(name)

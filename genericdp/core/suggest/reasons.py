@@ -63,10 +63,11 @@ def reasons(
         )
         yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
     if beside:
+        belong = "it belongs" if len(beside) == 1 else "they belong"
         yield (
             "Programs that set the camera up themselves, such as libcamera, also open the nodes of its "
             f"sensor and of what is in between. The rule does not take {listed(beside)}: the kernel does "
-            "not say to which camera these belong."
+            f"not say to which camera {belong}."
         )
 
 
@@ -118,11 +119,14 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
         case By.TARGET:
             return "By what it leads to: the rule finds it whatever its number is."
         case By.MODEL:
-            return f"By model: this machine has no other {node.subsystem} device of the model."
+            return (
+                f"By model: this machine has no other {node.subsystem} device of the model. A second one "
+                "would match, too."
+            )
         case By.PLACE if "PCI_SLOT_NAME" in unit.properties and scsi_device_of(node) is None:
             return "By model and slot: another unit of the model in this slot matches, too."
         case By.PORT | By.PLACE:
-            return "By its place in the machine: any device of this kind there matches."
+            return "By its place in the machine: any device of this kind in that place matches."
         case By.LABEL:
             return "By the name that its driver gives it: this machine has only one with this name."
         case By.KIND:

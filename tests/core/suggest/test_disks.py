@@ -38,9 +38,9 @@ def test_a_usb_disk_is_its_block_node_and_the_rest_of_the_drive_is_offered_inste
 #
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
-# A container gets the whole disk: it can read and write all partitions, but it
-# has no device nodes of these. If it writes to what is mounted, it destroys the
-# file system; for files, use a local persistent volume.
+# A container gets the whole disk: it can read and write all partitions, but
+# gets no device nodes for them. If it writes to what is mounted, it destroys
+# the file system; for files, use a local persistent volume.
 
 [[resource]]
 name = "pssd-t7"  # pods request example.com/pssd-t7
@@ -172,8 +172,8 @@ def test_a_disk_that_a_program_attaches_is_known_by_its_name_with_a_caution(path
     assert suggestion.reasons == (
         "By name: the kernel always gives it the same name.",
         (
-            "A container gets the whole disk: it can read and write all partitions, but it has no device "
-            f"nodes of these. {MOUNTED}"
+            "A container gets the whole disk: it can read and write all partitions, but gets no device "
+            f"nodes for them. {MOUNTED}"
         ),
         f"CAUTION: the rule takes whatever {program} attaches there.",
     )

@@ -650,6 +650,7 @@ def test_a_sensor_is_not_taken_where_two_cameras_may_have_it() -> None:
     nodes = a_pipeline_with_parts(second=True)
     suggestion = suggest(nodes[0], Present(by_sys_path(*nodes), DOMAIN))
     assert suggestion.beside == ("/dev/v4l-subdev1", "/dev/v4l-subdev2")
+    assert suggestion.reasons[-1].endswith("the kernel does not say to which camera they belong.")
     assert "shared" not in suggestion.text
 
 
@@ -675,7 +676,7 @@ def test_a_sensor_that_may_belong_to_another_camera_is_mentioned() -> None:
     assert suggestion.reasons[-1] == (
         "Programs that set the camera up themselves, such as libcamera, also open the nodes of its sensor "
         "and of what is in between. The rule does not take /dev/v4l-subdev0: the kernel does not say to "
-        "which camera these belong."
+        "which camera it belongs."
     )
     # These are parts of the camera itself, or there is no camera.
     for name, path in (("raspberry-pi-4", "/dev/video0"), ("rockchip-board", "/dev/video18")):
@@ -766,3 +767,40 @@ def test_the_example_for_cameras_offers_the_colours_and_not_the_infrared_sensor(
     text = (Path(__file__).parents[3] / "examples" / "70-camera.toml").read_text(encoding="utf-8")
     (offer,) = offers_of(text, machine(name))
     assert [each.path for device in offer.devices for each in device.nodes] == [colours]
+
+
+def test_what_needs_the_control_node_of_its_driver_gets_it() -> None:
+    card = a_function("0000:03:00.0", driver="bmsophon", pci_id="1F1C:1684")
+    unit = a_device(
+        f"{card.sys_path}/bm-sophon/bm-sophon0",
+        subsystem="bm-sophon",
+        node="/dev/bm-sophon0",
+        number="c 234:0",
+        parent=card,
+    )
+    control = a_device(
+        "/sys/devices/virtual/bm-sophon/bmdev-ctl",
+        subsystem="bm-sophon",
+        node="/dev/bmdev-ctl",
+        number="c 233:0",
+    )
+    devices = by_sys_path(unit, control)
+    assert text_of(devices, unit).endswith(
+        """\
+
+[[resource.node]]
+match = { DEVNAME = "/dev/bmdev-ctl" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
+    assert "[[resource.node]]" not in text_of(devices, control)
+
+
+def test_a_name_does_not_end_in_the_middle_of_a_phrase() -> None:
+    card = a_function("0000:6b:00.0", driver="ice", pci_id="8086:1593")
+    model = {"ID_MODEL_FROM_DATABASE": "Ethernet Controller E810-C for SFP"}
+    card = replace(card, properties={**card.properties, **model})
+    receiver = a_device(
+        f"{card.sys_path}/gnss/gnss0", subsystem="gnss", node="/dev/gnss0", number="c 250:0", parent=card
+    )
+    assert suggest(receiver, Present(by_sys_path(receiver), DOMAIN)).name == "ethernet-controller-e810-c"

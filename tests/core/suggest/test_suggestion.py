@@ -304,7 +304,8 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 #
 # drm device (8086:9a49): /dev/dri/card0, /dev/dri/renderD128
 #
-# By model: this machine has no other drm device of the model.
+# By model: this machine has no other drm device of the model. A second one
+# would match, too.
 #
 # A container gets these 2 nodes together.
 

@@ -182,7 +182,7 @@ def test_a_disk_over_a_network_is_called_after_what_it_is_a_part_of() -> None:
 
 def test_a_further_function_of_a_card_is_not_called_the_only_one() -> None:
     assert suggested("storage-server", "/dev/vhost-vdpa-0").reasons[0] == (
-        "By model: this machine has no other vhost-vdpa device of the model."
+        "By model: this machine has no other vhost-vdpa device of the model. A second one would match, too."
     )
 
 

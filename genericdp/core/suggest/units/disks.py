@@ -139,6 +139,6 @@ def what_of_disk(node: UdevDevice) -> str:
     if node.sys_name.startswith(_VOLUMES):
         return f"A container gets the whole volume. {_MOUNTED}"
     return (
-        "A container gets the whole disk: it can read and write all partitions, but it has no device nodes "
-        f"of these. {_MOUNTED}"
+        "A container gets the whole disk: it can read and write all partitions, but gets no device nodes "
+        f"for them. {_MOUNTED}"
     )

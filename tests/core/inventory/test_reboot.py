@@ -1,0 +1,57 @@
+"""An id is the same after a reboot that found everything in another order.
+
+A pod whose device has another id waits for the old one for good.
+"""
+
+import pytest
+
+from genericdp.core.inventory.build import Builder
+from tests.scenes.builders import resources_of
+from tests.scenes.machines import MACHINES, after_reboot, machine
+
+#: Subsystems of device nodes that nothing but a number of arrival tells.
+TOLD_BY_NUMBERS = frozenset(
+    {
+        *("adl_pci7432", "comedi", "EtherCAT", "gpib_common", "hfi1_user", "hidg", "pps", "rngd_mgmt"),
+        *("rpmsg", "rpmsg_pru", "ubi", "ublk-char"),
+    }
+)
+#: The same for some nodes of a machine, and nodes whose port has such a number.
+SOME = frozenset(
+    {
+        ("backup-server", "block"),  # bcache
+        ("gadget-board", "tty"),  # rfcomm
+        ("service-laptop", "tty"),  # rfcomm
+        ("storage-server", "block"),  # rbd
+        ("kvm-guest", "input"),  # uinput
+        ("kvm-guest", "video4linux"),  # v4l2loopback
+        ("laptop-intel", "video4linux"),  # v4l2loopback
+        ("twins", "tty"),  # dw-apb-uart.3
+        *(("laptop-intel", each) for each in ("hidraw", "i2c-dev", "input")),  # i2c_designware.0
+        *((board, "usb") for board in ("imx-board", "rockchip-board", "ti-board")),  # root hubs
+        ("jetson", "iio"),  # HID-SENSOR-1.auto
+    }
+)
+
+
+@pytest.mark.parametrize("grouping", ["node", "parent"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_ids_do_not_depend_on_the_order_in_which_devices_are_found(name: str, grouping: str) -> None:
+    before, after = machine(name), after_reboot(name)
+    subsystems = sorted({each.subsystem for each in before.values() if each.number is not None})
+    changed = []
+    for subsystem in subsystems:
+        rule = (
+            f'[[resource]]\nname = "r"\nmatch = {{ SUBSYSTEM = "{subsystem}" }}\n'
+            f'group_by = "{grouping}"\nallow_dangerous = true\n'
+        )
+        ids = []
+        for devices in (before, after):
+            position = {sys_path: number for number, sys_path in enumerate(devices)}
+            (offer,) = Builder(resources_of(rule), "genericdp.io").build(devices).offers.values()
+            ids.append(
+                {position[node.sys_path]: device.id for device in offer.devices for node in device.nodes}
+            )
+        if ids[0] != ids[1]:
+            changed.append(subsystem)
+    assert [each for each in changed if each not in TOLD_BY_NUMBERS and (name, each) not in SOME] == []

@@ -129,6 +129,11 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             return "By its place in the machine: any device of this kind in that place matches."
         case By.LABEL:
             return "By the name that its driver gives it: this machine has only one with this name."
+        case By.KIND if not unit.is_virtual:
+            return (
+                "CAUTION: it is numbered in the order in which such devices are made, so the rule takes any "
+                "of them. This machine has only one."
+            )
         case By.KIND:
             return (
                 "By its kind: the kernel does not say which hardware is behind it, if any, and this machine "

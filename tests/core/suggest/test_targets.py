@@ -360,6 +360,12 @@ def test_a_chip_that_somebody_makes_has_no_place_in_the_machine() -> None:
     chips = [aggregated(0), aggregated(1)]
     alone = suggest(chips[0], Present(by_sys_path(chips[0]), DOMAIN))
     assert alone.by is By.KIND
+    assert alone.reasons == (
+        (
+            "CAUTION: it is numbered in the order in which such devices are made, so the rule takes any of "
+            "them. This machine has only one."
+        ),
+    )
     assert alone.table[2:] == (
         'match.SUBSYSTEM = "gpio"',
         'match.DEVPATH = "/devices/platform/gpio-aggregator.*/*"',

@@ -21,7 +21,8 @@ _FILLERS: Mapping[str, str] = {
     r"(?P<sign>[fx?*#])(?P=sign)+|(?P<digit>\d)(?P=digit){3,}": "it repeats one character",
     r"[a-f0-9]{4}:[a-f0-9]{2}:[a-f0-9]{2}\.[0-7]": "it is the PCI address of the host controller",
     r"\d{1,2}(?:\.\d{1,2}){1,3}": "it is a version of the firmware",
-    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])0*1?": "it is the date of a firmware",
+    # Card readers of Realtek have the date, the version and zeroes: 20100201396000000.
+    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?:0*1?|\d{4}0{5})": "it is the date of a firmware",
     r"0x[0-9a-f]{4}": "it is the address of a disk of a mainframe, from which its label is made",
     "hid[a-z]{2}": "Arduino's library makes it of what the board can do",
     "deadbeef|55aa55aa|a5a5a5a5|cafebabe": "it is a test pattern",
@@ -35,9 +36,9 @@ _FILLERS: Mapping[str, str] = {
 #: All of them in one expression, because every id of every device asks.
 _FILLER = re.compile("|".join(f"(?P<why{number}>{form})" for number, form in enumerate(_FILLERS)))
 
-#: A part of one of these from its beginning, `123456`, is no serial number either.
+#: A part of one of these from its beginning, `123456`, is no serial number either. Sticks for ANT say `123`.
 _COUNTING = ("0123456789abcdef", "123456789abcdef", "12345678901234567890", "01234567890123456789")
-_SHORTEST_COUNT = 4
+_SHORTEST_COUNT = 3
 _WHY_COUNTING = "it counts up from its first digit"
 _WHY_MODEL = "it is the name of the model"
 

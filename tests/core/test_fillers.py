@@ -20,12 +20,14 @@ from genericdp.core.fillers import why_filler
         ("0000:00:14.0", "it is the PCI address of the host controller"),
         ("01.00.00", "it is a version of the firmware"),
         ("200901010001", "it is the date of a firmware"),
+        ("20100201396000000", "it is the date of a firmware"),
         ("0X0201", "it is the address of a disk of a mainframe, from which its label is made"),
         ("HIDPC", "Arduino's library makes it of what the board can do"),
         ("deadbeef", "it is a test pattern"),
         ("Default string", "it is a word that firmware keeps from its template"),
         ("To Be Filled By O.E.M.", "it is a word that firmware keeps from its template"),
         ("None", "it is a word that firmware keeps from its template"),
+        ("123", "it counts up from its first digit"),
         ("123456", "it counts up from its first digit"),
         ("0123456789ABCDEF", "it counts up from its first digit"),
         ("1234567890", "it counts up from its first digit"),
@@ -37,7 +39,22 @@ def test_a_filler_is_told_with_the_reason(value: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["A50285BI", "A", "9", "12", "13579", "0002", "EC25-17", "20170101AB3", "7F3A", "11", "1.a", "x"]
+    "value",
+    [
+        "A50285BI",
+        "A",
+        "9",
+        "12",
+        "13579",
+        "0002",
+        "EC25-17",
+        "20170101AB3",
+        "20100201396012345",
+        "7F3A",
+        "11",
+        "1.a",
+        "x",
+    ],
 )
 def test_what_may_be_the_number_of_one_unit_is_no_filler(value: str) -> None:
     assert why_filler(value, "Meter", "Maker") == ""

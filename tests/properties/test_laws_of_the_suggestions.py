@@ -16,6 +16,7 @@ from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import suggest
 from genericdp.errors import GenericdpError
 from tests.properties.strategies import Boot, Unit, booted, boots, machines, names, rules
+from tests.scenes.builders import a_device, a_function, a_usb_device, a_usb_interface, by_sys_path
 from tests.scenes.suggestions import DOMAIN, assert_takes_exactly, offers_of, uncommented
 
 #: What udev says about a device, all of it from the device itself.
@@ -50,6 +51,68 @@ def test_a_suggestion_matches_exactly_its_device(
         assert why_not_a_resource_name(f"{DOMAIN}/{suggestion.name}") == ""
         assert suggestion.text.replace("\n", "").isprintable()
         assert_takes_exactly(uncommented(suggestion.text), devices, suggestion.group.nodes)
+
+
+#: The device nodes of one unit, with the subsystem of each: any of them may be missing.
+KINDS = {
+    "dri/card1": "drm",
+    "dri/renderD129": "drm",
+    "fb1": "graphics",
+    "snd/controlC1": "sound",
+    "snd/pcmC1D0p": "sound",
+    "video1": "video4linux",
+    "video2": "video4linux",
+    "v4l-subdev1": "video4linux",
+    "media1": "media",
+    "hidraw1": "hidraw",
+    "input/event1": "input",
+    "ttyUSB1": "tty",
+    "ttyUSB2": "tty",
+    "cdc-wdm1": "usbmisc",
+    "usb/lp1": "usbmisc",
+    "gpiochip1": "gpio",
+    "ptp1": "ptp",
+    "tpm1": "tpm",
+    "tpmrm1": "tpmrm",
+    "wwan1at1": "wwan",
+    "dvb/adapter1/frontend1": "dvb",
+    "sda": "block",
+    "sg1": "scsi_generic",
+    "remoteproc1": "remoteproc",
+    "hpilo/d1ccb1": "iLO",
+    "acme1": "acme",
+}
+UNITS = {
+    "usb": a_usb_interface(a_usb_device()),
+    "pci": a_function(driver="acme"),
+    "platform": a_device("/sys/devices/platform/soc@0/48030000.acme", subsystem="platform", driver="acme"),
+}
+
+
+@given(
+    st.sampled_from(sorted(UNITS)),
+    st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=5, unique=True),
+)
+def test_whatever_a_unit_consists_of_each_of_its_nodes_has_a_suggestion(bus: str, names: list[str]) -> None:
+    above = UNITS[bus]
+    nodes = [
+        a_device(
+            f"{above.sys_path}/{KINDS[name]}/{name.rpartition('/')[2]}",
+            subsystem=KINDS[name],
+            node=f"/dev/{name}",
+            number=f"{'b' if KINDS[name] == 'block' else 'c'} 240:{minor}",
+            devtype="disk" if KINDS[name] == "block" else "",
+            parent=above,
+        )
+        for minor, name in enumerate(names)
+    ]
+    devices = by_sys_path(*nodes)
+    present = Present(devices, DOMAIN)
+    for node in nodes:
+        for by_itself in (False, True):
+            suggestion = suggest(node, present, by_itself=by_itself)
+            assert_takes_exactly(suggestion.text, devices, suggestion.group.nodes)
+            assert node in suggestion.group.nodes
 
 
 def is_free(judged: Judged) -> bool:

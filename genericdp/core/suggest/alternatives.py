@@ -31,7 +31,7 @@ _MOST = 12
 
 #: What a part of a device is for, by the beginning of the names of its nodes.
 _FOR = {
-    "dri/renderD": "to compute and to encode, without the display",
+    "dri/renderD": "enough for programs that show nothing on a display",
     "tpmrm": "through the kernel's resource manager, as most programs do",
     "tpm": "for one program at a time",
     "cdc-wdm": "the control port",
@@ -143,7 +143,8 @@ def _parts(
             yield (port,), _alone(port)
     if first.subsystem == "drm":
         renders = tuple(node for node in group.nodes if node.sys_name.startswith("renderD"))
-        yield renders, [{"DEVNAME": "/dev/dri/renderD*"}]
+        if renders:
+            yield renders, [{"DEVNAME": "/dev/dri/renderD*"}]
 
 
 def _alone(node: UdevDevice) -> Iterator[Conditions]:

@@ -59,8 +59,16 @@ _CAN: Mapping[str, str] = {
     "vcio": "send commands to the firmware, such as other clocks and voltages",
     # drivers/char/broadcom/rpivid-mem.c of Raspberry Pi's kernel
     r"rpivid-.*": "write to the registers of the video decoder, and through it to memory",
-    # driver-api/ipmi.rst, ipmitool(1)
-    r"ipmi(?:dev)?/?\d+": "switch the machine off and change who may log in to its management controller",
+    # driver-api/ipmi.rst, ipmitool(1); drivers/misc/hpilo.c, hponcfg(8)
+    r"ipmi(?:dev)?/?\d+|hpilo/.*": (
+        "switch the machine off and change who may log in to its management controller"
+    ),
+    # admin-guide/pm/intel-speed-select.rst
+    "isst_interface": "set the clocks of the host's processors and the limits of their power",
+    # userspace-api/fwctl/fwctl.rst
+    r"fwctl/.*": "send commands to the firmware of the hardware, for everybody who uses it",
+    # drivers/remoteproc/remoteproc_cdev.c
+    r"remoteproc\d+": "stop the coprocessor and start it with its firmware again",
     # driver-api/mei/mei.rst
     r"mei\d*": "talk to the management engine of the mainboard",
     # watchdog/watchdog-api.rst
@@ -93,8 +101,9 @@ _CAN: Mapping[str, str] = {
     "rpmsg_ctrl.*": "create and remove devices of the host",
 }
 
-#: Programs make virtual ones of these for a container (security/tpm/tpm_vtpm_proxy.rst).
-_MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm"})
+#: Programs make virtual ones of these for a container (security/tpm/tpm_vtpm_proxy.rst), or hypervisors let
+#: guests read them (drivers/ptp/ptp_kvm_common.c).
+_MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm", "ptp"})
 
 #: Two containers with one of these would take input from, or write over, one another.
 _NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
@@ -116,5 +125,7 @@ def can_be_shared(nodes: Sequence[UdevDevice], *, is_software: bool) -> bool:
     """
     if is_software:
         return nodes[0].subsystem not in _NOT_SHARED
+    if nodes[0].subsystem == "ptp":
+        return nodes[0].is_virtual
     # gpu/drm-uapi.rst, "Render nodes"; userspace-api/tee.rst
     return nodes[0].subsystem == "tee" or any(node.sys_name.startswith("renderD") for node in nodes)

@@ -19,13 +19,20 @@ from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.conditions import Conditions, joined, one_or_more, one_or_more_globs
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
+    is_made,
     lasting_path,
     names_without_number,
     without_numbers,
 )
 from genericdp.core.suggest.quoting import exactly
-from genericdp.core.suggest.serials import serial_of
-from genericdp.core.suggest.units.disks import scsi_device_of, which_of_disk, which_of_drive
+from genericdp.core.suggest.serials import (
+    SERIAL_ATTRIBUTES,
+    SERIAL_PROPERTIES,
+    serial_of,
+    serials_of_drivers,
+    serials_of_udev,
+)
+from genericdp.core.suggest.units.disks import is_card, scsi_device_of, which_of_disk, which_of_drive
 from genericdp.core.suggest.units.siblings import Siblings
 from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES, target_of
 
@@ -57,15 +64,14 @@ class Clue:
 #: Their driver gives device nodes of these subsystems a name that says what they are.
 _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
 
-#: The properties with which udev tells a unit from others, the best one first.
-SERIAL_PROPERTIES = ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID", "CACHED_UUID")
-
-#: sysfs attributes with the number by which a maker tells its units apart: nodes on FireWire, NVMe disks, PCI
-#: functions, GPUs, tape drives.
-_SERIAL_ATTRIBUTES = ("guid", "serial", "serial_number", "unique_id", "wwid")
+#: sysfs attributes with what a driver or an administrator calls a device: RDMA and clocks have their own.
+_LABELS = ("name", "identity", "ibdev", "clock_name")
 
 #: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
-CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(_SERIAL_ATTRIBUTES)
+CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(SERIAL_ATTRIBUTES, _LABELS, {"label"})
+
+#: The address of a chip with the number of its I2C bus, which follows the order of arrival: `imx219 9-0010`.
+ON_I2C = re.compile(r" \d+-([0-9a-f]{4})$")
 
 #: Buses: attributes of devices on these describe a unit, not one of its nodes.
 _WHERE_UNITS_BEGIN = frozenset({"usb", "pci", "platform"})
@@ -89,6 +95,8 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
     if has_a_fixed_name(node):
         yield Clue(By.NAME, names_of([node]))
     elif unit.subsystem == "usb" and not target_of(node):
+        if is_card(node):
+            yield from (Clue(By.SERIAL, number) for number in serials_of_udev(node))
         yield from _usb_clues(node, unit)
     elif node.is_bare:
         yield Clue(By.PATH, names_of([node]))
@@ -100,6 +108,16 @@ def model_of(unit: UdevDevice) -> Conditions:
     """What every unit of the model of a USB device satisfies."""
     values = {key: usb_value(unit, key) for key in ("vendor", "product")}
     return {"usb": {key: exactly(value) for key, value in values.items() if value}}
+
+
+def named_model_of(node: UdevDevice) -> Conditions:
+    """What a USB device says of its model: makers of boards share numbers. {} if it says nothing."""
+    unit = unit_of(node)
+    product = unit.properties.get("ID_MODEL") if unit.subsystem == "usb" else None
+    if not product:
+        return {}
+    named: Conditions = {"ID_MODEL": exactly(product)}
+    return named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}}
 
 
 def model_of_any(group: Siblings) -> Conditions:
@@ -140,12 +158,9 @@ def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     if serial is not None:
         by, known = By.SERIAL, joined(model, {"usb": {"serial": exactly(serial)}})
     yield Clue(by, known)
-    if product := unit.properties.get("ID_MODEL"):
+    if named := named_model_of(node):
         # Another board of the maker may say the same of itself but for its name.
-        named: Conditions = {"ID_MODEL": exactly(product)}
-        yield Clue(
-            by, joined(known, named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}})
-        )
+        yield Clue(by, joined(known, named))
     controller = {"DEVPATH": f"{lasting_path(unit.sys_path.partition('/usb')[0].removeprefix('/sys'))}/*"}
     if port := usb_value(unit, "port"):
         at_port = joined(model, {"usb": {"port": exactly(port)}})
@@ -164,13 +179,10 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
                     yield Clue(by, {"parent": {name: exactly(value)}})
         if above.subsystem == "net":
             yield Clue(By.INTERFACE, {"parent": {"SUBSYSTEM": "net", "INTERFACE": exactly(above.sys_name)}})
-    for name in SERIAL_PROPERTIES:
-        value = node.properties.get(name)
-        if value and not why_filler(value, node.properties.get("ID_MODEL", "")):
-            yield Clue(By.SERIAL, {name: exactly(value)})
+    yield from (Clue(By.SERIAL, number) for number in serials_of_udev(node))
     if target := target_of(node):
         yield Clue(By.TARGET, target)
-    yield from _serial_numbers(node, unit)
+    yield from (Clue(By.SERIAL, number) for number in serials_of_drivers(node, unit))
     if scsi := scsi_device_of(node):
         # What hangs off a controller says nothing about the controller, nor the other way round.
         if model := scsi.attributes.get("model", "").strip():
@@ -178,35 +190,23 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
         return
     yield from (Clue(by, place) for by, place in _function_of(unit))
     if unit.is_virtual or node.subsystem in _LABELLED:
-        for attribute in ("name", "identity"):
+        for attribute in _LABELS:
             yield from (Clue(By.LABEL, label) for label in _nearest(node, attribute))
         if product := node.properties.get("ID_V4L_PRODUCT"):
             yield Clue(By.LABEL, {"ID_V4L_PRODUCT": exactly(product)})
     if not unit.is_virtual:
-        yield Clue(By.PLACE, _path_of(node, unit))
+        yield Clue(By.KIND if is_made(unit) else By.PLACE, _path_of(node, unit))
     yield from _in_device_tree(node, unit)
 
 
-def _serial_numbers(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
-    """The serial numbers that drivers have of a node, of its unit, or of what is in between."""
-    for above in node.self_and_ancestors():
-        for name in _SERIAL_ATTRIBUTES:
-            value = above.attributes.get(name, "")
-            number = value.rstrip()
-            if number and not why_filler(number, above.attributes.get("model", "")):
-                # Some drivers fill it with spaces.
-                own = {f"ATTR{{{name}}}": exactly(number) + "*" * (number != value)}
-                at_parent: Conditions = {"parent": {"SUBSYSTEM": above.subsystem, **own}}
-                yield Clue(By.SERIAL, own if above is node else at_parent)
-        if above is unit:
-            return
-
-
 def identity_of(group: Siblings, conditions: Conditions) -> str:
-    """The property that the identity has to name, because a number of arrival tells nothing; "" if none."""
+    """The property that the identity has to name, because a number of arrival or the reader of a card tells
+    nothing; "" if none.
+    """
     place = locate(group.nodes[0])
     is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
-    is_told = place.serial is not None or not is_counted
+    in_reader = place.usb is not None and is_card(group.nodes[0])
+    is_told = not in_reader and (place.serial is not None or not is_counted)
     if (is_told and not place.untold) or group.group_by != "node":
         return ""
     return next((name for name in conditions if name in SERIAL_PROPERTIES), "")
@@ -260,7 +260,7 @@ def lasting_place(group: Siblings) -> Clue:
     path: Conditions = {"DEVPATH": one_or_more_globs(paths)}
     if model := unit.properties.get("PCI_ID"):
         return Clue(By.PLACE, joined({"parent": {"PCI_ID": exactly(model)}}, path))
-    return Clue(By.KIND if first.is_virtual else By.PLACE, path)
+    return Clue(By.KIND if first.is_virtual or is_made(unit) else By.PLACE, path)
 
 
 def details(node: UdevDevice) -> Iterator[Conditions]:
@@ -270,7 +270,9 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     if drive := which_of_drive(node):
         yield drive
     yield from ({"DEVNAME": one_or_more_globs(names)} for names in names_without_number(node))
-    for attribute in ("index", "port_number", "name", "line"):
+    # That of a sensor says where it is: in the base or the display. That of a GPIO chip repeats its path.
+    labels = ("label",) if node.subsystem == "iio" else ()
+    for attribute in ("index", "port_number", "name", "line", *labels):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
             yield from _nearest(node, attribute)
@@ -293,6 +295,6 @@ def _nearest(node: UdevDevice, attribute: str) -> Iterator[Conditions]:
         if above.subsystem in _WHERE_UNITS_BEGIN:
             return
         if value := above.attributes.get(attribute):
-            own: Conditions = {f"ATTR{{{attribute}}}": exactly(value)}
+            own: Conditions = {f"ATTR{{{attribute}}}": ON_I2C.sub(r" *-\1", exactly(value))}
             yield own if above is node else {"parent": {"SUBSYSTEM": exactly(above.subsystem), **own}}
             return

@@ -4,7 +4,8 @@ The rules of this file:
 
 * A name without a number is written in its driver: there is one such device, `/dev/fuse`.
 * A number counts devices in the order of arrival, unless it is known to be the device's own:
-  consoles, processors, and what has a fixed minor number (Documentation/admin-guide/devices.txt).
+  consoles, processors, what has a fixed minor number (Documentation/admin-guide/devices.txt), and what the
+  configuration of a driver numbers.
 * Of several numbers, only the first one counts units or buses. Those behind it count parts of the unit:
   `nvme3n1` is the first namespace, wherever it is found.
 * A number that the class of a node has, too, is a part of the name. What a driver calls its device does not
@@ -25,6 +26,9 @@ _NUMBERED = re.compile(
     r"tty\d+|vcs[au]?\d*|[pt]ty[a-ep-z][0-9a-f]|loop\d+|ram\d+|cpu/\d+/\w+|usbmon0|gpiomem\d+"
     r"|rpivid-\w+|z90crypt|v4l2loopback|mpt[23]ctl|(?:nbd|drbd)\d+(?:p\d+)?"
 )
+#: Names with a number from the configuration of a driver: npreal2 of Moxa, tty0tty, n_gsm
+#: (driver-api/tty/n_gsm.rst).
+_CONFIGURED = re.compile(r"(?:ttyr|cur)[0-9a-f]{2,}|tnt\d+|gsmtty\d+")
 #: The number that a device node owes to the order of arrival. A long one is an address or a model.
 _NUMBER = re.compile(r"((?:i2c|v4l|\d{4,}|\D)*+)\d+(.*)")
 #: The names of disks with a letter in the order of arrival, and of their partitions.
@@ -45,13 +49,16 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"([A-Za-z][A-Za-z_:-]*)\d{1,3}"), r"\1*"),
 )
 #: Numbers in the order of arrival in the path of a unit in sysfs: those of remote processors, of the devices
-#: through which one talks to these, and of the platform devices that a driver makes of one PCI function (the
-#: UART of intel-lpss); there, a long number is an address. The last number of an RPMsg channel is not among
-#: them: in `virtio1.rpmsg-pru.-1.30`, the firmware of the remote processor chooses 30.
+#: through which one talks to these, of units that somebody makes, and of the platform devices that a driver
+#: makes of one PCI function (the UART of intel-lpss); there, a long number is an address. The last number of
+#: an RPMsg channel is not among them: in `virtio1.rpmsg-pru.-1.30`, the firmware of the remote processor
+#: chooses 30.
 _ARRIVED = re.compile(
-    r"(/remoteproc)\d+(?=/|$)|(/virtio)\d+(?=[/.]|$)"
+    r"(/remoteproc)\d+(?=/|$)|(/virtio)\d+(?=[/.]|$)|(/platform/gpio-(?:aggregator|sim)\.)\d+(?=/|$)"
     r"|(/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/[A-Za-z][A-Za-z0-9_-]*\.)\d{1,3}(?=/|$)"
 )
+#: Units that somebody makes of others (admin-guide/gpio/gpio-aggregator.rst, gpio-sim.rst).
+_MADE = re.compile(r"/sys/devices/platform/gpio-(?:aggregator|sim)\.\d+")
 #: Programs and administrators choose these names.
 _CHOSEN = frozenset({"cuse", "net", "macvtap", "block", "virtio-ports", "bsg"})
 
@@ -78,9 +85,19 @@ def has_a_fixed_name(node: UdevDevice) -> bool:
     """Whether the kernel gives this name to this device node and to no other, whatever is plugged in."""
     if node.is_bare or node.usb_device is not None:
         return False
-    if _NUMBERED.fullmatch(node.devname) is not None:
+    if _NUMBERED.fullmatch(node.devname) is not None or is_configured(node):
         return True
     return node.subsystem not in _CHOSEN and re.search(r"\d", node.devname) is None
+
+
+def is_configured(node: UdevDevice) -> bool:
+    """Whether the configuration of its driver fixes the name of a device node."""
+    return node.is_virtual and _CONFIGURED.fullmatch(node.devname) is not None
+
+
+def is_made(unit: UdevDevice) -> bool:
+    """Whether somebody makes a unit, which so is nowhere in the machine and has the number of its turn."""
+    return unit.is_virtual or _MADE.fullmatch(unit.sys_path) is not None
 
 
 def _around_number(name: str, subsystem: str) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import driver_of
-from genericdp.core.suggest.fixed_names import has_a_fixed_name
+from genericdp.core.suggest.fixed_names import has_a_fixed_name, is_configured
 
 #: What a list leaves out, too; in a draft, these share a line.
 _TERMINALS = frozenset({"nodes that every container has", "virtual consoles", "pseudo-terminals"})
@@ -51,7 +51,7 @@ def why_left_out(node: UdevDevice) -> str:
         return kind
     if what_it_can_do(node):
         return "they act on the whole host"
-    if has_a_fixed_name(node) and node.is_virtual:
+    if has_a_fixed_name(node) and node.is_virtual and not is_configured(node):
         return "software of the kernel"
     if node.subsystem in _SELDOM_KINDS or _is_seldom(node):
         return SELDOM

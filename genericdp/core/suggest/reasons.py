@@ -7,9 +7,10 @@ from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.fixed_names import is_configured, is_made
 from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
-from genericdp.core.suggest.units.disks import scsi_device_of, what_of_disk, who_attaches
+from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_disk, who_attaches
 from genericdp.core.suggest.units.siblings import Siblings
 
 #: More names than this do not help.
@@ -32,7 +33,7 @@ def reasons(
             "both."
         )
     elif unit.subsystem == "usb" and by in _OF_USB:
-        yield _of_usb(unit, by, rivals)
+        yield _OF_CARD if by is By.SERIAL and is_card(first) else _of_usb(unit, by, rivals)
     else:
         yield _of_any(first, by, rivals)
     if of_disk := what_of_disk(first):
@@ -62,10 +63,11 @@ def reasons(
         )
         yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
     if beside:
+        belong = "it belongs" if len(beside) == 1 else "they belong"
         yield (
             "Programs that set the camera up themselves, such as libcamera, also open the nodes of its "
             f"sensor and of what is in between. The rule does not take {listed(beside)}: the kernel does "
-            "not say to which camera these belong."
+            f"not say to which camera {belong}."
         )
 
 
@@ -74,6 +76,7 @@ def is_for_libusb(node: UdevDevice) -> bool:
     return node.usb_device is node and not is_hub(node)
 
 
+_OF_CARD = "By serial number: the rule finds this card in whichever reader it is."
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
 
 
@@ -116,13 +119,21 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
         case By.TARGET:
             return "By what it leads to: the rule finds it whatever its number is."
         case By.MODEL:
-            return f"By model: this machine has no other {node.subsystem} device of the model."
+            return (
+                f"By model: this machine has no other {node.subsystem} device of the model. A second one "
+                "would match, too."
+            )
         case By.PLACE if "PCI_SLOT_NAME" in unit.properties and scsi_device_of(node) is None:
             return "By model and slot: another unit of the model in this slot matches, too."
         case By.PORT | By.PLACE:
-            return "By its place in the machine: any device of this kind there matches."
+            return "By its place in the machine: any device of this kind in that place matches."
         case By.LABEL:
             return "By the name that its driver gives it: this machine has only one with this name."
+        case By.KIND if not unit.is_virtual:
+            return (
+                "CAUTION: it is numbered in the order in which such devices are made, so the rule takes any "
+                "of them. This machine has only one."
+            )
         case By.KIND:
             return (
                 "By its kind: the kernel does not say which hardware is behind it, if any, and this machine "
@@ -130,12 +141,14 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             )
         case By.INTERFACE:
             return "By the name of its network interface."
+        case By.NAME if is_configured(node):
+            return "By name: the configuration of its driver fixes it."
         case By.NAME:
             return "By name: the kernel always gives it the same name."
         case By.PATH:
             return "By its path: udev does not know it, nor which unit is behind it."
         case _:
-            another = "device" if unit.is_virtual else "node of the unit"
+            another = "device" if is_made(unit) else "node of the unit"
             return (
                 f"CAUTION: nothing permanent distinguishes it from {listed(rivals)}. The rule uses the name "
                 f"that the kernel has given it for now; after a re-plug or reboot, another {another} may "

@@ -19,14 +19,14 @@ from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any
-from genericdp.core.suggest.conditions import Conditions, joined
+from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any, named_model_of
+from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
-from genericdp.core.suggest.units.camera import has_all_sensors, is_stream, is_subdevice, streams_of
+from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subdevice, streams_of
 from genericdp.core.suggest.units.companions import is_companion
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
@@ -115,6 +115,8 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     streams = streams_of(node, present.nodes)
     if streams and streams[0] is not node and (is_stream(node) or node.subsystem in ("input", "media")):
         return _FURTHER
+    if is_subdevice(node) and len(group.nodes) == 1:
+        return _FURTHER
     if is_printer(node) and any(_comes_before(each, node) for each in others_of(node, present.nodes)):
         return _FURTHER
     if node.subsystem == "drm" and not any("renderD" in each.sys_name for each in group.nodes):
@@ -125,7 +127,7 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
 def _is_of_the_camera(node: UdevDevice, present: Present) -> bool:
     """Whether it is the node of a sensor that goes along with the only camera of a board."""
     return is_subdevice(node) and any(
-        has_all_sensors(siblings_of(each, present.nodes).nodes, present.nodes)
+        all_sensors(siblings_of(each, present.nodes).nodes, present.nodes)
         for each in present.nodes
         if each.subsystem == "media"
     )
@@ -154,7 +156,8 @@ def _alike(groups: tuple[Siblings, ...]) -> list[list[Siblings]]:
     found: dict[object, list[Siblings]] = {}
     for group in groups:
         model = model_of_any(group)
-        key: object = (repr(joined(kind_of(group), model)), group.group_by) if model else group.sys_paths
+        named = joined(kind_of(group), joined(model, named_model_of(group.nodes[0])))
+        key: object = (repr(named), group.group_by) if model else group.sys_paths
         found.setdefault(key, []).append(group)
     return list(found.values())
 
@@ -169,8 +172,8 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
     if len(alike) == len(everything):
         # Of each unit, the same part.
         details += filter(present.lasts, details_of_all([group.nodes[0] for group in alike]))
-    for one, other in product(details, details):
-        conditions = joined(joined(joined(kind_of(first), model), one), other)
+    for named, one, other in product(({}, named_model_of(first.nodes[0])), details, details):
+        conditions = joined_all(kind_of(first), (model, named, one, other))
         table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
         if model and present.taken_by_rule("\n".join(table)) == everything:
             names.add(name)

@@ -37,7 +37,7 @@ from genericdp.core.suggest.reasons import is_for_libusb, reasons
 from genericdp.core.suggest.serials import serial_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.core.suggest.units.camera import (
-    has_all_sensors,
+    all_sensors,
     has_pictures,
     is_stream,
     is_subdevice,
@@ -53,9 +53,6 @@ _MOST_DETAILS = 3
 
 #: Programs are told the path of one of these. For anything else, libraries look for the kernel's name.
 _TAKES_A_PATH = frozenset({"tty", "macvtap", "ipvtap", "printer"})
-
-#: All parts of cameras that are set up by themselves.
-SENSORS = {"SUBSYSTEM": "video4linux", "DEVNAME": "/dev/v4l-subdev[0-9]*"}
 
 #: What tells the ports of a modem apart, for as long as its firmware is the same.
 _INTERFACE = "ID_USB_INTERFACE_NUM"
@@ -168,7 +165,7 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
             tried.pop(clue.by, None)
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
             paths = _paths(rivals, present)
-            is_whole = has_all_sensors(group.nodes, present.nodes)
+            is_whole = bool(all_sensors(group.nodes, present.nodes))
             beside = () if is_whole else sensors_beside(group.nodes, present.nodes)
             return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
         tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
@@ -239,9 +236,12 @@ def table_of(
     if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
         lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
     elif (name_of_serial := identity_of(group, conditions)) and by is By.SERIAL:
-        lines += rule_text.remarked(
-            f"identity = [{toml(name_of_serial)}]", "the id stays when the number changes"
+        remark = (
+            "the id stays when the number changes"
+            if group.nodes[0].usb_device is None
+            else "the id is that of the card, not of its reader"
         )
+        lines += rule_text.remarked(f"identity = [{toml(name_of_serial)}]", remark)
     dangerous = any(map(is_dangerous, group.nodes))
     if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")
@@ -283,8 +283,8 @@ def with_companions(group: Siblings, present: Present) -> Iterator[str]:
     for path in companions_of(group.nodes, present.paths):
         yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
         yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")
-    if has_all_sensors(group.nodes, present.nodes):
-        yield from ("", "[[resource.node]]", *rule_text.match_lines(SENSORS))
+    if sensors := all_sensors(group.nodes, present.nodes):
+        yield from ("", "[[resource.node]]", *rule_text.match_lines(sensors))
         yield from rule_text.remarked("shared = true", "its sensor, and what is in between")
 
 

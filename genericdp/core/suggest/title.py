@@ -14,7 +14,7 @@ from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import AUTO_NUMBER, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
-from genericdp.core.suggest.clues import driver_of
+from genericdp.core.suggest.clues import ON_I2C, driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import part_name
@@ -29,8 +29,11 @@ _TITLE_LENGTH = 60
 #: What people call a subsystem.
 _KINDS = {"video4linux": "video", "i2c-dev": "i2c", "scsi_generic": "sg", "usbmisc": "usb"}
 
-#: What a name does without: the address of a part of a chip, and the version of a firmware.
-_NO_NAME = re.compile(r"^[0-9a-f]{4,}\.(?=[a-z])|[ (]+fw[: v].*$", re.IGNORECASE)
+#: What a name does without: the address of a part of a chip, or of a chip on I2C; the version of a firmware.
+_NO_NAME = re.compile(rf"^[0-9a-f]{{4,}}\.(?=[a-z])|{ON_I2C.pattern}|[ (]+fw[: v].*$", re.IGNORECASE)
+
+#: More of a phrase has to follow these words.
+_NEVER_LAST = frozenset({"", "a", "and", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"})
 
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 
@@ -77,11 +80,13 @@ def taken_by(resources: Iterable[Resource]) -> set[str]:
 
 
 def _cut(text: str, length: int, between: str) -> str:
-    """The beginning of a text, with whole words if it has any."""
+    """The beginning of a text, with whole words if it has any; the last one is no "for" or "with"."""
     if len(text) <= length:
         return text
-    words = text[: length + 1].rpartition(between)[0]
-    return (words or text[:length]).strip(between)
+    words = text[: length + 1].split(between)[:-1]
+    while words and words[-1].lower() in _NEVER_LAST:
+        words.pop()
+    return (between.join(words) or text[:length]).strip(between)
 
 
 def _numbered(name: str, taken: Container[str]) -> str:

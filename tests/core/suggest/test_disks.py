@@ -12,7 +12,8 @@ from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.disks import is_disk
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
-from tests.scenes.builders import resources_of
+from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, by_sys_path, resources_of
+from tests.scenes.inventories import ids_of, inventory_of
 from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN
 
@@ -37,9 +38,9 @@ def test_a_usb_disk_is_its_block_node_and_the_rest_of_the_drive_is_offered_inste
 #
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
-# A container gets the whole disk: it can read and write all partitions, but it
-# has no device nodes of these. If it writes to what is mounted, it destroys the
-# file system; for files, use a local persistent volume.
+# A container gets the whole disk: it can read and write all partitions, but
+# gets no device nodes for them. If it writes to what is mounted, it destroys
+# the file system; for files, use a local persistent volume.
 
 [[resource]]
 name = "pssd-t7"  # pods request example.com/pssd-t7
@@ -171,8 +172,8 @@ def test_a_disk_that_a_program_attaches_is_known_by_its_name_with_a_caution(path
     assert suggestion.reasons == (
         "By name: the kernel always gives it the same name.",
         (
-            "A container gets the whole disk: it can read and write all partitions, but it has no device "
-            f"nodes of these. {MOUNTED}"
+            "A container gets the whole disk: it can read and write all partitions, but gets no device "
+            f"nodes for them. {MOUNTED}"
         ),
         f"CAUTION: the rule takes whatever {program} attaches there.",
     )
@@ -209,3 +210,38 @@ def test_a_changer_says_which_node_takes_its_commands() -> None:
 
 def test_a_slot_does_not_count_the_partitions_and_command_nodes_of_the_other_slots() -> None:
     assert suggested("/dev/sdf").rest == ()
+
+
+def a_card(port: str, serial: str) -> UdevDevice:
+    """An SD card in a reader on USB that says the same serial number as any other of its model."""
+    usb = a_usb_device(port, vendor="0bda", product="0129", serial="20100201396000000")
+    slot = a_device(
+        f"{a_usb_interface(usb).sys_path}/rtsx_usb_sdmmc.2.auto/mmc_host/mmc0/mmc0:aaaa",
+        subsystem="mmc",
+        driver="mmcblk",
+        attributes={"serial": serial},
+        parent=a_usb_interface(usb),
+    )
+    return a_device(
+        f"{slot.sys_path}/block/mmcblk0",
+        subsystem="block",
+        devtype="disk",
+        node="/dev/mmcblk0",
+        number="b 179:0",
+        properties={"ID_NAME": "SC32G", "ID_SERIAL": serial},
+        parent=slot,
+    )
+
+
+def test_an_sd_card_in_a_reader_on_usb_is_known_by_its_own_serial_number() -> None:
+    card = a_card("3", "0x31a4b8cd")
+    suggestion = suggest(card, Present(by_sys_path(card), DOMAIN))
+    assert suggestion.by is By.SERIAL
+    assert suggestion.table[2:] == (
+        'match = { SUBSYSTEM = "block", DEVTYPE = "disk", ID_SERIAL = "0x31a4b8cd" }',
+        'identity = ["ID_SERIAL"]  # the id is that of the card, not of its reader',
+        "allow_dangerous = true  # it gives control of the host",
+    )
+    assert suggestion.reasons[0] == "By serial number: the rule finds this card in whichever reader it is."
+    (moved,) = ids_of(inventory_of(suggestion.text, a_card("4", "0x31a4b8cd")))
+    assert ids_of(inventory_of(suggestion.text, card)) == [moved]

@@ -13,7 +13,15 @@ from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.units.siblings import subject_of
-from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import (
+    a_device,
+    a_function,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN, offers_of, uncommented
 
@@ -460,6 +468,73 @@ def test_a_node_that_acts_on_the_host_is_suggested_with_what_a_container_can_do(
     assert path in dict(draft.left_out)["they act on the whole host"]
 
 
+@pytest.mark.parametrize(
+    ("node", "can"),
+    [
+        (
+            a_device(
+                "/sys/devices/virtual/misc/isst_interface", node="/dev/isst_interface", number="c 10:102"
+            ),
+            "set the clocks of the host's processors and the limits of their power",
+        ),
+        (
+            a_device(
+                "/sys/devices/pci0000:00/0000:5a:00.0/mlx5_core.fwctl.0/fwctl/fwctl0",
+                subsystem="fwctl",
+                node="/dev/fwctl/fwctl0",
+                number="c 240:0",
+            ),
+            "send commands to the firmware of the hardware, for everybody who uses it",
+        ),
+        (
+            a_device(
+                "/sys/devices/platform/0.m33/remoteproc/remoteproc0",
+                subsystem="remoteproc",
+                node="/dev/remoteproc0",
+                number="c 241:0",
+            ),
+            "stop the coprocessor and start it with its firmware again",
+        ),
+        (
+            a_device(
+                "/sys/devices/pci0000:00/0000:01:00.2/iLO/hpilo!d0ccb0",
+                subsystem="iLO",
+                node="/dev/hpilo/d0ccb0",
+                number="c 237:0",
+            ),
+            "switch the machine off and change who may log in to its management controller",
+        ),
+    ],
+)
+def test_what_commands_the_machine_or_its_firmware_is_suggested_with_a_caution(
+    node: UdevDevice, can: str
+) -> None:
+    suggestion = suggest(node, Present(by_sys_path(node), DOMAIN))
+    caution = f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
+    assert caution in suggestion.reasons
+    assert "replicas" not in suggestion.text
+
+
+def test_the_channels_of_a_management_controller_are_one_device() -> None:
+    function = a_function("0000:01:00.2", driver="hpilo", pci_id="103C:3307")
+    channels = [
+        a_device(
+            f"{function.sys_path}/iLO/hpilo!d0ccb{number}",
+            subsystem="iLO",
+            node=f"/dev/hpilo/d0ccb{number}",
+            number=f"c 237:{number}",
+            parent=function,
+        )
+        for number in range(24)
+    ]
+    suggestion = suggest(channels[3], Present(by_sys_path(*channels), DOMAIN))
+    assert suggestion.group.nodes == tuple(channels)
+    assert suggestion.table[2:] == (
+        'match = { SUBSYSTEM = "iLO", parent = { PCI_ID = "103C:3307" } }',
+        'group_by = "parent"  # all nodes of a unit make one device',
+    )
+
+
 def test_a_tpm_that_a_program_made_for_a_container_is_not_the_host_s() -> None:
     for subsystem in ("tpm", "tpmrm"):
         made = a_device(
@@ -522,6 +597,70 @@ def test_sensors_that_can_belong_to_no_other_camera_go_along_with_it(name: str) 
     assert "/dev/v4l-subdev0" in draft["go along with other devices"]
 
 
+def a_pipeline_with_parts(*, second: bool = False) -> tuple[UdevDevice, ...]:
+    """A camera of a board whose pipeline has parts of its own, beside its sensor and the sensor's lens."""
+    pipeline = a_device("/sys/devices/platform/soc@0/48030000.dcmipp", subsystem="platform")
+    buses = [
+        a_device(f"/sys/devices/platform/soc@0/40130000.i2c/i2c-1/1-00{address}", subsystem="i2c")
+        for address in ("1a", "0c")
+    ]
+    other = a_device("/sys/devices/platform/soc@0/48040000.csi", subsystem="platform")
+    parts = [
+        ("video4linux", "video0", pipeline),
+        ("media", "media0", pipeline),
+        ("video4linux", "v4l-subdev0", pipeline),
+        ("video4linux", "v4l-subdev1", buses[0]),
+        ("video4linux", "v4l-subdev2", buses[1]),
+        *([("media", "media1", other)] if second else []),
+    ]
+    return tuple(
+        a_device(
+            f"{above.sys_path}/{subsystem}/{name}",
+            subsystem=subsystem,
+            node=f"/dev/{name}",
+            number=f"c 81:{minor}",
+            attributes={"name": "imx335 1-001a"} if above is buses[0] else {},
+            parent=above,
+        )
+        for minor, (subsystem, name, above) in enumerate(parts)
+    )
+
+
+def test_a_sensor_goes_along_with_a_camera_that_has_parts_of_its_own() -> None:
+    nodes = a_pipeline_with_parts()
+    present = Present(by_sys_path(*nodes), DOMAIN)
+    suggestion = suggest(nodes[0], present)
+    assert suggestion.group.paths == ("/dev/video0", "/dev/media0", "/dev/v4l-subdev0")
+    assert suggestion.table[-5:] == (
+        "[[resource.node]]",
+        'match.SUBSYSTEM = "video4linux"',
+        'match.DEVNAME = "/dev/v4l-subdev[0-9]*"',
+        'match.parent = { SUBSYSTEM = "i2c" }',
+        "shared = true  # its sensor, and what is in between",
+    )
+    assert suggestion.beside == ()
+    (offer,) = offers_of(suggestion.text, by_sys_path(*nodes))
+    (device,) = offer.devices
+    assert {each.path for each in device.nodes_inside} == {each.device_node for each in nodes}
+    draft = starter(present, (), Claims(()))
+    assert draft.left_out == (("go along with other devices", ("/dev/v4l-subdev1", "/dev/v4l-subdev2")),)
+
+
+def test_a_sensor_is_not_taken_where_two_cameras_may_have_it() -> None:
+    nodes = a_pipeline_with_parts(second=True)
+    suggestion = suggest(nodes[0], Present(by_sys_path(*nodes), DOMAIN))
+    assert suggestion.beside == ("/dev/v4l-subdev1", "/dev/v4l-subdev2")
+    assert suggestion.reasons[-1].endswith("the kernel does not say to which camera they belong.")
+    assert "shared" not in suggestion.text
+
+
+def test_a_sensor_is_known_by_its_address_whatever_the_number_of_its_bus() -> None:
+    nodes = a_pipeline_with_parts()
+    suggestion = suggest(nodes[3], Present(by_sys_path(*nodes), DOMAIN))
+    assert suggestion.name == "imx335"
+    assert suggestion.table[2:] == ('match = { SUBSYSTEM = "video4linux", "ATTR{name}" = "imx335 *-001a" }',)
+
+
 def test_a_sensor_that_may_belong_to_another_camera_is_mentioned() -> None:
     board = {
         path: each
@@ -537,7 +676,7 @@ def test_a_sensor_that_may_belong_to_another_camera_is_mentioned() -> None:
     assert suggestion.reasons[-1] == (
         "Programs that set the camera up themselves, such as libcamera, also open the nodes of its sensor "
         "and of what is in between. The rule does not take /dev/v4l-subdev0: the kernel does not say to "
-        "which camera these belong."
+        "which camera it belongs."
     )
     # These are parts of the camera itself, or there is no camera.
     for name, path in (("raspberry-pi-4", "/dev/video0"), ("rockchip-board", "/dev/video18")):
@@ -628,3 +767,40 @@ def test_the_example_for_cameras_offers_the_colours_and_not_the_infrared_sensor(
     text = (Path(__file__).parents[3] / "examples" / "70-camera.toml").read_text(encoding="utf-8")
     (offer,) = offers_of(text, machine(name))
     assert [each.path for device in offer.devices for each in device.nodes] == [colours]
+
+
+def test_what_needs_the_control_node_of_its_driver_gets_it() -> None:
+    card = a_function("0000:03:00.0", driver="bmsophon", pci_id="1F1C:1684")
+    unit = a_device(
+        f"{card.sys_path}/bm-sophon/bm-sophon0",
+        subsystem="bm-sophon",
+        node="/dev/bm-sophon0",
+        number="c 234:0",
+        parent=card,
+    )
+    control = a_device(
+        "/sys/devices/virtual/bm-sophon/bmdev-ctl",
+        subsystem="bm-sophon",
+        node="/dev/bmdev-ctl",
+        number="c 233:0",
+    )
+    devices = by_sys_path(unit, control)
+    assert text_of(devices, unit).endswith(
+        """\
+
+[[resource.node]]
+match = { DEVNAME = "/dev/bmdev-ctl" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
+    assert "[[resource.node]]" not in text_of(devices, control)
+
+
+def test_a_name_does_not_end_in_the_middle_of_a_phrase() -> None:
+    card = a_function("0000:6b:00.0", driver="ice", pci_id="8086:1593")
+    model = {"ID_MODEL_FROM_DATABASE": "Ethernet Controller E810-C for SFP"}
+    card = replace(card, properties={**card.properties, **model})
+    receiver = a_device(
+        f"{card.sys_path}/gnss/gnss0", subsystem="gnss", node="/dev/gnss0", number="c 250:0", parent=card
+    )
+    assert suggest(receiver, Present(by_sys_path(receiver), DOMAIN)).name == "ethernet-controller-e810-c"

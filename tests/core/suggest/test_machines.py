@@ -76,7 +76,7 @@ def is_meant(suggestion: Suggestion, other: UdevDevice) -> bool:
         case By.PORT:
             return same_model(mine, other)
         case By.PLACE:
-            # "Any device of this kind there matches": a place on another machine of the same kind.
+            # "Any device of this kind in that place matches": a place on another machine of the same kind.
             return other.subsystem in {node.subsystem for node in suggestion.group.nodes}
         case By.KIND:
             return other.subsystem == mine.subsystem

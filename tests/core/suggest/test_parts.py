@@ -7,6 +7,7 @@ from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
+from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path
 from tests.scenes.machines import MACHINES, after_reboot, machine, node
 from tests.scenes.suggestions import DOMAIN
 
@@ -113,6 +114,14 @@ def test_the_port_of_a_programmer_says_that_it_has_a_disk_too() -> None:
     present = Present(machine("workbench"), DOMAIN)
     by_itself = suggest(node("workbench", "/dev/ttyACM4"), present, by_itself=True)
     assert len(by_itself.reasons) == 1
+
+
+def test_a_display_on_usb_without_a_render_node_is_offered_whole() -> None:
+    usb = a_usb_device(vendor="17e9", product="019e", serial="315045")
+    card, screen = a_usb_node(usb, "drm", "dri/card1"), a_usb_node(usb, "graphics", "fb1")
+    suggestion = suggest(card, Present(by_sys_path(card, screen), DOMAIN))
+    assert suggestion.group.paths == ("/dev/dri/card1", "/dev/fb1")
+    assert [each.remark for each in suggestion.instead] == ["/dev/dri/card1:", "/dev/fb1:"]
 
 
 @pytest.mark.parametrize("name", MACHINES)

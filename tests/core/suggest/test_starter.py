@@ -122,3 +122,26 @@ def test_what_a_rule_shares_is_not_left() -> None:
     rules = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "drm" }\ngroup_by = "parent"\n'
     rules += '[[resource.node]]\nmatch = { DEVNAME = "/dev/kfd" }\nshared = true\n'
     assert started(*a_gpu(), a_kfd(), rules=rules) == "# No device of this machine needs a rule.\n"
+
+
+def test_models_that_share_their_numbers_are_resources_of_their_own() -> None:
+    units = [
+        replace(each, properties={**each.properties, "ID_MODEL": model})
+        for port, model in (("1", "uDMX"), ("2", "USBasp"), ("3", "uDMX"))
+        for each in [a_usb_device(port, vendor="16c0", product="05dc", serial=None, devnum=int(port) + 1)]
+    ]
+    text = started(*units)
+    assert (
+        """\
+name = "udmx"  # uDMX (16c0:05dc), 2 units: /dev/bus/usb/001/002 and 1 more
+match.SUBSYSTEM = "usb"
+match.usb = { vendor = "16c0", product = "05dc" }
+match.ID_MODEL = "uDMX"
+[[resource]]
+name = "usbasp"  # USBasp (16c0:05dc): /dev/bus/usb/001/003
+match.SUBSYSTEM = "usb"
+match.usb = { vendor = "16c0", product = "05dc" }
+match.ID_MODEL = "USBasp"
+"""
+        in text
+    )

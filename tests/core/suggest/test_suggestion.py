@@ -72,7 +72,7 @@ group_by = "parent"  # all nodes of a unit make one device
 
 # For a part of it, replace the match by this:
 #
-# /dev/dri/renderD128, to compute and to encode, without the display:
+# /dev/dri/renderD128, enough for programs that show nothing on a display:
 # match.SUBSYSTEM = "drm"
 # match.parent = { PCI_ID = "1002:740F", PCI_SLOT_NAME = "0000:03:00.0" }
 # match.DEVNAME = "/dev/dri/renderD*"
@@ -304,7 +304,8 @@ def test_a_card_is_known_by_its_model_and_its_nodes_make_one_device() -> None:
 #
 # drm device (8086:9a49): /dev/dri/card0, /dev/dri/renderD128
 #
-# By model: this machine has no other drm device of the model.
+# By model: this machine has no other drm device of the model. A second one
+# would match, too.
 #
 # A container gets these 2 nodes together.
 
@@ -316,7 +317,7 @@ group_by = "parent"  # all nodes of a unit make one device
 
 # For a part of it, replace the match by this:
 #
-# /dev/dri/renderD128, to compute and to encode, without the display:
+# /dev/dri/renderD128, enough for programs that show nothing on a display:
 # match.SUBSYSTEM = "drm"
 # match.parent = { PCI_ID = "8086:9A49" }
 # match.DEVNAME = "/dev/dri/renderD*"

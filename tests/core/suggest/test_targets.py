@@ -182,7 +182,7 @@ def test_a_disk_over_a_network_is_called_after_what_it_is_a_part_of() -> None:
 
 def test_a_further_function_of_a_card_is_not_called_the_only_one() -> None:
     assert suggested("storage-server", "/dev/vhost-vdpa-0").reasons[0] == (
-        "By model: this machine has no other vhost-vdpa device of the model."
+        "By model: this machine has no other vhost-vdpa device of the model. A second one would match, too."
     )
 
 
@@ -322,3 +322,121 @@ def test_what_serves_a_disk_of_the_host_acts_on_the_whole_host(path: str, can: s
     assert suggestion.reasons[-1] == (
         f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     )
+
+
+@pytest.mark.parametrize("names", [("ttyr02", "ttyr03"), ("tnt0", "tnt1"), ("gsmtty1", "gsmtty2")])
+def test_a_name_that_the_configuration_of_a_driver_fixes_is_matched_without_a_caution(
+    names: tuple[str, str],
+) -> None:
+    ports = [
+        a_device(
+            f"/sys/devices/virtual/tty/{name}", subsystem="tty", node=f"/dev/{name}", number=f"c 240:{n}"
+        )
+        for n, name in enumerate(names)
+    ]
+    present = Present(by_sys_path(*ports), DOMAIN)
+    suggestion = suggest(ports[1], present)
+    assert suggestion.reasons == ("By name: the configuration of its driver fixes it.",)
+    assert suggestion.table[2:] == (f'match = {{ DEVNAME = "/dev/{names[1]}" }}',)
+    # Something is behind it, unlike other software of the kernel.
+    assert len(starter(present, (), Claims(())).chapters) == 2
+
+
+def aggregated(number: int) -> UdevDevice:
+    """A GPIO chip that somebody made of lines of others."""
+    above = a_device(
+        f"/sys/devices/platform/gpio-aggregator.{number}", subsystem="platform", driver="gpio-aggregator"
+    )
+    return a_device(
+        f"{above.sys_path}/gpiochip{number + 5}",
+        subsystem="gpio",
+        node=f"/dev/gpiochip{number + 5}",
+        number=f"c 254:{number + 5}",
+        parent=above,
+    )
+
+
+def test_a_chip_that_somebody_makes_has_no_place_in_the_machine() -> None:
+    chips = [aggregated(0), aggregated(1)]
+    alone = suggest(chips[0], Present(by_sys_path(chips[0]), DOMAIN))
+    assert alone.by is By.KIND
+    assert alone.reasons == (
+        (
+            "CAUTION: it is numbered in the order in which such devices are made, so the rule takes any of "
+            "them. This machine has only one."
+        ),
+    )
+    assert alone.table[2:] == (
+        'match.SUBSYSTEM = "gpio"',
+        'match.DEVPATH = "/devices/platform/gpio-aggregator.*/*"',
+    )
+    of_two = suggest(chips[1], Present(by_sys_path(*chips), DOMAIN))
+    assert of_two.reasons == (
+        (
+            "CAUTION: nothing permanent distinguishes it from /dev/gpiochip5. The rule uses the name that "
+            "the kernel has given it for now; after a re-plug or reboot, another device may have that name."
+        ),
+    )
+
+
+def test_of_two_sensors_of_one_controller_each_is_known_by_its_label() -> None:
+    sensors = []
+    for number, label in enumerate(("accel-base", "accel-display")):
+        above = a_device(
+            f"/sys/devices/platform/GOOG0004:00/cros-ec-sensorhub.2.auto/cros-ec-accel.{13 + number}.auto",
+            subsystem="platform",
+            driver="cros-ec-accel",
+        )
+        sensors.append(
+            a_device(
+                f"{above.sys_path}/iio:device{number}",
+                subsystem="iio",
+                node=f"/dev/iio:device{number}",
+                number=f"c 244:{number}",
+                attributes={"name": "cros-ec-accel", "label": label},
+                parent=above,
+            )
+        )
+    suggestion = suggest(sensors[1], Present(by_sys_path(*sensors), DOMAIN))
+    assert suggestion.by is By.PLACE
+    assert suggestion.table[-1] == 'match."ATTR{label}" = "accel-display"'
+    assert not any("DEVNAME" in line for line in suggestion.table)
+
+
+@pytest.mark.parametrize(
+    ("subsystem", "names", "attribute", "values"),
+    [
+        ("infiniband_verbs", ("uverbs2", "uverbs3"), "ibdev", ("rxe0", "siw0")),
+        ("ptp", ("ptp1", "ptp2"), "clock_name", ("KVM virtual PTP", "netdevsim")),
+    ],
+)
+def test_a_virtual_device_is_known_by_what_its_driver_calls_it(
+    subsystem: str, names: tuple[str, str], attribute: str, values: tuple[str, str]
+) -> None:
+    nodes = [
+        a_device(
+            f"/sys/devices/virtual/{subsystem}/{name}",
+            subsystem=subsystem,
+            node=f"/dev/{name}",
+            number=f"c 231:{minor}",
+            attributes={attribute: value},
+        )
+        for minor, (name, value) in enumerate(zip(names, values, strict=True))
+    ]
+    for node, value in zip(nodes, values, strict=True):
+        suggestion = suggest(node, Present(by_sys_path(*nodes), DOMAIN))
+        assert suggestion.by is By.LABEL
+        assert f'"ATTR{{{attribute}}}" = "{value}"' in suggestion.text
+
+
+def test_a_clock_of_the_hypervisor_that_nobody_can_set_is_shared_without_a_caution() -> None:
+    clock = a_device(
+        "/sys/devices/virtual/ptp/ptp1",
+        subsystem="ptp",
+        node="/dev/ptp1",
+        number="c 246:1",
+        attributes={"clock_name": "KVM virtual PTP"},
+    )
+    text = suggest(clock, Present(by_sys_path(clock), DOMAIN)).text
+    assert "CAUTION" not in text
+    assert "# replicas = 10  # how many containers can share it\n" in text

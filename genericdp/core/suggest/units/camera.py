@@ -7,10 +7,15 @@ The rules of this file:
 * sysfs does not say which sensor a camera of a board has: any that belongs to no other camera may be it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
+
+#: All parts of cameras that are set up by themselves.
+_PARTS: Mapping[str, str] = {"SUBSYSTEM": "video4linux", "DEVNAME": "/dev/v4l-subdev[0-9]*"}
+#: Those of them that are chips beside the board's processor: sensors, lenses, bridges.
+_CHIPS: Mapping[str, str | Mapping[str, str]] = {**_PARTS, "parent": {"SUBSYSTEM": "i2c"}}
 
 
 def is_stream(node: UdevDevice) -> bool:
@@ -79,15 +84,22 @@ def sensors_beside(camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]) ->
     return tuple(sorted((each.device_node or "" for each in sensors), key=natural))
 
 
-def has_all_sensors(camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]) -> bool:
-    """Whether the sensors beside a camera can belong to no other: the board has one media node, and no sensor
-    is below it.
+def all_sensors(
+    camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]
+) -> Mapping[str, str | Mapping[str, str]]:
+    """The conditions for the sensors beside a camera if they can belong to no other, because the board has
+    one media node; {} if they may, or if there are none.
     """
     every = tuple(nodes)
-    pipelines = [node for node in every if node.subsystem == "media" and node.usb_device is None]
     sensors = sensors_beside(camera, every)
-    is_of_board = camera[0].usb_device is None and len(pipelines) == 1
-    return bool(sensors) and is_of_board and len(sensors) == sum(map(is_subdevice, every))
+    pipelines = [node for node in every if node.subsystem == "media" and node.usb_device is None]
+    if not sensors or camera[0].usb_device is not None or len(pipelines) != 1:
+        return {}
+    parts = [node for node in every if is_subdevice(node)]
+    if len(parts) == len(sensors):
+        return _PARTS
+    chips = {node.device_node for node in parts if any(each.subsystem == "i2c" for each in node.ancestors())}
+    return _CHIPS if chips == set(sensors) else {}
 
 
 def is_subdevice(node: UdevDevice) -> bool:

@@ -28,6 +28,8 @@ _WITH: Mapping[str, Callable[[UdevDevice], bool]] = {
     "/dev/iommu": _is_of("vfio-dev"),
     # librdmacm: connections of all adapters are managed there.
     "/dev/infiniband/rdma_cm": _is_of("infiniband_verbs"),
+    # libsophon: it asks there which accelerators there are.
+    "/dev/bmdev-ctl": lambda node: node.subsystem == "bm-sophon" and not node.is_virtual,
 }
 
 

@@ -39,6 +39,11 @@ def scsi_device_of(node: UdevDevice) -> UdevDevice | None:
     return next((each for each in node.ancestors() if each.devtype == "scsi_device"), None)
 
 
+def is_card(node: UdevDevice) -> bool:
+    """Whether it is a card or a partition of one, which has a number of its own, whatever reads it."""
+    return node.subsystem == "block" and any(each.subsystem == "mmc" for each in node.ancestors())
+
+
 def lun_of(node: UdevDevice) -> str:
     """The number, in its drive, of the disk that a device node belongs to; "" when it has none."""
     scsi = scsi_device_of(node)
@@ -134,6 +139,6 @@ def what_of_disk(node: UdevDevice) -> str:
     if node.sys_name.startswith(_VOLUMES):
         return f"A container gets the whole volume. {_MOUNTED}"
     return (
-        "A container gets the whole disk: it can read and write all partitions, but it has no device nodes "
-        f"of these. {_MOUNTED}"
+        "A container gets the whole disk: it can read and write all partitions, but gets no device nodes "
+        f"for them. {_MOUNTED}"
     )

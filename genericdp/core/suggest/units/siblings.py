@@ -38,6 +38,8 @@ _TOGETHER: tuple[frozenset[str], ...] = (
     frozenset({"video4linux", "media"}),
     # The resource manager is the same chip. Its node alone is enough for those who name it.
     frozenset({"tpm", "tpmrm"}),
+    # Programs open the first free channel to the management controller (drivers/misc/hpilo.c).
+    frozenset({"iLO"}),
 )
 #: Classes of the kernel, in which each node is a device, even if a driver has the same name.
 _OF_THE_KERNEL = frozenset({"cpuid", "firewire", "gpio", "mei", "msr", "nvme", "nvme-generic", "ptp", "uio"})

@@ -62,6 +62,8 @@ class Absence:
         if not nodes and (
             ids := sorted({id_ for spot in device.spots for id_ in self._before.get(spot.of_all, ())})
         ):
+            if device.id in ids:
+                return _IN_DOUBT
             return f"this release tells such devices apart; its id may be {' or '.join(ids[:_MOST_IDS])} now"
         if not nodes:
             # One that was there, and that is not found now, has gone for certain.

@@ -57,8 +57,8 @@ def remember(
     held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(memory.devices, held, plugged)
-    gone = _by_resource({**_unknown(held, memory.devices), **memory.devices})
+    renewal = Renewal(memory.devices, held, plugged, inventory.offers)
+    gone = _by_resource({**_unknown(held, memory.devices), **memory.devices, **renewal.ambiguous})
     others: list[str] = []
     refusals: list[Refusal] = []
     present: dict[str, dict[str, Remembered]] = {}

@@ -204,6 +204,14 @@ wireless = sorted(unit for unit in UNITS if unit.startswith(("uhid", "hidp")))
 
 
 @example((["uhid1", "uhid0"], 2, frozenset(), [("start_again", 0), ("start_again", 1)]))
+@example(
+    (
+        ["uhid1", "uhid0"],
+        1,
+        frozenset({"uhid0", "uhid1"}),
+        [("answer",), ("answer",), ("change", frozenset({"uhid0"}))],
+    )
+)
 @given(st.lists(st.sampled_from(wireless), min_size=1, max_size=4, unique=True).flatmap(upgrades_of))
 def test_after_an_upgrade_an_id_of_a_property_that_several_units_have_never_means_another_one(
     upgrade: Upgrade,

@@ -74,7 +74,11 @@ def remember(
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
     leaving = _Leaving(
-        now, held_devices, forget, Absence(plugged, inventory, unread=unread, known=memory.devices.keys())
+        now,
+        held_devices,
+        forget,
+        Absence(plugged, inventory, unread=unread, known=memory.devices.keys()),
+        renewal,
     )
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
@@ -176,6 +180,7 @@ class _Leaving:
     held: Collection[str]
     forget: bool
     absence: Absence
+    renewal: Renewal
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
         """The tombstones of the devices that may not be forgotten yet."""
@@ -190,7 +195,7 @@ class _Leaving:
         since = known.absent_since
         if since is None or known.device.id in self.held or self.now - since < grace_s(resource):
             return None
-        return since
+        return None if known.device.id in self.renewal.witnesses else since
 
     def room(
         self,

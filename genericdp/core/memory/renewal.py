@@ -195,12 +195,19 @@ class Renewal:
         return found
 
     @cached_property
-    def _absent(self) -> frozenset[tuple[str, Spot]]:
-        """What twins have in common, and where one was whose id is no longer there."""
+    def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
+        """What twins have in common, and where they were -> those that are no longer there."""
         present = {device.id for offer in self._offers.values() for device in offer.devices}
+        found: dict[tuple[str, Spot], set[str]] = defaultdict(set)
+        for id_, known in self._devices.items():
+            if id_ not in present:
+                for spot in known.device.spots:
+                    found[known.device.unit, spot.of_all].add(id_)
+        return found
+
+    @cached_property
+    def witnesses(self) -> frozenset[str]:
+        """Absent devices to keep in mind: without them, an absent one that a pod holds would seem unique."""
         return frozenset(
-            (known.device.unit, spot.of_all)
-            for id_, known in self._devices.items()
-            if id_ not in present
-            for spot in known.device.spots
+            id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
         )

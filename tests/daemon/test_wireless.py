@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.buses import told
 from genericdp.core.device import UdevDevice
 from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState
@@ -64,6 +65,25 @@ async def test_two_units_of_a_model_keep_their_ids_over_a_boot(short_dir: Path, 
             await scene.kubelet.restart_container(pod, "main")
         assert minors_in(holder[0].container("main")) == [6]
         assert minors_in(holder[1].container("main")) == [5]
+
+
+async def test_after_an_upgrade_no_pod_gets_the_unit_of_another_one_of_the_same_model(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = RULE + 'identity = ["HID_ID"]\n'
+    both = a_hid(LINK, 1, OTHER, 1), a_hid(LINK, 2, ONE, 2)
+    with monkeypatch.context() as release_before:
+        release_before.setattr(told, "_UNITS", {})
+        async with a_scene(short_dir, *both, rules=rules) as scene:
+            await scene.until_allocatable(2, SCANNER)
+            pods = [await scene.admit(resource=SCANNER, name=name) for name in "ab"]
+            await scene.service.stop()
+            release_before.undo()
+            await scene.service.start()
+            await scene.until_allocatable(0, SCANNER)
+            for pod in pods:
+                await scene.kubelet.restart_container(pod, "main")
+                assert pod.container("main").state is not ContainerState.RUNNING
 
 
 async def test_a_unit_comes_back_whatever_connected_meanwhile_that_no_rule_takes(short_dir: Path) -> None:

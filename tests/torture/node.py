@@ -286,7 +286,8 @@ class TestNode:
         waiting = {id_: reason.removeprefix(words).partition(" ")[0] for id_, reason in reasons.items()}
         for each in document["notOffered"]:
             found = re.fullmatch(
-                r"its id, (.*), is that of another unit, which a pod may still hold", each["reason"]
+                r"its id, (.*), (?:is|may be) that of another unit, which a pod may still hold",
+                each["reason"],
             )
             if found:
                 waiting[found.group(1)] = found.group(1)

@@ -62,7 +62,7 @@ class Device:
     nodes      in the order of the node tables; () for a device known only from before a restart
     links      the names of its links: of those in `nodes`, of shared ones, then of nodes that it had before
     numa       its NUMA node, None when it or another device of the resource has none
-    unit       the plain id of the physical unit: what twins have in common
+    unit       the plain id of the physical unit: what twins have in common; "" if nobody can tell which
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset

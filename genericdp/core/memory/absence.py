@@ -62,6 +62,8 @@ class Absence:
         if not nodes and (
             ids := sorted({id_ for spot in device.spots for id_ in self._before.get(spot.of_all, ())})
         ):
+            if device.id in ids:
+                return _IN_DOUBT
             return f"this release tells such devices apart; its id may be {' or '.join(ids[:_MOST_IDS])} now"
         if not nodes:
             # One that was there, and that is not found now, has gone for certain.
@@ -150,9 +152,18 @@ class Absence:
         ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
         if not ids:
             return "the rules no longer match it"
-        if len(ids) > 1 or device.id in ids:
+        if len(ids) > 1 or device.id in ids or self._is_now_a_sibling(device):
             return _IN_DOUBT
         return f"its id is now {ids.pop()}"
+
+    def _is_now_a_sibling(self, device: Device) -> bool:
+        """Whether the id is now that of a sibling: nothing but their order says that it is another one."""
+        mine = {spot.of_all for spot in device.spots}
+        return any(spot.of_all in mine for spot in self._spots_now.get(device.id, ()))
+
+    @cached_property
+    def _spots_now(self) -> Mapping[str, Sequence[Spot]]:
+        return {each.id: each.spots for offer in self._inventory.offers.values() for each in offer.devices}
 
     @cached_property
     def _ids(self) -> Mapping[str, Sequence[str]]:

@@ -57,8 +57,8 @@ def remember(
     held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(memory.devices, held, plugged)
-    gone = _by_resource({**_unknown(held, memory.devices), **memory.devices})
+    renewal = Renewal(memory.devices, held, plugged, inventory.offers)
+    gone = _by_resource({**_unknown(held, memory.devices), **memory.devices, **renewal.ambiguous})
     others: list[str] = []
     refusals: list[Refusal] = []
     present: dict[str, dict[str, Remembered]] = {}
@@ -74,7 +74,11 @@ def remember(
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
     leaving = _Leaving(
-        now, held_devices, forget, Absence(plugged, inventory, unread=unread, known=memory.devices.keys())
+        now,
+        held_devices,
+        forget,
+        Absence(plugged, inventory, unread=unread, known=memory.devices.keys()),
+        renewal,
     )
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
@@ -176,6 +180,7 @@ class _Leaving:
     held: Collection[str]
     forget: bool
     absence: Absence
+    renewal: Renewal
 
     def absent(self, gone: Mapping[str, Remembered], resource: Resource | None) -> dict[str, Remembered]:
         """The tombstones of the devices that may not be forgotten yet."""
@@ -190,7 +195,7 @@ class _Leaving:
         since = known.absent_since
         if since is None or known.device.id in self.held or self.now - since < grace_s(resource):
             return None
-        return since
+        return None if known.device.id in self.renewal.witnesses else since
 
     def room(
         self,

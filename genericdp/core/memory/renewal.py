@@ -7,13 +7,16 @@ The rules of this file:
 * A link that a pod got leads to what it led to, or nowhere.
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
+* An earlier release took several units for one. An id that a pod got then means the unit with the properties
+  that the rule names. If several units have them, it means none of them until the pod has gone.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_number, spot_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
@@ -34,9 +37,19 @@ _WHY_ANONYMOUS = (
 class Renewal:
     """Compares present devices with what is remembered of them."""
 
-    def __init__(self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged) -> None:
-        """`devices` are all that are remembered, by id, `plugged` the device nodes that are plugged in."""
+    def __init__(
+        self,
+        devices: Mapping[str, Remembered],
+        held: Held,
+        plugged: Plugged,
+        offers: Mapping[str, Offer],
+    ) -> None:
+        """`devices` are all that are remembered, by id, `plugged` the device nodes that are plugged in.
+
+        `offers` are what the rules make of these.
+        """
         self._devices = devices
+        self._offers = offers
         self._is_shared: dict[str, bool] = {}
         self._resources: dict[str, str] = {}
         for holding in held.values():
@@ -52,7 +65,39 @@ class Renewal:
             return "it cannot be told from another one, which a pod may still hold"
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"
+        if device.id in self.ambiguous:
+            return f"its id, {device.id}, may be that of another unit, which a pod may still hold"
         return ""
+
+    @cached_property
+    def ambiguous(self) -> Mapping[str, Remembered]:
+        """What is remembered of held devices from an earlier release, where it may be about other units.
+
+        Each stays so when the other unit leaves before the pod does: it is remembered without its unit.
+        """
+        return {
+            device.id: replace(known, device=replace(known.device, unit=""))
+            for offer in self._offers.values()
+            for device in offer.devices
+            if device.before and device.id in self._is_shared
+            if (known := self._devices.get(device.id)) is not None
+            and self._is_ambiguous(device, known.device)
+        }
+
+    def _is_ambiguous(self, device: Device, known: Device) -> bool:
+        before = [spot.of_all for spot in device.before]
+        may_be = {spot.of_all for spot in device.spots}
+        was_at = {spot.of_all for spot in known.spots}
+        # Volumes were told by numbers, which others may have now.
+        was_there = was_at.intersection(before) or (was_at if was_at.isdisjoint(may_be) else ())
+        if not was_there:
+            return False
+        return (
+            not known.unit
+            or len(may_be) - (len(device.spots) - len(before)) > len({*before})
+            or any(len(self._present[device.unit, spot.within]) > 1 for spot in may_be)
+            or any((device.unit, spot) in self._absent for spot in was_there)
+        )
 
     def _is_another(self, resource: str, device: Device) -> bool:
         """Whether a pod holds the id of the device for something else, which it may still have."""
@@ -138,3 +183,31 @@ class Renewal:
     @cached_property
     def _holders(self) -> Whereabouts:
         return Whereabouts({id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices})
+
+    @cached_property
+    def _present(self) -> Mapping[tuple[str, str], set[Spot]]:
+        """What twins have in common, and a place within a unit -> where there is one."""
+        found: dict[tuple[str, str], set[Spot]] = defaultdict(set)
+        for offer in self._offers.values():
+            for device in offer.devices:
+                for spot in device.spots:
+                    found[device.unit, spot.within].add(spot.of_all)
+        return found
+
+    @cached_property
+    def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
+        """What twins have in common, and where they were -> those that are no longer there."""
+        present = {device.id for offer in self._offers.values() for device in offer.devices}
+        found: dict[tuple[str, Spot], set[str]] = defaultdict(set)
+        for id_, known in self._devices.items():
+            if id_ not in present:
+                for spot in known.device.spots:
+                    found[known.device.unit, spot.of_all].add(id_)
+        return found
+
+    @cached_property
+    def witnesses(self) -> frozenset[str]:
+        """Absent devices to keep in mind: without them, an absent one that a pod holds would seem unique."""
+        return frozenset(
+            id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
+        )

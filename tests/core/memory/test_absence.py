@@ -8,8 +8,10 @@ import pytest
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.plugged import plugged_of
+from genericdp.core.memory import saved
 from genericdp.core.memory.absence import Absence
-from tests.scenes.builders import a_device, a_modem, a_usb_interface, a_usb_serial
+from tests.scenes.builders import a_device, a_modem, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
+from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import inventory_of, the_device
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
 
@@ -43,6 +45,22 @@ def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
 def test_a_device_that_has_another_id_now_is_told_by_it(rules: str, reason: str) -> None:
     device = the_device(FTDI_RULE, STICK)
     assert Absence(plugged_of([STICK]), inventory_of(rules, STICK)).reason(FTDI, device) == reason
+
+
+def test_siblings_that_swapped_their_order_are_not_told_by_the_ids_of_each_other() -> None:
+    usb = a_usb_device("1", serial="MANY")
+
+    def a_sibling(number: int, foo: str) -> UdevDevice:
+        return a_usb_node(usb, "tty", f"ttyACM{number}", number=f"c 166:{number}", properties={"FOO": foo})
+
+    rules = rule("x", 'identity = ["FOO"]')
+    node = Node()
+    ids = [*node.look(rules, a_sibling(0, "a"), a_sibling(1, "b"))]
+    for id_ in ids:
+        node.allocate(id_)
+    node.memory = saved.load(saved.dump(node.memory, "boot"), "another boot")
+    told = node.look(rules, a_sibling(0, "b"), a_sibling(1, "a"))
+    assert told == dict.fromkeys(ids, "what is plugged in now may not be what a pod got")
 
 
 def test_a_bare_node_that_udev_knows_now_is_told_by_its_new_id() -> None:

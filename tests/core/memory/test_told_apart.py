@@ -4,6 +4,8 @@ What a pod holds under an old id may be any of those that are found there now. N
 before that pod has gone, and the old id leads to none of them.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from genericdp.core.allocate import RefusedError
@@ -40,12 +42,12 @@ each_of_them = pytest.mark.parametrize(
 )  # fmt: skip
 
 
-def upgraded(device: UdevDevice, id_: str = OLD) -> Node:
+def upgraded(device: UdevDevice, id_: str = OLD, unit: str = "") -> Node:
     """A node on which a pod holds a device; its memory is as the release before saved it."""
     spot = locate(device).before
     assert spot is not None
     spot = spot._replace(number=0)
-    known = Device(id_, Health.UNHEALTHY, links=(id_,), unit=id_, port=spot.port, spots=(spot,))
+    known = Device(id_, Health.UNHEALTHY, links=(id_,), unit=unit or id_, port=spot.port, spots=(spot,))
     memory = Memory(
         devices={id_: Remembered("example.com/x", known)},
         held={id_: Holding("example.com/x", id_, shared=False)},
@@ -118,3 +120,118 @@ def test_an_id_of_properties_stays_the_devices_own() -> None:
     told = upgraded(one, id_).look(rules, other)
     assert told.pop(id_) != "Healthy"
     assert [*told.values()] == [f"a pod may still hold it as {id_}"]
+
+
+BY_MODEL = rule("x", 'identity = ["HID_ID"]', match='{ SUBSYSTEM = "hidraw" }')
+AMBIGUOUS = "what is plugged in now may not be what a pod got"
+
+
+def after_siblings(one: UdevDevice, *held: int, siblings: int = 2) -> tuple[Node, list[str]]:
+    """A node of the release before, which had siblings at one port under one property, and their ids."""
+    before = locate(one).before
+    assert before is not None
+    (first,) = Node().look(BY_MODEL, one)
+    ids = [first, "x_second_abcdefghij"][:siblings]
+    known = {
+        id_: Device(id_, Health.UNHEALTHY, links=(id_,), unit=_unit_of(one), port=before.port, spots=(spot,))
+        for number, id_ in enumerate(ids)
+        for spot in (before._replace(number=number),)
+    }
+    node = Node()
+    node.memory = Memory(
+        devices={id_: Remembered("example.com/x", device) for id_, device in known.items()},
+        held={ids[number]: Holding("example.com/x", ids[number], shared=False) for number in held},
+    )
+    node.memory = saved.load(saved.dump(node.memory))
+    return node, ids
+
+
+def _unit_of(device: UdevDevice) -> str:
+    node = Node()
+    (id_,) = node.look(BY_MODEL, device)
+    return node.offer_of(id_).ids[id_].unit
+
+
+wireless = pytest.mark.parametrize("kind", ["Bluetooth", "Bluetooth on USB"])
+
+
+@wireless
+@pytest.mark.parametrize("siblings", [1, 2])
+def test_an_id_of_a_property_that_two_units_have_means_neither_until_the_pod_has_gone(
+    kind: str, siblings: int
+) -> None:
+    one, other = TAKEN_FOR_ONE[kind]
+    node, (id_, *absent) = after_siblings(one, 0, siblings=siblings)
+    told = node.look(BY_MODEL, one, other)
+    (new,) = told.keys() - {id_, *absent}
+    waits = {id_: AMBIGUOUS, new: f"a pod may still hold it as {id_}"}
+    assert {each: told[each] for each in waits} == waits
+    assert node.inventory.links() == {id_: None, new: None, **dict.fromkeys(absent)}
+    (refusal,) = node.inventory.refusals
+    assert refusal.reason == f"its id, {id_}, may be that of another unit, which a pod may still hold"
+    for candidate in (id_, new):
+        with pytest.raises(RefusedError):
+            node.allocate(candidate)
+    told = node.look(BY_MODEL, one, other, answer=node.nobody_holds_anything())
+    told = node.look(BY_MODEL, one, other)
+    assert (told[id_], told[new]) == ("Healthy", "Healthy")
+
+
+@wireless
+def test_it_means_neither_when_two_pods_hold_what_were_siblings(kind: str) -> None:
+    one, other = TAKEN_FOR_ONE[kind]
+    node, (id_, second) = after_siblings(one, 0, 1)
+    told = node.look(BY_MODEL, one, other)
+    (new,) = told.keys() - {id_, second}
+    assert told[id_] == AMBIGUOUS
+    assert (
+        told[second]
+        == f"this release tells such devices apart; its id may be {' or '.join(sorted((id_, new)))} now"
+    )
+    assert told[new].startswith("a pod may still hold it as ")
+
+
+@wireless
+def test_it_means_neither_when_only_one_of_the_siblings_is_still_there(kind: str) -> None:
+    for there in TAKEN_FOR_ONE[kind]:
+        node, (id_, _) = after_siblings(there, 0)
+        told = node.look(BY_MODEL, there)
+        assert told[id_] == AMBIGUOUS
+
+
+@wireless
+def test_it_still_means_neither_when_the_other_one_has_left(kind: str) -> None:
+    one, other = TAKEN_FOR_ONE[kind]
+    for left in (one, other):
+        node, (id_,) = after_siblings(one, 0, siblings=1)
+        node.look(BY_MODEL, one, other)
+        node.memory = saved.load(saved.dump(node.memory))
+        told = node.look(BY_MODEL, left)
+        assert told[id_] != "Healthy"
+        assert "Healthy" not in told.values()
+
+
+@wireless
+def test_it_still_means_the_only_unit_that_has_it(kind: str) -> None:
+    one, other = TAKEN_FOR_ONE[kind]
+    node, (id_,) = after_siblings(one, 0, siblings=1)
+    assert node.look(BY_MODEL, one) == {id_: "Healthy"}
+    told = node.look(BY_MODEL, one, other)
+    assert [*told.values()] == ["Healthy", "Healthy"]
+    assert node.inventory.links()[id_] == one.device_node
+
+
+def test_an_id_of_a_property_of_volumes_means_none_when_several_have_it_under_other_numbers() -> None:
+    def a_twin(number: int, uuid: str) -> UdevDevice:
+        volume = a_volume(number, uuid)
+        return replace(volume, properties={**volume.properties, "MODEL": "twin"})
+
+    rules = RULE + 'identity = ["MODEL"]\n'
+    probe = Node()
+    (id_,) = probe.look(rules, a_twin(0, "LVM-abc"))
+    unit = probe.offer_of(id_).ids[id_].unit
+    for others in ((1, 2), (2, 1)):
+        node = upgraded(a_twin(0, "LVM-abc"), id_, unit)
+        there = [a_twin(number, uuid) for number, uuid in zip(others, ("LVM-abc", "LVM-def"), strict=True)]
+        assert node.look(rules, *there)[id_] == "it is unplugged"
+        assert node.inventory.links()[id_] is None

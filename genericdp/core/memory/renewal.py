@@ -96,6 +96,7 @@ class Renewal:
             not known.unit
             or len(may_be) - (len(device.spots) - len(before)) > len({*before})
             or any(len(self._present[device.unit, spot.within]) > 1 for spot in may_be)
+            or any(len(self._before[device.unit, spot]) > 1 for spot in was_there)
             or any((device.unit, spot) in self._absent for spot in was_there)
         )
 
@@ -192,6 +193,16 @@ class Renewal:
             for device in offer.devices:
                 for spot in device.spots:
                     found[device.unit, spot.within].add(spot.of_all)
+        return found
+
+    @cached_property
+    def _before(self) -> Mapping[tuple[str, Spot], set[str]]:
+        """What parts of a unit have in common, and where an earlier release found some -> their ids now."""
+        found: dict[tuple[str, Spot], set[str]] = defaultdict(set)
+        for offer in self._offers.values():
+            for device in offer.devices:
+                for spot in device.before:
+                    found[device.unit, spot.of_all].add(device.id)
         return found
 
     @cached_property

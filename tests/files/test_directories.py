@@ -35,6 +35,19 @@ async def edit(scene: Scene, **settings: Any) -> None:
     await scene.service.start()
 
 
+async def swapped(scene: Scene, pod: PodStatus) -> None:
+    """Another device takes the number of the pod's device, which comes back: the pod has its own again."""
+    scene.unplug(A)
+    await scene.until_allocatable(0, capacity=1)
+    scene.plug(B_AS_0)
+    await scene.until_allocatable(1, capacity=2)
+    scene.plug(A_AS_1)
+    await scene.until_allocatable(2, capacity=2)
+    second = await scene.admit(name="second")
+    assert ids_told(second.container("main")) == ["ftdi_B"]
+    assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [1]
+
+
 async def test_a_pod_keeps_its_device_after_an_edit_of_link_dir(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -44,15 +57,7 @@ async def test_a_pod_keeps_its_device_after_an_edit_of_link_dir(
         pod = await scene.admit()
         await edit(scene, link_dir=f"{short_dir}/other")
         assert "'link_dir' stays as it was, because pods may hold devices" in caplog.messages
-        scene.unplug(A)
-        await scene.until_allocatable(0, capacity=1)
-        scene.plug(B_AS_0)
-        await scene.until_allocatable(1, capacity=2)
-        scene.plug(A_AS_1)
-        await scene.until_allocatable(2, capacity=2)
-        second = await scene.admit(name="second")
-        assert ids_told(second.container("main")) == ["ftdi_B"]
-        assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [1]
+        await swapped(scene, pod)
 
 
 async def test_an_absent_twin_is_not_replaced_by_the_other_one_after_an_edit_of_state_dir(
@@ -152,19 +157,6 @@ async def test_once_the_node_is_drained_the_next_start_has_the_new_directories(
         await scene.service.start()
         assert scene.daemon.settings is scene.service.settings
         await scene.until_allocatable(1)
-
-
-async def swapped(scene: Scene, pod: PodStatus) -> None:
-    """Another device takes the number of the pod's device, which comes back: the pod has its own again."""
-    scene.unplug(A)
-    await scene.until_allocatable(0, capacity=1)
-    scene.plug(B_AS_0)
-    await scene.until_allocatable(1, capacity=2)
-    scene.plug(A_AS_1)
-    await scene.until_allocatable(2, capacity=2)
-    second = await scene.admit(name="second")
-    assert ids_told(second.container("main")) == ["ftdi_B"]
-    assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [1]
 
 
 async def test_a_holding_that_was_not_saved_counts_after_an_edit_of_link_dir(short_dir: Path) -> None:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.ids import may_be_id, may_be_id_of, may_be_current_id
+from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import ID_LIMIT, most_devices

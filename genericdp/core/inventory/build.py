@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.compose import Composer
+from genericdp.core.inventory.compose import Composer, links_of
 from genericdp.core.inventory.group import Group, gather, identity_of
 from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Refusal
@@ -112,9 +112,17 @@ class Builder:
         shared = shared_nodes(resource, nodes.shared.values(), self.claims, composer.node)
         refusals += shared.refusals
         composed: list[Device] = []
+        names = [*assigned.units]
+        ties = {unit: assigned.ties[unit] for unit in dict.fromkeys(names) if unit in assigned.ties}
+        plain: dict[str, str] = {}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
+            links = links_of(group, identity, id_, past)
+            names += links.by_unit
+            ties |= links.ties
+            plain |= links.plain
             try:
-                composed.append(shared.with_them(composer.compose(group, identity, id_, unit)))
+                device = composer.compose(group, identity, id_, unit, links.names)
+                composed.append(shared.with_them(device))
             except MissingPropertyError as error:
                 reason = f"it has no property {error.name}, which a template uses without a default"
                 refusals += group.refusals(reason)
@@ -123,13 +131,12 @@ class Builder:
             siblings=siblings,
             offer=Offer(resource, in_order(composed)),
             refusals=refusals,
-            units=set(assigned.units),
-            ties={
-                unit: assigned.ties[unit] for unit in dict.fromkeys(assigned.units) if unit in assigned.ties
-            },
+            names=set(names),
+            ties=ties,
             unsure=assigned.unsure,
             seats=assigned.seats,
             plain=assigned.plain,
+            links=plain,
         )
 
 
@@ -139,27 +146,30 @@ class _Draft:
 
     changes   how often the nodes of the resource had changed
     siblings  the spots of the nodes that have siblings, with their number
-    units     of all its devices
-    ties      those of its units, old and new
+    names     what twins may have in common: the plain ids of all its units, and links
+    ties      those of these names, old and new
     seats, plain  see `identity.Assignment`
+    links     see `plain` of `compose.Links`
     """
 
     changes: int
     siblings: Mapping[str, tuple[Spot, int]]
     offer: Offer
     refusals: Sequence[Refusal]
-    units: set[str]
+    names: set[str]
     ties: Ties
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
+    links: Mapping[str, str]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""
         return (
             self.changes == nodes.changes
             and self.siblings == siblings
-            and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.units}
+            and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.names}
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
+            and all(past.port_at(link) == port for link, port in self.links.items())
         )

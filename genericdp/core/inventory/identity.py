@@ -82,11 +82,17 @@ class Identity:
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
-#: Why nothing tells what a device is, see `Place.untold`, and which property may.
-_WHY_UNTOLD = {
-    what: f'nothing tells which {what} it is; give the resource an identity, such as identity = ["{name}"]'
-    for what, name in (("disk", "ID_SERIAL"), ("volume", "DM_UUID"), ("array", "MD_UUID"))
-}
+#: The property that may tell what nothing else does, see `Place.untold`.
+_TELLING = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID"}
+
+
+def why_untold(what: str, *, in_group: bool = False) -> str:
+    """Why nothing tells what a device is, see `Place.untold`, and what to do."""
+    leave = "leave out 'group_by' and " if in_group else ""
+    return (
+        f"nothing tells which {what} it is; {leave}give the resource an identity, "
+        f'such as identity = ["{_TELLING[what]}"]'
+    )
 
 
 class UnidentifiedError(LookupError):
@@ -111,7 +117,7 @@ def identify(
         key = values[0] if len(values) == 1 else ascii(values)
         return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
     if place.untold:
-        raise UnidentifiedError(_WHY_UNTOLD[place.untold])
+        raise UnidentifiedError(why_untold(place.untold))
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:

@@ -47,8 +47,8 @@ def suggestions(name: str) -> tuple[Suggestion, ...]:
 def test_each_suggestion_takes_exactly_what_it_says(name: str) -> None:
     devices = machine(name, *ATTRIBUTES)
     for suggestion in suggestions(name):
-        assert_takes_exactly(suggestion.text, devices, suggestion.group.nodes)
-        assert_takes_exactly(uncommented(suggestion.text), devices, suggestion.group.nodes)
+        for text in {suggestion.text, uncommented(suggestion.text)}:
+            assert_takes_exactly(text, devices, suggestion.group.nodes)
         for each in suggestion.instead:
             nodes = [node for node in present(name).nodes if node.device_node in each.paths]
             assert_takes_exactly(with_alternative(suggestion, each), devices, nodes)

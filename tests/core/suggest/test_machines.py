@@ -1,6 +1,7 @@
 """What is promised of every suggestion, on whole machines."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 
@@ -9,6 +10,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.place import unit_of
+from genericdp.core.rules.match import Match, PropertyCondition
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.present import Present
@@ -108,15 +110,36 @@ def model(node: UdevDevice) -> tuple[str, ...]:
     return tuple(filter(None, numbers)) or tuple(hid)
 
 
+@cache
+def everywhere(name: str) -> Mapping[str | None, Sequence[tuple[str, UdevDevice]]]:
+    """The device nodes of all machines, each with its machine, by their values of a property."""
+    found: dict[str | None, list[tuple[str, UdevDevice]]] = {}
+    for machine_ in MACHINES:
+        for node in present(machine_).nodes:
+            found.setdefault(node.property(name), []).append((machine_, node))
+    return found
+
+
+def taken_by(match: Match) -> Iterator[tuple[str, UdevDevice]]:
+    """The device nodes of all machines that a match holds for, each with its machine.
+
+    It begins with a condition on a property, which mostly rules out all but a few of thousands of nodes.
+    """
+    ((first, *_),) = match.alternatives
+    assert isinstance(first, PropertyCondition)
+    for value, nodes in everywhere(first.name).items():
+        if first.pattern.holds(value):
+            yield from (each for each in nodes if match.matches(each[1]))
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_no_suggestion_takes_anything_on_another_machine_by_accident(name: str) -> None:
     accidents = [
         f"{suggestion.by} {suggestion.table}: {node.device_node} of {other}"
         for suggestion in suggestions(name)
         for resource in resources_of(suggestion.text)
-        for other in MACHINES
-        for node in present(other).nodes
-        if other != name and resource.match.matches(node) and not is_meant(suggestion, node)
+        for other, node in taken_by(resource.match)
+        if other != name and not is_meant(suggestion, node)
     ]
     assert accidents == []
 

@@ -8,6 +8,7 @@ from itertools import chain
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.explain.unfound import unfound
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import Match, PropertyCondition
@@ -157,6 +158,13 @@ def test_every_suggestion_without_a_caution_outlasts_a_reboot_that_finds_everyth
         != {same[path] for path in suggestion.group.sys_paths}
     ]
     assert lost == []
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_no_suggestion_renames_what_libraries_look_for(name: str) -> None:
+    for suggestion in suggestions(name):
+        text = suggestion.text.replace("# container_path", "container_path")
+        assert [*map(str, unfound(*resources_of(text)))] == []
 
 
 @pytest.mark.parametrize("name", MACHINES)

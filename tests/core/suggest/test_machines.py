@@ -28,6 +28,9 @@ from tests.scenes.suggestions import (
     with_alternative,
 )
 
+#: Terminals and the like, but for the first one of each kind.
+ONE_OF_HUNDREDS = re.compile(r"(?:[pt]ty[a-z]?|vcs[au]?|loop|ram)[0-9a-f]*[1-9a-f]")
+
 
 @cache
 def present(name: str) -> Present:
@@ -39,7 +42,7 @@ def suggestions(name: str) -> tuple[Suggestion, ...]:
     """The suggestions for a machine: one for each device, but only one of hundreds of terminals."""
     found: dict[frozenset[str], Suggestion] = {}
     for node in present(name).nodes:
-        if re.fullmatch(r"([pt]ty|vcs|loop|ram).*[1-9a-f]", node.devname) and has_a_fixed_name(node):
+        if ONE_OF_HUNDREDS.fullmatch(node.devname) and has_a_fixed_name(node):
             continue
         suggestion = suggest(node, present(name))
         found.setdefault(suggestion.group.sys_paths, suggestion)

@@ -247,7 +247,7 @@ def _serial_of(own: Sequence[UdevDevice], unit: UdevDevice) -> str | None:
 
 
 def _below(unit: UdevDevice, device: UdevDevice) -> list[UdevDevice]:
-    """The device and its ancestors up to the unit, without it, nearest first."""
+    """The device and its ancestors up to the unit, without it, nearest first: `own` in this file."""
     own: list[UdevDevice] = []
     each: UdevDevice | None = device
     while each is not None and each is not unit:
@@ -257,11 +257,7 @@ def _below(unit: UdevDevice, device: UdevDevice) -> list[UdevDevice]:
 
 
 def _within(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> tuple[str, str]:
-    """The place of the first of these within the unit, in the short form and in full.
-
-    own   a device and its ancestors up to the unit, without it, nearest first
-    told  what a bus says about it
-    """
+    """The place within the unit, in the short form and in full; `told` is what a bus says about it."""
     if not own:
         return "", "usb" if unit.subsystem == "usb" else "node"
     # A radio may be on USB, and what is behind it is not.

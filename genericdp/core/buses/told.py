@@ -17,6 +17,9 @@ _UNITS = {
     "tty": wireless.serial_port_address,
 }
 
+#: Subsystems of what tells the parts of a unit apart.
+_TELLING = frozenset({"scsi", "hid"})
+
 
 def address_of(device: UdevDevice) -> Address | None:
     """What tells a device that is a unit of its own and plugged in nowhere; None for any other."""
@@ -46,4 +49,4 @@ def place_before(own: Sequence[UdevDevice]) -> list[str]:
 
 def _has_none(own: Sequence[UdevDevice]) -> bool:
     """Whether nothing among these is on a bus that tells the parts of a unit apart."""
-    return all(each.subsystem not in ("scsi", "hid") for each in own)
+    return _TELLING.isdisjoint([each.subsystem for each in own])

@@ -21,8 +21,10 @@ def reasons(
     group: Siblings,
     by: By,
     rivals: tuple[str, ...],
+    *,
     beside: tuple[str, ...] = (),
     rest: tuple[str, ...] = (),
+    consoles: tuple[str, ...] = (),
 ) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     first = group.nodes[0]
@@ -53,15 +55,17 @@ def reasons(
         yield "CAUTION: it gives data about the pictures of the camera, not the pictures."
     if why_left_out(first) == WITHOUT_HARDWARE:
         yield "CAUTION: the kernel has found no hardware at this port; reads and writes fail."
+    for console in consoles:
+        yield (
+            "CAUTION: it is a console of the kernel, which writes its messages there, and a login may wait "
+            f"there. To free it, remove console={console} from the kernel's command line and disable "
+            f"serial-getty@{console}.service."
+        )
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     if len(group.nodes) > 1 and not group.is_one_timer:
         yield from _of_groups(group)
-    if rest:
-        nodes, these = (
-            ("a further device node", "it") if len(rest) == 1 else ("further device nodes", "these")
-        )
-        yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
+    yield from _of_rest(rest)
     if beside:
         belong = "it belongs" if len(beside) == 1 else "they belong"
         yield (
@@ -165,6 +169,18 @@ def _of_groups(group: Siblings) -> Iterator[str]:
             f"that one: 'genericdp suggest {usb.device_node}'."
         )
     yield text
+
+
+def _of_rest(rest: tuple[str, ...]) -> Iterator[str]:
+    raw = next((path for path in rest if path.startswith("/dev/bus/usb/")), "")
+    rest = tuple(path for path in rest if path != raw)
+    if raw:
+        yield f"Programs that use libusb need the raw USB node instead: 'genericdp suggest {raw}'."
+    if rest:
+        nodes, these = (
+            ("a further device node", "it") if len(rest) == 1 else ("further device nodes", "these")
+        )
+        yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
 
 
 def listed(names: Sequence[str], most: int = _NAMES) -> str:

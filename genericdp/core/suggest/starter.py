@@ -19,9 +19,10 @@ from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
+from genericdp.core.suggest.cautions import consoles_of
 from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any, named_model_of
 from genericdp.core.suggest.conditions import Conditions, joined, joined_all
-from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
+from genericdp.core.suggest.left_out import POPULAR, SELDOM, TERMINALS, why_left_out
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, with_companions
@@ -103,6 +104,8 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     """Why no rule is written for a device node; "" when one is."""
     if why := why_left_out(node):
         return why
+    if consoles_of([node], present.nodes):
+        return TERMINALS
     if is_companion(node, present.nodes) or _is_of_the_camera(node, present):
         return "go along with other devices"
     if any(claims.on(each) or claims.judged(each).shares for each in group.nodes):

@@ -161,7 +161,7 @@ def others_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Iterator[UdevD
     Not its raw USB node, nor what nobody opens without the node that it is about, nor the button of a camera.
     """
     usb = node.usb_device
-    if usb is None or node is usb:
+    if usb is None:
         return
     for each in _below(usb, devices):
         about_pictures = is_stream(each) and not has_pictures(each)

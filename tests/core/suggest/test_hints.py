@@ -1,0 +1,222 @@
+"""What a suggestion says beside its rule: consoles of the kernel, other ways to a unit, ports of a modem."""
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import Claims
+from genericdp.core.suggest.present import Present
+from genericdp.core.suggest.starter import starter
+from genericdp.core.suggest.suggestion import suggest
+from tests.scenes.builders import a_device, a_usb_device, by_sys_path
+from tests.scenes.machines import machine, node
+from tests.scenes.suggestions import ATTRIBUTES, DOMAIN, offers_of
+
+TERMINALS = "terminals, and what every container has"
+
+# Consoles of the kernel
+
+
+def a_uart(name: str, **attributes: str) -> UdevDevice:
+    """A serial port of a board."""
+    chip = a_device("/sys/devices/platform/soc@0/400e0000.serial", subsystem="platform", driver="stm32-usart")
+    return a_device(
+        f"{chip.sys_path}/tty/{name}",
+        subsystem="tty",
+        node=f"/dev/{name}",
+        number="c 4:64",
+        attributes=attributes,
+        parent=chip,
+    )
+
+
+def all_consoles(active: str) -> UdevDevice:
+    """The device node with which the kernel lists its consoles."""
+    return a_device(
+        "/sys/devices/virtual/tty/console",
+        subsystem="tty",
+        node="/dev/console",
+        number="c 5:1",
+        attributes={"active": active},
+    )
+
+
+_OF_STM0 = (
+    "CAUTION: it is a console of the kernel, which writes its messages there, and a login may wait there. To "
+    "free it, remove console=ttySTM0 from the kernel's command line and disable serial-getty@ttySTM0.service."
+)
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [
+        # what every serial port says of itself since Linux 5.9
+        (a_uart("ttySTM0", console="Y\n"),),
+        # what the kernel says of all
+        (a_uart("ttySTM0"), all_consoles("tty0 ttySTM0\n")),
+    ],
+)
+def test_a_console_of_the_kernel_is_suggested_with_a_caution(devices: tuple[UdevDevice, ...]) -> None:
+    present = Present(by_sys_path(*devices), DOMAIN)
+    assert _OF_STM0 in suggest(devices[0], present).reasons
+    assert "/dev/ttySTM0" in dict(starter(present, (), Claims(())).left_out)[TERMINALS]
+
+
+def test_another_serial_port_is_suggested_without_a_word_about_consoles() -> None:
+    devices = (a_uart("ttySTM1", console="N\n"), all_consoles("tty0 ttySTM0\n"))
+    assert "console" not in suggest(devices[0], Present(by_sys_path(*devices), DOMAIN)).text
+
+
+# Raw USB nodes
+
+
+def a_node_of(usb: UdevDevice, kinds: str, own: str, subsystem: str, name: str) -> UdevDevice:
+    """The one device node that a driver has made of a USB device with these kinds of interfaces."""
+    unit = a_device(
+        usb.sys_path,
+        subsystem="usb",
+        node=usb.device_node,
+        number="c 189:6",
+        devtype="usb_device",
+        properties={**usb.properties, "ID_USB_INTERFACES": kinds},
+        attributes=usb.attributes,
+    )
+    interface = a_device(
+        f"{usb.sys_path}/{usb.sys_name}:1.0",
+        subsystem="usb",
+        devtype="usb_interface",
+        properties={"INTERFACE": own},
+        attributes={"bInterfaceNumber": "00"},
+        parent=unit,
+    )
+    return a_device(
+        f"{interface.sys_path}/{subsystem}/{name}",
+        subsystem=subsystem,
+        node=f"/dev/{name}",
+        number="c 166:0",
+        parent=interface,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "own", "subsystem", "name", "has_hint"),
+    [
+        # a debug probe with a serial port
+        (":020201:0a0000:ff0000:", "2/2/1", "tty", "ttyACM0", True),
+        # a weather station: programs use libusb or hidraw
+        (":030000:", "3/0/0", "hidraw", "hidraw1", True),
+        # a card reader with a keyboard
+        (":0b0000:030101:", "3/1/1", "input", "event6", True),
+        # a serial adapter whose driver has its only interface
+        (":ff0000:", "255/0/0", "tty", "ttyUSB0", False),
+        (":020201:0a0000:", "2/2/1", "tty", "ttyACM0", False),
+    ],
+)
+def test_programs_with_a_driver_of_their_own_are_told_of_the_raw_node(
+    kinds: str, own: str, subsystem: str, name: str, has_hint: bool
+) -> None:
+    each = a_node_of(a_usb_device(serial="51009999"), kinds, own, subsystem, name)
+    devices = by_sys_path(each)
+    raw = each.usb_device.device_node if each.usb_device is not None else None
+    hint = f"Programs that use libusb need the raw USB node instead: 'genericdp suggest {raw}'."
+    assert (hint in suggest(each, Present(devices, DOMAIN)).reasons) is has_hint
+
+
+def test_a_raw_node_is_suggested_with_a_word_about_what_drivers_have_made_of_the_unit() -> None:
+    each = a_node_of(a_usb_device(serial="51009999"), ":020201:0a0000:ff0000:", "2/2/1", "tty", "ttyACM0")
+    assert each.usb_device is not None
+    suggestion = suggest(each.usb_device, Present(by_sys_path(each), DOMAIN))
+    assert suggestion.rest == ("/dev/ttyACM0",)
+    assert (
+        "The unit has a further device node: /dev/ttyACM0. For it: 'genericdp suggest /dev/ttyACM0'."
+        in suggestion.reasons
+    )
+
+
+# Ports of a modem that is not on USB
+
+
+def test_the_ports_of_a_modem_on_pci_are_offered_one_by_one() -> None:
+    suggestion = suggest(node("laptop-amd", "/dev/wwan0at0"), Present(machine("laptop-amd"), DOMAIN))
+    assert [each.remark for each in suggestion.instead] == [
+        "/dev/wwan0at0, an AT port:",
+        "/dev/wwan0at1, an AT port:",
+        "/dev/wwan0mbim0, the control port:",
+    ]
+    assert suggestion.instead[2].conditions == {
+        "SUBSYSTEM": "wwan",
+        "parent": {"PCI_ID": "8086:7560"},
+        "DEVNAME": "/dev/wwan[0-9]*mbim0",
+    }
+
+
+# Namespaces of a drive
+
+
+def test_a_namespace_is_known_by_its_number_on_the_drive_where_serial_numbers_are_equal() -> None:
+    """Older releases of udev give all namespaces of a drive the same ID_SERIAL."""
+    devices = dict(machine("assembly-cell", *ATTRIBUTES))
+    drive = next(each for each in devices.values() if each.device_node == "/dev/nvme0")
+    disks = [
+        a_device(
+            each.sys_path,
+            subsystem="block",
+            devtype="disk",
+            node=each.device_node,
+            number=f"b 259:{each.attributes['nsid']}",
+            properties={"ID_SERIAL": "SAMSUNG_MZPLJ1T6HBJR_S55HNA0R123456"},
+            attributes={"nsid": each.attributes["nsid"]},
+            parent=drive,
+        )
+        for each in devices.values()
+        if each.device_node in ("/dev/nvme0n1", "/dev/nvme0n2")
+    ]
+    both = by_sys_path(*disks)
+    suggestion = suggest(disks[1], Present(both, DOMAIN))
+    assert suggestion.table[2:6] == (
+        'match.SUBSYSTEM = "block"',
+        'match.DEVTYPE = "disk"',
+        'match.ID_SERIAL = "SAMSUNG_MZPLJ1T6HBJR_S55HNA0R123456"',
+        'match."ATTR{nsid}" = "2"',
+    )
+    (offer,) = offers_of(suggestion.text, both)
+    assert [each.path for device in offer.devices for each in device.nodes] == ["/dev/nvme0n2"]
+
+
+# Cameras whose pictures another part of the board makes
+
+
+def test_a_camera_of_a_board_brings_its_sensor_and_the_image_processor() -> None:
+    """Its other media nodes are those of codecs and of the processor, which have no sensor."""
+    board = machine("raspberry-pi-5", *ATTRIBUTES)
+    suggestion = suggest(node("raspberry-pi-5", "/dev/video0"), Present(board, DOMAIN))
+    own = suggestion.table.index("")
+    assert suggestion.table[own + 1 :] == (
+        "[[resource.node]]",
+        'match.SUBSYSTEM = "video4linux"',
+        'match.DEVNAME = "/dev/v4l-subdev[0-9]*"',
+        'match.parent = { SUBSYSTEM = "i2c" }',
+        "shared = true  # its sensor, and what is in between",
+        "",
+        "[[resource.node]]",
+        'match = { SUBSYSTEM = ["media", "video4linux"], parent = { DRIVER = "pispbe" } }',
+        "shared = true  # its image processor",
+    )
+    (offer,) = offers_of(suggestion.text, board)
+    (device,) = offer.devices
+    inside = {each.path for each in device.nodes_inside}
+    assert {"/dev/video0", "/dev/media3", "/dev/v4l-subdev2", "/dev/media0", "/dev/video20"} <= inside
+    # a decoder, and a camera on USB
+    assert not {"/dev/video19", "/dev/media2", "/dev/video8", "/dev/media4"} & inside
+    assert "libcamera" not in suggestion.text
+
+
+def test_a_camera_that_makes_its_pictures_elsewhere_gets_the_memory_for_them() -> None:
+    heap = a_device(
+        "/sys/devices/virtual/dma_heap/linux,cma",
+        subsystem="dma_heap",
+        node="/dev/dma_heap/linux,cma",
+        number="c 250:0",
+    )
+    board = {**machine("raspberry-pi-5"), heap.sys_path: heap}
+    suggestion = suggest(node("raspberry-pi-5", "/dev/video0"), Present(board, DOMAIN))
+    assert 'match = { DEVNAME = "/dev/dma_heap/linux,cma" }' in suggestion.table

@@ -220,3 +220,69 @@ def test_a_camera_that_makes_its_pictures_elsewhere_gets_the_memory_for_them() -
     board = {**machine("raspberry-pi-5"), heap.sys_path: heap}
     suggestion = suggest(node("raspberry-pi-5", "/dev/video0"), Present(board, DOMAIN))
     assert 'match = { DEVNAME = "/dev/dma_heap/linux,cma" }' in suggestion.table
+
+
+# Cards that call themselves drives
+
+
+def a_transcoder(slot: str, number: int, serial: str) -> tuple[UdevDevice, ...]:
+    """The nodes of a NETINT Quadra, a card that transcodes video."""
+    card = a_device(
+        f"/sys/devices/pci0000:37/0000:37:01.0/{slot}",
+        subsystem="pci",
+        driver="nvme",
+        properties={"PCI_ID": "1D82:0401", "PCI_SLOT_NAME": slot},
+    )
+    drive = a_device(
+        f"{card.sys_path}/nvme/nvme{number}",
+        subsystem="nvme",
+        node=f"/dev/nvme{number}",
+        number=f"c 243:{number}",
+        attributes={"model": "QuadraT1U-2C-FF", "serial": serial},
+        parent=card,
+    )
+    disk = a_device(
+        f"{drive.sys_path}/nvme{number}n1",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/nvme{number}n1",
+        number=f"b 259:{number}",
+        properties={"ID_SERIAL": f"QuadraT1U-2C-FF_{serial}", "ID_MODEL": "QuadraT1U-2C-FF"},
+        attributes={"nsid": "1"},
+        parent=drive,
+    )
+    other = a_device(
+        f"{drive.sys_path}/ng{number}n1",
+        subsystem="nvme-generic",
+        node=f"/dev/ng{number}n1",
+        number=f"c 242:{number}",
+        parent=drive,
+    )
+    return drive, disk, other
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_transcoder_that_calls_itself_a_drive_is_both_nodes_that_its_library_opens(which: int) -> None:
+    nodes = a_transcoder("0000:38:00.0", 0, "Q1U22AC0312345")
+    devices = by_sys_path(*nodes)
+    suggestion = suggest(nodes[which], Present(devices, DOMAIN))
+    assert suggestion.name == "quadrat1u-2c-ff"
+    assert suggestion.table[1:] == (
+        'name = "quadrat1u-2c-ff"  # pods request example.com/quadrat1u-2c-ff',
+        'match = { SUBSYSTEM = ["block", "nvme"], parent = { PCI_ID = "1D82:0401" } }',
+        'group_by = { SUBSYSTEM = "pci" }  # all nodes of a unit make one device',
+        "allow_dangerous = true  # it gives control of the host",
+    )
+    (offer,) = offers_of(suggestion.text, devices)
+    (device,) = offer.devices
+    assert sorted(each.path for each in device.nodes) == ["/dev/nvme0", "/dev/nvme0n1"]
+    assert "A container gets these 2 nodes together." in suggestion.reasons
+
+
+def test_a_second_transcoder_is_another_device_whatever_number_it_gets() -> None:
+    first, second = a_transcoder("0000:38:00.0", 0, "A1"), a_transcoder("0000:39:00.0", 1, "B2")
+    suggestion = suggest(second[0], Present(by_sys_path(*first, *second), DOMAIN))
+    swapped = by_sys_path(*a_transcoder("0000:38:00.0", 1, "A1"), *a_transcoder("0000:39:00.0", 0, "B2"))
+    (offer,) = offers_of(suggestion.text, swapped)
+    (device,) = offer.devices
+    assert sorted(each.path for each in device.nodes) == ["/dev/nvme0", "/dev/nvme0n1"]

@@ -210,6 +210,13 @@ def test_a_camera_of_a_board_brings_its_sensor_and_the_image_processor() -> None
     assert "libcamera" not in suggestion.text
 
 
+def test_a_draft_is_short_so_it_leaves_a_camera_of_many_parts_to_suggest() -> None:
+    draft = starter(Present(machine("raspberry-pi-5", *ATTRIBUTES), DOMAIN), (), Claims(()))
+    left = dict(draft.left_out)
+    assert {"/dev/video0", "/dev/media3"} <= {*left["cameras with an image processor"]}
+    assert left["go along with other devices"] == ("/dev/v4l-subdev2",)
+
+
 def test_a_camera_that_makes_its_pictures_elsewhere_gets_the_memory_for_them() -> None:
     heap = a_device(
         "/sys/devices/virtual/dma_heap/linux,cma",

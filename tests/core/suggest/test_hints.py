@@ -293,3 +293,53 @@ def test_a_second_transcoder_is_another_device_whatever_number_it_gets() -> None
     (offer,) = offers_of(suggestion.text, swapped)
     (device,) = offer.devices
     assert sorted(each.path for each in device.nodes) == ["/dev/nvme0", "/dev/nvme0n1"]
+
+
+# Sensors of one controller
+
+
+@pytest.mark.parametrize(
+    ("attribute", "values"),
+    [("label", ("accel-base", "accel-display")), ("location", ("base", "lid")), ("id", ("0", "2"))],
+)
+def test_sensors_of_a_laptop_s_controller_are_told_apart_by_where_they_are_or_by_their_number(
+    attribute: str, values: tuple[str, str]
+) -> None:
+    """The driver makes a platform device for each, and the kernel numbers both in the order of arrival."""
+
+    def sensors(first: int) -> list[UdevDevice]:
+        controller = a_device("/sys/devices/platform/GOOG0004:00", subsystem="platform")
+        hub = a_device(
+            f"{controller.sys_path}/cros-ec-sensorhub.2.auto", subsystem="platform", parent=controller
+        )
+        made = []
+        for position, value in enumerate(values):
+            number = abs(first - position)
+            unit = a_device(
+                f"{hub.sys_path}/cros-ec-accel.{13 + number}.auto",
+                subsystem="platform",
+                driver="cros-ec-accel",
+                parent=hub,
+            )
+            made.append(
+                a_device(
+                    f"{unit.sys_path}/iio:device{number}",
+                    subsystem="iio",
+                    node=f"/dev/iio:device{number}",
+                    number=f"c 244:{number}",
+                    attributes={"name": "cros-ec-accel", attribute: value},
+                    parent=unit,
+                )
+            )
+        return made
+
+    before, after = sensors(0), sensors(1)
+    for which, sensor in enumerate(before):
+        suggestion = suggest(sensor, Present(by_sys_path(*before), DOMAIN))
+        assert "CAUTION" not in suggestion.text
+        (was,), (now,) = (
+            offers_of(suggestion.text, by_sys_path(*devices))[0].devices for devices in (before, after)
+        )
+        assert [each.path for each in was.nodes] == [sensor.device_node]
+        assert [each.path for each in now.nodes] == [after[which].device_node]
+        assert was.id == now.id

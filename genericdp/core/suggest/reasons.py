@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
-from genericdp.core.inventory.place import unit_of
+from genericdp.core.inventory.place import locate, unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import is_configured, is_made
@@ -40,6 +40,11 @@ def reasons(
         yield _of_any(first, by, rivals)
     if of_disk := what_of_disk(first):
         yield of_disk
+    if group.group_by == "node" and by is not By.SERIAL and (what := locate(first).untold):
+        yield (
+            f"CAUTION: nothing tells which {what} it is, so it is not offered until 'identity' names udev "
+            "properties that do."
+        )
     if attached_by := who_attaches(first):
         yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
     if is_for_libusb(first):

@@ -343,3 +343,34 @@ def test_sensors_of_a_laptop_s_controller_are_told_apart_by_where_they_are_or_by
         assert [each.path for each in was.nodes] == [sensor.device_node]
         assert [each.path for each in now.nodes] == [after[which].device_node]
         assert was.id == now.id
+
+
+# What is not offered
+
+
+def test_a_shelf_that_nothing_tells_from_another_is_suggested_with_a_caution() -> None:
+    """Neither its transport nor the shelf itself has a name, and its numbers follow the order of arrival."""
+    controller = a_device(
+        "/sys/devices/pci0000:48/0000:49:00.0", subsystem="pci", properties={"PCI_ID": "9005:028F"}
+    )
+    shelf = a_device(
+        f"{controller.sys_path}/host6/port-6:0/end_device-6:0/target6:0:24/6:0:24:0",
+        subsystem="scsi",
+        devtype="scsi_device",
+        attributes={"model": "D3610           "},
+        parent=controller,
+    )
+    commands = a_device(
+        f"{shelf.sys_path}/scsi_generic/sg8",
+        subsystem="scsi_generic",
+        node="/dev/sg8",
+        number="c 21:8",
+        parent=shelf,
+    )
+    suggestion = suggest(commands, Present(by_sys_path(commands), DOMAIN))
+    assert suggestion.reasons[1:] == (
+        (
+            "CAUTION: nothing tells which disk it is, so it is not offered until 'identity' names udev "
+            "properties that do."
+        ),
+    )

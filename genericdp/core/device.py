@@ -46,6 +46,9 @@ _BY_NAME = (
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
+    # What a driver calls an RDMA adapter and a clock.
+    (re.compile(r"(?:uverbs|umad|issm)\d+"), ("ibdev",)),
+    (re.compile(r"ptp\d+"), ("clock_name",)),
     # Which namespace of its drive it is.
     (re.compile(r"(?:nvme|ng)\d+(?:c\d+)?n\d+"), ("nsid",)),
 )

@@ -12,6 +12,7 @@ Reading order:
     wireless      what a radio has connected: by Bluetooth, or paired with a receiver
     nvme          namespaces of a drive
     volumes       volumes of device mapper, arrays of md
+    software      soft RDMA adapters and clocks of guests
     told          all that these say
 
 Does not belong here: which device nodes a unit has, and what an id is made of (`genericdp.core.inventory`).

@@ -7,13 +7,16 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import nvme, scsi, volumes, wireless
+from genericdp.core.buses import nvme, scsi, software, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
 _UNITS = {
     "block": volumes.volume_address,
     "hid": wireless.hid_address,
+    "infiniband_mad": software.software_address,
+    "infiniband_verbs": software.software_address,
+    "ptp": software.software_address,
     "tty": wireless.serial_port_address,
 }
 

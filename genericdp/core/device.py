@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+#: What tells an image of Ceph: its cluster, its pool and the namespace there, itself and its snapshot.
+OF_IMAGE = ("cluster_fsid", "pool_id", "pool_ns", "image_id", "snap_id")
+
 #: sysfs attributes that identity, health and topology need, whatever the rules need.
 CORE_ATTRIBUTES = frozenset(
     {
@@ -29,6 +32,7 @@ CORE_ATTRIBUTES = frozenset(
         "port_number",
         "serial",
         "version",
+        *OF_IMAGE,
     }
 )
 

@@ -82,11 +82,8 @@ class Identity:
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
-#: Why nothing tells what a device is, see `Place.untold`, and which property may.
-_WHY_UNTOLD = {
-    what: f'nothing tells which {what} it is; give the resource an identity, such as identity = ["{name}"]'
-    for what, name in (("disk", "ID_SERIAL"), ("volume", "DM_UUID"), ("array", "MD_UUID"))
-}
+#: Which property may tell what nothing else tells, see `Place.untold`.
+_TELLS = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID", "image": "ID_FS_UUID"}
 
 
 class UnidentifiedError(LookupError):
@@ -111,7 +108,10 @@ def identify(
         key = values[0] if len(values) == 1 else ascii(values)
         return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
     if place.untold:
-        raise UnidentifiedError(_WHY_UNTOLD[place.untold])
+        raise UnidentifiedError(
+            f"nothing tells which {place.untold} it is; "
+            f'give the resource an identity, such as identity = ["{_TELLS[place.untold]}"]'
+        )
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:

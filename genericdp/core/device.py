@@ -50,8 +50,9 @@ _BY_NAME = (
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
-    # Which namespace of its drive it is.
-    (re.compile(r"(?:nvme|ng)\d+(?:c\d+)?n\d+"), ("nsid",)),
+    # Which namespace of its drive it is. The disk beside a generic node is the same namespace.
+    (re.compile(r"nvme\d+(?:c\d+)?n\d+"), ("nsid",)),
+    (re.compile(r"ng(\d+n\d+)"), ("../nvme{1}/nsid",)),
 )
 
 
@@ -59,8 +60,8 @@ def attributes_by_name(sys_path: str) -> tuple[str, ...]:
     """The attributes by which a device with this kernel name is told from others, whatever the rules need."""
     name = sys_path.rpartition("/")[2]
     for form, attributes in _BY_NAME:
-        if form.fullmatch(name) is not None:
-            return tuple(each.format(name) for each in attributes)
+        if (found := form.fullmatch(name)) is not None:
+            return tuple(each.format(name, *found.groups()) for each in attributes)
     return ()
 
 

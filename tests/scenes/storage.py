@@ -140,6 +140,19 @@ def an_nvme_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 
     )
 
 
+def a_generic_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 0) -> UdevDevice:
+    """The generic node of the same namespace."""
+    return a_device(
+        f"{parent.sys_path}/ng0n{found}",
+        subsystem="nvme-generic",
+        node=f"/dev/ng0n{found}",
+        number=f"c 239:{found}",
+        parent=parent,
+        incarnation=100 * boot + 50 + found,
+        attributes={f"../nvme0n{found}/nsid": str(nsid)},
+    )
+
+
 _NVME = a_device("/sys/devices/pci0000:00/0000:00:1d.0", subsystem="pci", driver="nvme")
 #: A drive, and one that several controllers may have, as Linux shows it with multipath.
 NVME_DRIVES = (

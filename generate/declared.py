@@ -12,7 +12,7 @@ from pathlib import Path
 from generate.blocks import Block, Command, Commands, Example, Heading, Paragraph, Term, Terms
 from generate.values import default, form
 from generate.verbs import Option, Verb, verbs
-from genericdp.cli.main import STATUSES
+from genericdp.cli.exit_status import STATUSES
 from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_DOCS
 from genericdp.core.reading.pattern import FORM_DOCS
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS

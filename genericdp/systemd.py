@@ -7,6 +7,7 @@ The rules of this file:
   that does not get through is dropped; the latest state is sent again until it does.
 """
 
+import errno
 import os
 import socket
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from genericdp import log
 from genericdp.core.hostile import for_terminal
+from genericdp.errors import SHORTAGES
 from genericdp.retry import Retry
 
 #: How often to send the state again to a service manager that does not read, in seconds.
@@ -22,6 +24,9 @@ _AGAIN_S = 1.0
 #: What the service manager may allow for the watchdog, in microseconds: 1 ms to what 64 bits can hold.
 _SENSIBLE_USEC = range(1_000, 1 << 64)
 _MOST_DIGITS = 20
+
+#: Errors after which it is sent again: the service manager does not read, or there is a shortage.
+_TEMPORARY = SHORTAGES | {errno.EAGAIN, errno.ENOBUFS}
 
 _log = log.get(__name__)
 
@@ -97,10 +102,8 @@ class Notify:
                 sock.setblocking(False)
                 sock.connect(self._address)
                 sock.send("\n".join(assignments).encode())
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        except OSError as error:
+            return error.errno not in _TEMPORARY
         return True
 
 

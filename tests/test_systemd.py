@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.systemd import Notify
+from tests.scenes.shortage import descriptors_left
 
 
 @contextmanager
@@ -106,6 +107,19 @@ async def test_a_service_manager_that_reads_again_hears_the_latest_state(
         with suppress(BlockingIOError):
             while manager.recv(4096).startswith(b"STATUS="):
                 pass
+        loop = asyncio.get_running_loop()
+        assert await loop.sock_recv(manager, 4096) == b"READY=1\nSTATUS=3 resources"
+
+
+async def test_what_a_shortage_keeps_from_the_service_manager_it_hears_later(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genericdp.retry.FIRST_S", 0.001)
+    address = str(short_dir / "notify")
+    with a_service_manager(address) as manager:
+        with descriptors_left(0):
+            Notify(address).ready("3 resources")
+        manager.setblocking(False)
         loop = asyncio.get_running_loop()
         assert await loop.sock_recv(manager, 4096) == b"READY=1\nSTATUS=3 resources"
 

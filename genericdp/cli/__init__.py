@@ -8,7 +8,7 @@ file in `verbs`; it reads the machine, asks the core and prints the answer. Verb
     output, text              tables, colours and JSON; the values of the core in these forms
     service, dry_run          the daemon, with the kubelet or with a simulated one
     observer                  what `monitor` sees without a daemon
-    failure                   how a mistake or a bug is printed
+    failure, exit_status      how a mistake or a bug is printed, and what the exit status says
 
 Does not belong here: decisions. The core makes them.
 """

@@ -4,7 +4,7 @@ The rules of this file:
 
 * A verb is a module with `add_arguments(parser)` and `run(…) -> int`, whose keywords are the options.
   Only the module of the requested verb is imported.
-* The exit status is one of STATUSES.
+* The exit status is one of `exit_status`.
 * A usage error says what is wrong and what was probably meant. It does not print the help.
 """
 
@@ -16,29 +16,11 @@ from typing import Protocol, cast
 
 from genericdp import VERSION
 from genericdp.cli import streams
+from genericdp.cli.exit_status import BROKEN_PIPE, BUG, FINE, INTERRUPTED, NOT_FINE, USAGE
 from genericdp.cli.usage import Parser, UsageError
 from genericdp.core.hostile import for_terminal
 from genericdp.core.words import nearest
 from genericdp.errors import ConfigError, GenericdpError
-
-FINE = 0
-NOT_FINE = 1
-USAGE = 2
-BUG = 3
-DEAD_MOUNT = 4
-INTERRUPTED = 130
-#: What a shell reports for a program that writes to a closed pipe.
-BROKEN_PIPE = 141
-
-#: What each one means, except 141, which shells define.
-STATUSES = {
-    FINE: "all is well",
-    NOT_FINE: "something is wrong: a mistake in a rule file, a device that is not offered",
-    USAGE: "the command line is wrong",
-    BUG: "a bug in genericdp; it prints what to report",
-    DEAD_MOUNT: "the kubelet's directory, which this pod mounts, was deleted: start a new container",
-    INTERRUPTED: "interrupted by Ctrl-C",
-}
 
 #: The verbs in the order in which an operator needs them; each module has the name of its verb.
 VERBS = {

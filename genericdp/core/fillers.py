@@ -36,7 +36,7 @@ _FILLERS: Mapping[str, str] = {
 #: All of them in one expression, because every id of every device asks.
 _FILLER = re.compile("|".join(f"(?P<why{number}>{form})" for number, form in enumerate(_FILLERS)))
 
-#: A part of one of these from its beginning, `123456`, is no serial number either. Sticks for ANT say `123`.
+#: The beginning of one of these, such as `123456`, is not a serial number either. ANT sticks report `123`.
 _COUNTING = ("0123456789abcdef", "123456789abcdef", "12345678901234567890", "01234567890123456789")
 _SHORTEST_COUNT = 3
 _WHY_COUNTING = "it counts up from its first digit"

@@ -5,7 +5,6 @@ The rules of this file:
 * A link that cannot be created is tried again. A link that somebody else changed is restored.
 * A link that udev's rule of the package pointed at itself is restored only after its device was read again:
   udev may know before the daemon that the node has gone, and another device may have its name by now.
-* A shortage of descriptors or memory does not turn a link that leads where it should into a failure.
 * Repeated changes do not keep the daemon busy: it restores links only at intervals.
 """
 
@@ -14,11 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from genericdp import log
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.errors import GenericdpError
 from genericdp.files.links import Links
+from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
-#: How long to wait before making links again, in seconds.
+#: How long to wait before making links again that somebody changes again and again, in seconds. Also the
+#: longest pause before links are tried again that could not be made.
 AGAIN_S = 10.0
 
 #: The same for links that another process pointed at themselves although their nodes are there.
@@ -41,6 +42,7 @@ class LinkUpkeep:
         self._links = Links(directory)
         self._again = again
         self._on_dead = on_dead
+        self._retry = Retry(again, longest_s=AGAIN_S)
         self._timer: asyncio.TimerHandle | None = None
         self._mended: float | None = None
         self._revived: float | None = None
@@ -53,22 +55,15 @@ class LinkUpkeep:
             failed = self._links.apply(wanted)
         except GenericdpError as error:
             _log.error(str(error), hint=error.hint)
-            self._schedule()
-            cause = error.__cause__
-            is_short = isinstance(cause, OSError) and what_is_short(cause) != ""
-            return {
-                name: str(error)
-                for name, path in wanted.items()
-                if not (is_short and self._links.stands(name, path))
-            }
+            self._retry.failed()
+            return dict.fromkeys(wanted, str(error))
+        self._retry.tried(not failed)
         if self._reviving:
             if any(wanted.get(name) for name in self._reviving):
                 self._revived = asyncio.get_running_loop().time()
             self._reviving = frozenset()
         if self._links.dead:
             self._schedule_dead()
-        elif failed:
-            self._schedule()
         return failed
 
     @contextmanager
@@ -80,6 +75,8 @@ class LinkUpkeep:
         finally:
             watch.close()
             self._cancel()
+            self._retry.succeeded()
+            self._links.close()
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
@@ -94,10 +91,7 @@ class LinkUpkeep:
             _log.warning("the stable links were changed, restoring them", directory=self._links.directory)
             self._again()
         elif self._timer is None:  # somebody changes them again and again
-            self._schedule()
-
-    def _schedule(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(AGAIN_S, self._again)
+            self._timer = asyncio.get_running_loop().call_later(AGAIN_S, self._again)
 
     def _schedule_dead(self) -> None:
         if self._timer is None:

@@ -10,18 +10,19 @@ The rules of this file:
   (`packaging/udev`). It is left alone until its device was read again.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
   it is pointed at itself, not removed. Links to anything but devices are left alone.
+* A shortage of descriptors keeps no link from changing: the directory stays open after the first time.
 * Only genericdp can write the directory (`trust`). What the administrator puts there nevertheless never
   keeps a link from changing, unless it has the name of that link.
 """
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from genericdp import log
-from genericdp.errors import GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.files.leftovers import is_abandoned
 from genericdp.files.trust import UntrustedError, open_trusted
 
@@ -53,6 +54,11 @@ class Links:
         self.dead: frozenset[str] = frozenset()
         self._ours: set[str] = set()
         self._made: dict[str, str] = {}
+        self._descriptor: int | None = None
+
+    def close(self) -> None:
+        """Close the directory. The next `apply` opens it again."""
+        self._keep(None)
 
     def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
         """Make the links: name -> path of the device node, or None for an absent device.
@@ -62,38 +68,33 @@ class Links:
         """
         failed: dict[str, str] = {}
         dead: set[str] = set()
-        with self._open() as directory:
+        directory = self._open()
+        try:
+            present = self._links_in(directory, wanted)
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
+        for name in sorted({*wanted, *present}):
+            target = wanted.get(name) or name
             try:
-                present = self._links_in(directory)
+                if name not in wanted and name in self._ours:
+                    _remove(directory, name)
+                elif present.get(name) == name != target == self._made.get(name):
+                    dead.add(name)
+                elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
+                    _point(directory, name, target)
             except OSError as error:
-                raise _unusable(self.directory, error) from error
-            for name in sorted({*wanted, *present}):
-                target = wanted.get(name) or name
-                try:
-                    if name not in wanted and name in self._ours:
-                        _remove(directory, name)
-                    elif present.get(name) == name != target == self._made.get(name):
-                        dead.add(name)
-                    elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
-                        _point(directory, name, target)
-                except OSError as error:
-                    verb = "create" if name in wanted else "remove"
-                    failed[name] = f"cannot {verb} the link '{self.directory}/{name}': {error.strerror}"
-                    if wanted.get(name) is None:
-                        _log.warning(
-                            "the link of an absent device cannot be changed and may lead to another device",
-                            link=f"{self.directory}/{name}",
-                            why=error.strerror,
-                        )
+                verb = "create" if name in wanted else "remove"
+                failed[name] = f"cannot {verb} the link '{self.directory}/{name}': {error.strerror}"
+                if wanted.get(name) is None:
+                    _log.warning(
+                        "the link of an absent device cannot be changed and may lead to another device",
+                        link=f"{self.directory}/{name}",
+                        why=error.strerror,
+                    )
         self.dead = frozenset(dead)
         self._ours = set(wanted)
         self._made = {name: path or name for name, path in wanted.items() if name not in failed}
         return failed
-
-    def stands(self, name: str, path: str | None) -> bool:
-        """Whether a link was made before and still leads there. Needs no descriptor."""
-        target = path or name
-        return self._made.get(name) == target == _target(f"{self.directory}/{name}")
 
     def changed(self, names: Collection[str] = ()) -> Changed:
         """Those of these links, or of all, that another process has changed. Each is looked at once."""
@@ -111,8 +112,7 @@ class Links:
         for name in names:
             self._made.pop(name, None)
 
-    @contextmanager
-    def _open(self) -> Iterator[int]:
+    def _open(self) -> int:
         """The directory as a file descriptor, so that nobody can replace it meanwhile."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -124,16 +124,37 @@ class Links:
             message = f"cannot use the link directory '{self.directory}': {error}"
             raise GenericdpError(message, hint=error.hint) from error
         except OSError as error:
-            raise _unusable(self.directory, error) from error
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+            if error.errno not in SHORTAGES or (kept := self._still_open()) is None:
+                raise _unusable(self.directory, error) from error
+            return kept
+        self._keep(descriptor)
+        return descriptor
 
-    def _links_in(self, directory: int) -> dict[str, str]:
-        """The links in the directory: name -> target. Anything else is left alone."""
-        with os.scandir(directory) as entries:
-            names = [each.name for each in entries if each.is_symlink() or _is_temporary(each.name)]
+    def _still_open(self) -> int | None:
+        """The descriptor of the last time; None if the path leads to another directory now."""
+        kept = self._descriptor
+        with suppress(OSError):
+            if kept is not None and os.path.samestat(os.fstat(kept), os.lstat(self.directory)):
+                return kept
+        return None
+
+    def _keep(self, descriptor: int | None) -> None:
+        before, self._descriptor = self._descriptor, descriptor
+        if before is not None:
+            os.close(before)
+
+    def _links_in(self, directory: int, wanted: Collection[str]) -> dict[str, str]:
+        """The links in the directory: name -> target. Anything else is left alone.
+
+        If it cannot be listed because of a shortage, these are the wanted links and those of before.
+        """
+        try:
+            with os.scandir(directory) as entries:
+                names = [each.name for each in entries if each.is_symlink() or _is_temporary(each.name)]
+        except OSError as error:
+            if error.errno not in SHORTAGES:
+                raise
+            names = [*wanted, *self._ours.difference(wanted)]
         targets: dict[str, str] = {}
         for name in names:
             if _NEW_OF_UDEV.fullmatch(name) and not is_abandoned(directory, name):

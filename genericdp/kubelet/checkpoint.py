@@ -86,7 +86,7 @@ def answers_in(directory: str) -> Answers:
 
 
 def names_holders(settings: Settings) -> bool:
-    """Whether an answer to Allocate names a link of ours or a CDI device of its resource; or who knows."""
+    """Whether a saved answer names one of our links or CDI devices; also True if that cannot be read."""
     try:
         entries = list(_entries(settings.kubelet_dir))
     except FileNotFoundError:

@@ -114,9 +114,11 @@ class NodeLock:
             os.makedirs(os.path.dirname(self.path), mode=0o755, exist_ok=True)
             return os.open(self.path, flags, 0o600)
         except OSError as error:
-            raise GenericdpError(
+            kind = _UntoldError if error.errno in SHORTAGES else GenericdpError
+            raise kind(
                 f"cannot lock '{self.path}': {error.strerror}",
-                hint="without the lock, a second genericdp on this node would not be noticed",
+                hint=what_is_short(error)
+                or "without the lock, a second genericdp on this node would not be noticed",
             ) from error
 
     def _locks(self) -> bool:
@@ -172,7 +174,7 @@ async def until_alone(
     locks: list[NodeLock] = []
     for directory in (settings.link_dir, settings.state_dir):
         try:
-            lock = stack.enter_context(NodeLock(directory))
+            lock = stack.enter_context(await _opened(directory, awake, stopping))
             if any(map(lock.is_file_of, locks)):
                 # By a symlink, it is the same directory, and this process would wait for itself.
                 continue
@@ -196,6 +198,21 @@ async def until_alone(
         _log.info("this genericdp serves the node now")
 
 
+async def _opened(directory: str, awake: asyncio.Event, stopping: Callable[[], bool]) -> NodeLock:
+    """The lock of a directory, after any shortage. Raises GenericdpError."""
+    said = False
+    while True:
+        try:
+            return NodeLock(directory)
+        except _UntoldError as error:
+            if stopping():
+                raise
+            if not said:
+                _log.warning(f"{error}; waiting", hint=error.hint)
+            said = True
+        await _pause(awake)
+
+
 def _takes(lock: NodeLock) -> bool:
     """Whether this process holds the lock now; not while nobody can tell."""
     try:
@@ -211,12 +228,16 @@ async def _until_taken(
     try:
         while not stopping() and not _takes(lock):
             # The other one's end shows in the directory just before the kernel releases its lock.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(AGAIN_S):
-                    await awake.wait()
-            awake.clear()
+            await _pause(awake)
     finally:
         watch.close()
+
+
+async def _pause(awake: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(AGAIN_S):
+            await awake.wait()
+    awake.clear()
 
 
 class _Keeper:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from genericdp.cli.main import DEAD_MOUNT
+from genericdp.cli.exit_status import DEAD_MOUNT
 from genericdp.files.state import StateFile
 from genericdp.simulator import Container, Kubelet, Phase, Pod
 from tests.scenes.waiting import PATIENCE_S

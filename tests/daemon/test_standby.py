@@ -1,11 +1,13 @@
 """Two daemons on one node: the second one stands by, and takes over when the first one ends."""
 
+import asyncio
 import errno
 import fcntl
 import os
 import socket
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 import pytest
 
@@ -120,6 +122,37 @@ async def test_a_shortage_of_memory_when_a_lock_is_removed_does_not_end_its_hold
         assert not scene.service.has_ended()
         with NodeLock(scene.settings.link_dir) as other:
             assert not other.taken()
+
+
+async def test_one_that_cannot_open_a_lock_during_a_shortage_waits_and_then_stands_by(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would serve beside the holder, and save a memory without what pods got meanwhile."""
+    real, short = os.open, [True]
+
+    def refuse(path: str, *args: Any, **kwargs: Any) -> int:
+        if short and str(path).endswith("/.lock"):
+            raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+        return real(path, *args, **kwargs)
+
+    async with a_scene(short_dir, a_usb_serial(0)) as scene:
+        await scene.until_allocatable(1)
+        second = Service(scene.settings, scene.rules, scene.udev)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.open", refuse)
+            starting = asyncio.create_task(second.start())
+            lock = Path(scene.settings.link_dir, ".lock")
+            said = f"cannot lock '{lock}': Too many open files in system; waiting"
+            await until(lambda: said in caplog.messages)
+            await scene.admit()
+            short.clear()
+            await starting
+        assert second.daemon.standing_by
+        assert second.steps == 0
+        await scene.service.stop()
+        await second.wait_until(lambda: second.steps)
+        assert list(second.daemon.memory.held) == ["ftdi_A50285BI"]
+        await second.stop()
 
 
 async def test_it_does_not_wait_for_itself_where_one_directory_is_a_link_to_the_other(

@@ -1,13 +1,11 @@
 """When links are made again: at once, but not again and again; and those that could not be made."""
 
-import errno
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
-from genericdp.files import links
 from genericdp.files.link_upkeep import AGAIN_S, REVIVE_AGAIN_S, LinkUpkeep
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until
@@ -37,10 +35,13 @@ class Upkeep:
         self.link.with_name(".gone").symlink_to(self.link.name)
         self.link.with_name(".gone").rename(self.link)
 
+    def close(self) -> None:
+        self._upkeep._links.close()
+
     @property
     def waits(self) -> bool:
         """Whether the link will be made again later."""
-        return self._upkeep._timer is not None
+        return self._upkeep._timer is not None or self._upkeep._retry._timer is not None
 
     def made(self, times: int) -> Callable[[], bool]:
         return lambda: self.times == times and os.path.lexists(self.link)
@@ -130,20 +131,4 @@ async def test_a_link_that_cannot_be_made_is_tried_again_until_it_is(tmp_path: P
     await until(upkeep.made(4))
     assert not upkeep.failed
     assert not upkeep.waits
-
-
-@pytest.mark.parametrize(("number", "failed"), [(errno.EMFILE, set()), (errno.EACCES, {"ftdi_A"})])
-async def test_a_shortage_does_not_make_a_link_wrong_that_leads_where_it_should(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, failed: set[str]
-) -> None:
-    def refuse(path: str) -> int:
-        raise OSError(number, os.strerror(number))
-
-    upkeep = LinkUpkeep(str(tmp_path), lambda: None, lambda _: None)
-    assert upkeep.apply({"ftdi_A": "/dev/null", "ftdi_B": None}) == {}
-    with monkeypatch.context() as patch, upkeep.watching():
-        patch.setattr(links, "open_trusted", refuse)
-        assert upkeep.apply({"ftdi_A": "/dev/null"}).keys() == failed
-        assert upkeep.apply({"ftdi_A": "/dev/zero", "ftdi_C": None}).keys() == {"ftdi_A", "ftdi_C"}
-    assert upkeep.apply({"ftdi_A": "/dev/zero"}) == {}
-    assert os.readlink(tmp_path / "ftdi_A") == "/dev/zero"
+    upkeep.close()

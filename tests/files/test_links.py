@@ -16,6 +16,7 @@ import pytest
 
 from genericdp.errors import GenericdpError
 from genericdp.files.links import Changed, Links
+from tests.scenes.shortage import descriptors_left
 
 
 def links_in(directory: Path) -> dict[str, str]:
@@ -362,10 +363,38 @@ def descriptors() -> Iterator[None]:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+def test_no_descriptor_stays_open_but_that_of_the_directory(tmp_path: Path) -> None:
     links = Links(str(tmp_path))
     with descriptors():
-        for _ in range(3):
-            links.apply({"ftdi_A5": "/dev/null"})
+        links.apply({"ftdi_A5": "/dev/null"})
+        with descriptors():
+            for _ in range(3):
+                links.apply({"ftdi_A5": "/dev/null"})
+        links.close()
         with pytest.raises(GenericdpError):
             Links("/dev/null").apply({})
+
+
+def test_without_a_descriptor_links_change_as_ever(tmp_path: Path) -> None:
+    links = Links(str(tmp_path))
+    links.apply({"ftdi_A": "/dev/null", "ftdi_B": "/dev/null", "ftdi_C": "/dev/null"})
+    with descriptors_left(0):
+        assert links.apply({"ftdi_A": None, "ftdi_B": "/dev/zero", "ftdi_D": "/dev/full"}) == {}
+    assert links_in(tmp_path) == {"ftdi_A": "ftdi_A", "ftdi_B": "/dev/zero", "ftdi_D": "/dev/full"}
+    links.close()
+
+
+@pytest.mark.parametrize("applied_before", [True, False])
+def test_without_a_descriptor_a_directory_that_is_another_one_is_not_used(
+    tmp_path: Path, applied_before: bool
+) -> None:
+    directory, links = tmp_path / "links", Links(str(tmp_path / "links"))
+    directory.mkdir()
+    if applied_before:
+        links.apply({"ftdi_A": "/dev/null"})
+    directory.rename(tmp_path / "old")
+    directory.mkdir()
+    with descriptors_left(0), pytest.raises(GenericdpError, match="Too many open files"):
+        links.apply({"ftdi_A": None})
+    assert links_in(directory) == {}
+    links.close()

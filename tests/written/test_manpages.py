@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from generate.files import ROOT
-from genericdp.cli.main import STATUSES, VERBS, parser_of
+from genericdp.cli.exit_status import STATUSES
+from genericdp.cli.main import VERBS, parser_of
 from genericdp.core.reading.match import CONDITION_DOCS, PROPERTY_DOCS, USB_KEYS
 from genericdp.core.reading.pattern import FORM_DOCS
 from genericdp.core.reading.resource import MOUNT_KEYS, NODE_KEYS, PRESTART_KEYS, RESOURCE_KEYS

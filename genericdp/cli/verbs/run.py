@@ -4,6 +4,7 @@ import argparse
 import signal
 
 from genericdp import log
+from genericdp.cli.exit_status import DEAD_MOUNT
 from genericdp.cli.options import add_rule_options, open_rules
 
 
@@ -16,11 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(*, rules: list[str], config: str | None, domain: str | None) -> int:
-    """Run until a signal. Returns 0, or 4 if a pod needs a new container."""
+    """Run until a signal. Returns 0, or DEAD_MOUNT if the pod needs a new container."""
     # By default, SIGHUP would end the process. Until the daemon handles it, nothing needs to be read again.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings, rule_files = open_rules(rules, config, domain)
     log.configure(settings.log_format, settings.log_level)
     from genericdp.cli.service import serve  # noqa: PLC0415  (see the rules of that file)
 
-    return 0 if serve(settings, rule_files) else 4
+    return 0 if serve(settings, rule_files) else DEAD_MOUNT

@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* A radio, and /dev/uhid, through which a program speaks for one, is no unit. Each device behind it is one.
+* A radio is not a unit, and neither is /dev/uhid, where a program stands in for one. Each device behind
+  it is.
 * It is told by its own address. The kernel's numbers follow the order in which the units connected.
 * One that says no address may be any of its model. So it is never taken for one that is missing (`plugged`).
 * A receiver that is one unit with what is paired with it (Logitech) tells its devices by their serial

@@ -121,7 +121,7 @@ def _own_name(device: UdevDevice) -> str:
                 return value
         for name in _NAME_ATTRIBUTES:
             value = each.attributes.get(name, "").strip()
-            # The number of a model is no name.
+            # A model number does not name anything.
             if value and not value.startswith("0x"):
                 return value
         # The kernel's own property, in quotes, where no attribute was read.

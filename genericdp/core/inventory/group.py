@@ -177,7 +177,7 @@ def _sources(devices: Sequence[UdevDevice], *, within_unit: bool) -> Iterator[Ud
     yield from devices
     for device in devices:
         usb = device.usb_device
-        # A radio on USB is no part of what is behind it.
+        # A USB radio is not part of the devices behind it.
         if usb is not None and not (within_unit and unit_of(device) is not usb):
             yield usb
     for device in devices:

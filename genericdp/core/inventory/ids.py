@@ -21,6 +21,16 @@ def may_be_id_of(device: str, id_: str) -> bool:
 
 
 def may_be_id(id_: str) -> bool:
-    """Whether the kubelet may have been told this id for any device."""
+    """Whether the kubelet may have been told this id for any device, also by an early build."""
     device = id_.rpartition(".")[0]
     return may_be_device(id_) or (may_be_device(device) and may_be_id_of(device, id_))
+
+
+def may_be_current_id(id_: str) -> bool:
+    """Whether the kubelet may have been told this id for a device whose id does not end like a replica's.
+
+    Only early builds had others.
+    """
+    device = id_.rpartition(".")[0]
+    owner = device if may_be_id_of(device, id_) else id_
+    return may_be_device(owner) and not may_be_id_of(owner.rpartition(".")[0], owner)

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
+from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import ID_LIMIT, most_devices
@@ -144,7 +144,11 @@ def _of_ours(
 ) -> Iterable[tuple[str, str]]:
     """The resource and id of everything that an answer lists and that a device of ours may have."""
     ours = {*offers, *(known.resource for known in devices.values())}
-    return ((name, id_) for name, id_ in answer.ids if name in ours and may_be_id(id_))
+    return (
+        (name, id_)
+        for name, id_ in answer.ids
+        if name in ours and (may_be_current_id(id_) or (may_be_id(id_) and _is_known(id_, devices)))
+    )
 
 
 def _with_room(
@@ -195,9 +199,8 @@ def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | Non
 def _unoffered(resource: str, id_: str, devices: Mapping[str, Remembered]) -> Holding:
     """What a pod has of a device that is not offered now: it may be back later.
 
-    The rules may have had replicas when the pod got it. Ids of devices end like those of replicas only in a
-    memory of an early build.
+    The rules may have had replicas when the pod got it.
     """
     device = id_.rpartition(".")[0]
-    is_replica = id_ not in devices and may_be_device(device) and may_be_id_of(device, id_)
+    is_replica = id_ not in devices and may_be_id_of(device, id_)
     return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)

@@ -77,8 +77,7 @@ class Renewal:
         """
         return {
             device.id: replace(known, device=replace(known.device, unit=""))
-            for offer in self._offers.values()
-            for device in offer.devices
+            for device in (self._offered if self._is_shared else ())
             if device.before and device.id in self._is_shared
             if (known := self._devices.get(device.id)) is not None
             and self._is_ambiguous(device, known.device)
@@ -92,11 +91,17 @@ class Renewal:
         was_there = was_at.intersection(before) or (was_at if was_at.isdisjoint(may_be) else ())
         if not was_there:
             return False
+        new = len(device.spots) - len(before)
         return (
+            # It was ambiguous before, and the other unit has left.
             not known.unit
-            or len(may_be) - (len(device.spots) - len(before)) > len({*before})
+            # An earlier release took several of its own nodes for one.
+            or len(may_be) - new > len({*before})
+            # A twin is present,
             or any(len(self._present[device.unit, spot.within]) > 1 for spot in may_be)
+            # or a device that an earlier release found at the same place,
             or any(len(self._before[device.unit, spot]) > 1 for spot in was_there)
+            # or one that was there is missing.
             or any((device.unit, spot) in self._absent for spot in was_there)
         )
 
@@ -186,35 +191,29 @@ class Renewal:
         return Whereabouts({id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices})
 
     @cached_property
+    def _offered(self) -> tuple[Device, ...]:
+        return tuple(device for offer in self._offers.values() for device in offer.devices)
+
+    @cached_property
     def _present(self) -> Mapping[tuple[str, str], set[Spot]]:
-        """What twins have in common, and a place within a unit -> where there is one."""
+        """(unit, place within it) -> the spots of present devices there; twins have the same unit."""
         found: dict[tuple[str, str], set[Spot]] = defaultdict(set)
-        for offer in self._offers.values():
-            for device in offer.devices:
-                for spot in device.spots:
-                    found[device.unit, spot.within].add(spot.of_all)
+        for device in self._offered:
+            for spot in device.spots:
+                found[device.unit, spot.within].add(spot.of_all)
         return found
 
     @cached_property
     def _before(self) -> Mapping[tuple[str, Spot], set[str]]:
-        """What parts of a unit have in common, and where an earlier release found some -> their ids now."""
-        found: dict[tuple[str, Spot], set[str]] = defaultdict(set)
-        for offer in self._offers.values():
-            for device in offer.devices:
-                for spot in device.before:
-                    found[device.unit, spot.of_all].add(device.id)
-        return found
+        """(unit, spot of an earlier release) -> the present devices that it may have meant."""
+        return _ids_by_spot((device, device.before) for device in self._offered)
 
     @cached_property
     def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
-        """What twins have in common, and where they were -> those that are no longer there."""
-        present = {device.id for offer in self._offers.values() for device in offer.devices}
-        found: dict[tuple[str, Spot], set[str]] = defaultdict(set)
-        for id_, known in self._devices.items():
-            if id_ not in present:
-                for spot in known.device.spots:
-                    found[known.device.unit, spot.of_all].add(id_)
-        return found
+        """(unit, spot) -> the absent devices that were there."""
+        present = {device.id for device in self._offered}
+        gone = (known.device for id_, known in self._devices.items() if id_ not in present)
+        return _ids_by_spot((device, device.spots) for device in gone)
 
     @cached_property
     def witnesses(self) -> frozenset[str]:
@@ -222,3 +221,11 @@ class Renewal:
         return frozenset(
             id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
         )
+
+
+def _ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:
+    ids: dict[tuple[str, Spot], set[str]] = defaultdict(set)
+    for device, spots in found:
+        for spot in spots:
+            ids[device.unit, spot.of_all].add(device.id)
+    return ids

@@ -2,7 +2,7 @@
 
 The rules of this file:
 
-* A filler is no serial number, nor is anything that a USB string cannot hold.
+* Fillers do not count as serial numbers, and neither does text that a USB string cannot hold.
 """
 
 from collections.abc import Iterator

@@ -170,7 +170,7 @@ def title_of(node: UdevDevice, *, with_maker: bool = True) -> str:
 
 
 def _kind_of_target(node: UdevDevice) -> str:
-    """What a node is of that has the name of another machine's software: "Linux" is no model of a disk."""
+    """The kind of a unit whose model says only what it is served by: an NVMe target calls itself "Linux"."""
     is_nvme = any(each.subsystem == "nvme-subsystem" for each in node.ancestors())
     return "NVMe subsystem" if is_nvme else ""
 

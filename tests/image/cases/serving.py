@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 
-from genericdp.cli.main import DEAD_MOUNT
+from genericdp.cli.exit_status import DEAD_MOUNT
 from genericdp.simulator import Phase
 from tests.image.case import Case
 from tests.image.node import SCREEN, Node

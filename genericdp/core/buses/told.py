@@ -13,6 +13,7 @@ from genericdp.core.device import UdevDevice
 
 _UNITS = {
     "block": volumes.volume_address,
+    "rbd": volumes.image_address,
     "hid": wireless.hid_address,
     "infiniband_mad": software.software_address,
     "infiniband_verbs": software.software_address,
@@ -37,8 +38,9 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
 
     own  the device and its ancestors up to the unit, without it, nearest first
     """
-    if unit.subsystem == "block":
-        return [], "" if volumes.volume_address(unit) is not None else volumes.kind_of(unit)
+    numbered = unit if unit.subsystem in ("block", "rbd") else next(filter(_is_image, own), None)
+    if numbered is not None:
+        return [], "" if address_of(numbered) is not None else volumes.kind_of(numbered)
     if unit.subsystem != "scsi" and _has_none(own):
         return nvme.place_of(own), ""
     disk, paired = scsi.place_of(own, unit), wireless.place_of(own)
@@ -53,3 +55,7 @@ def place_before(own: Sequence[UdevDevice]) -> list[str]:
 def _has_none(own: Sequence[UdevDevice]) -> bool:
     """Whether nothing among these is on a bus that tells the parts of a unit apart."""
     return _TELLING.isdisjoint([each.subsystem for each in own])
+
+
+def _is_image(device: UdevDevice) -> bool:
+    return device.subsystem == "rbd"

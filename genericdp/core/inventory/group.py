@@ -151,6 +151,12 @@ def identity_of(group: Group) -> Identity:
     return replace(_identity_of(group), spots=tuple([member.place.spot for member in group.members]))
 
 
+def is_told_by_properties(resource: Resource) -> bool:
+    """Whether the identity of a device of the resource is made of properties that the rule names."""
+    by_group = isinstance(resource.group_by, SameProperty) and resource.identity == "serial"
+    return by_group or isinstance(resource.identity, tuple)
+
+
 def _identity_of(group: Group) -> Identity:
     wanted, grouping = group.resource.identity, group.resource.group_by
     nodes = tuple(member.device for member in group.members)

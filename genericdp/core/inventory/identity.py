@@ -83,7 +83,7 @@ OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
 #: The property that may tell what nothing else does, see `Place.untold`.
-_TELLING = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID"}
+_TELLING = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID", "image": "ID_FS_UUID"}
 
 
 def why_untold(what: str, *, in_group: bool = False) -> str:
@@ -143,6 +143,7 @@ class Assignment:
 
     ids     an id for each identity, in the same order
     units   for each identity, the plain id of its unit: twins have the same one
+    alike   for each identity, the ids that it and those that it is not told from may have
     ties    unit -> exact port of the twin that has the plain ids
     unsure  the ids of siblings that only their order tells apart
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
@@ -151,6 +152,7 @@ class Assignment:
 
     ids: tuple[str, ...]
     units: tuple[str, ...]
+    alike: tuple[tuple[str, ...], ...]
     ties: Ties
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
@@ -176,6 +178,7 @@ def assign(
     for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
     ids = [""] * len(identities)
+    alike: list[tuple[str, ...]] = [()] * len(identities)
     unsure: list[str] = []
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
@@ -190,6 +193,8 @@ def assign(
         may_have = [
             spell.device(mine[0], at_port=is_twin, rank=rank) for rank in range(max(count, len(mine)))
         ]
+        for index in indexes:
+            alike[index] = tuple(may_have)
         if len(may_have) > 1:
             known = {id_: past.spots_of(id_) for id_ in may_have}
             indexes.sort(key=lambda index: natural(identities[index].order))
@@ -199,7 +204,7 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
-    return Assignment(tuple(ids), units, ties, tuple(sorted(unsure)), seats, plain)
+    return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain)
 
 
 def _seated(siblings: Sequence[Identity], seats: Mapping[str, Sequence[Spot]]) -> list[str]:

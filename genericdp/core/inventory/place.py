@@ -274,7 +274,8 @@ def _within(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> tup
 
 def _below_interface(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> list[str]:
     device = own[0]
-    stem = stem_of(device)
+    # The generic node of an NVMe namespace has the number of arrival in its name, like its disk.
+    stem = "ng" if told and device.subsystem == "nvme-generic" else stem_of(device)
     # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:

@@ -26,7 +26,6 @@ SOME = frozenset(
         ("backup-server", "block"),  # bcache
         ("gadget-board", "tty"),  # rfcomm
         ("service-laptop", "tty"),  # rfcomm
-        ("storage-server", "block"),  # rbd
         ("kvm-guest", "input"),  # uinput
         ("kvm-guest", "video4linux"),  # v4l2loopback
         ("laptop-intel", "video4linux"),  # v4l2loopback

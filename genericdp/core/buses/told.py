@@ -22,6 +22,9 @@ _UNITS = {
 }
 
 #: Subsystems of what tells the parts of a unit apart.
+#: The property that may tell what nothing else does.
+_PROPERTIES = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID", "image": "ID_FS_UUID"}
+
 _TELLING = frozenset({"scsi", "hid"})
 
 
@@ -50,6 +53,15 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
 def place_before(own: Sequence[UdevDevice]) -> list[str]:
     """The place of a device within a unit as earlier releases told it: by numbers and models."""
     return [] if _has_none(own) else [*scsi.numbers_of(own), *wireless.model_of(own)]
+
+
+def why_untold(what: str, *, in_group: bool = False) -> str:
+    """Why nothing tells which one a device is, and what to do; `what` is from `place_of`."""
+    leave = "leave out 'group_by' and " if in_group else ""
+    return (
+        f"nothing tells which {what} it is; {leave}give the resource an identity, "
+        f'such as identity = ["{_PROPERTIES[what]}"]'
+    )
 
 
 def _has_none(own: Sequence[UdevDevice]) -> bool:

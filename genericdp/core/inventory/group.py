@@ -12,10 +12,11 @@ The rules of this file:
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from genericdp.core.buses.told import why_untold
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
-from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural, why_untold
+from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, Spot, locate, spot_of, unit_of
 from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, SameProperty

@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
 from genericdp.core.inventory.past import Past, Ties
@@ -80,19 +81,6 @@ class Identity:
 
 #: The identity of everything that a resource takes, wherever its parts are.
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
-
-
-#: The property that may tell what nothing else does, see `Place.untold`.
-_TELLING = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID", "image": "ID_FS_UUID"}
-
-
-def why_untold(what: str, *, in_group: bool = False) -> str:
-    """Why nothing tells what a device is, see `Place.untold`, and what to do."""
-    leave = "leave out 'group_by' and " if in_group else ""
-    return (
-        f"nothing tells which {what} it is; {leave}give the resource an identity, "
-        f'such as identity = ["{_TELLING[what]}"]'
-    )
 
 
 class UnidentifiedError(LookupError):

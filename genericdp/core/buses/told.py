@@ -21,10 +21,10 @@ _UNITS = {
     "tty": wireless.serial_port_address,
 }
 
-#: Subsystems of what tells the parts of a unit apart.
 #: The property that may tell what nothing else does.
 _PROPERTIES = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID", "image": "ID_FS_UUID"}
 
+#: Subsystems of what tells the parts of a unit apart.
 _TELLING = frozenset({"scsi", "hid"})
 
 

@@ -1,7 +1,8 @@
 """Laws of what pods hold, over any history of plugging, edits, pods, restarts and answers of the kubelet.
 
 A pod gets the links of its ids, once. Whenever its container starts again, it gets the device nodes at which
-they point then, or does not start when one of them points nowhere.
+they point then, or does not start when one of them points nowhere. A pod that was answered by CDI gets what
+its ids mean then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,17 +20,22 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
+from genericdp.core.rules.grouping import NODE, Grouping, SameProperty
 from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A USB adapter with some ports that only their order tells apart, or with one port."""
+    """A USB adapter with some ports that only their order tells apart, or with one port.
+
+    apart  whether each of its ports is at an interface of its own instead
+    """
 
     serial: str | None
     ports: int
     foo: str
     bar: str
+    apart: bool = False
 
 
 #: Twins, units without a serial number, and values that are those of others under another name.
@@ -40,6 +46,7 @@ UNITS = {
     "D": Unit(None, 1, "x", "z"),
     "E": Unit("MANY", 2, "w", "v"),
     "F": Unit("MANY", 3, "v", "w"),
+    "G": Unit("APART", 3, "x", "v", apart=True),
 }
 PORTS = ("1", "2", "3", "4")
 
@@ -64,6 +71,9 @@ RULES = {
     "by bar": table("x", 'identity = ["BAR"]'),
     "grouped by foo": table("x", 'group_by = "FOO"'),
     "grouped by bar": table("x", 'group_by = "BAR"'),
+    "grouped by port, identified by the unit's": table("x", 'group_by = "EACH"', 'identity = "port"'),
+    "grouped by port, identified by foo": table("x", 'group_by = "EACH"', 'identity = ["FOO"]'),
+    "grouped by line, identified by port": table("x", 'group_by = "LINE"', 'identity = "port"'),
     "all in one": table("x", 'group_by = "ALL"'),
     "all but one serial number": table("y", match=f'{_TTY}, usb = {{ serial = "OTHER" }}')
     + table("x", 'group_by = "ALL"'),
@@ -80,12 +90,19 @@ RULES = {
 Physical = tuple[str, int, int]
 
 
+def properties_of(name: str, n: int) -> dict[str, str]:
+    """What udev says of a port of a unit."""
+    unit = UNITS[name]
+    return {"FOO": unit.foo, "BAR": unit.bar, "ALL": "all", "EACH": f"{name}{n}", "LINE": f"line {n}"}
+
+
 @dataclass
 class Pod:
     """A pod with one id of a resource.
 
     shared  whether the device was offered to several pods when it got it
     links   what its container gets
+    of      what made the device when it got it
     first   what that was at first, None before it could start
     has     what its running container has of it
     """
@@ -94,6 +111,7 @@ class Pod:
     id_: str
     shared: bool
     links: tuple[str, ...]
+    of: Grouping
     first: Mapping[str, tuple[Physical, str]] | None = None
     has: frozenset[Physical] = frozenset()
 
@@ -106,6 +124,8 @@ class Node:
     domain: str = "example.com"
     plugged: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     """unit -> port, first kernel number, when it was plugged in"""
+    unbound: set[tuple[str, int]] = field(default_factory=set)
+    """the ports of units that have no device node, because no driver is bound to them"""
     memory: Memory = field(default_factory=Memory)
     inventory: Inventory = field(default_factory=Inventory)
     pods: list[Pod] = field(default_factory=list)
@@ -127,9 +147,15 @@ class Node:
             found.append(usb)
             self.at[usb.device_node or ""] = ((name, -1, since), port)
             for n in range(unit.ports):
-                properties = {"FOO": unit.foo, "BAR": unit.bar, "ALL": "all"}
+                if (name, n) in self.unbound:
+                    continue
                 tty = a_usb_node(
-                    usb, "tty", f"ttyACM{first + n}", number=f"c 166:{first + n}", properties=properties
+                    usb,
+                    "tty",
+                    f"ttyACM{first + n}",
+                    interface=f"{n if unit.apart else 0:02}",
+                    number=f"c 166:{first + n}",
+                    properties=properties_of(name, n),
                 )
                 found.append(tty)
                 self.at[tty.device_node or ""] = ((name, n, since), port)
@@ -143,9 +169,10 @@ class Node:
         if answer is not None:
             answer = replace(answer, asked=self.now)
         self.inventory, self.memory = take_inventory(builder, devices, self.memory, self.now, answer)
-        there = {physical for physical, _ in self.at.values()}
+        there = {(unit, since) for unit, (_, _, since) in self.plugged.items()}
         for pod in self.pods:
-            pod.has &= there
+            # A driver that takes a port again gives it the number that it had.
+            pod.has = frozenset(each for each in pod.has if (each[0], each[2]) in there)
 
     def healthy(self) -> set[str]:
         """The ids that the kubelet may give, once it has heard of them."""
@@ -167,6 +194,11 @@ class Node:
     def unplug(self, name: str) -> None:
         if self.plugged.pop(name, None) is not None:
             self.step()
+
+    def bind(self, name: str, number: int) -> None:
+        """A driver lets a port of a unit go, or takes it again."""
+        self.unbound ^= {(name, number % UNITS[name].ports)}
+        self.step()
 
     def edit(self, rules: str) -> None:
         self.rules = rules
@@ -191,7 +223,7 @@ class Node:
         self.memory = replace(self.memory, held=give(self.memory.held, offer, [id_], self.now))
         links = tuple(each.host_path.removeprefix("/links/") for each in answer.devices)
         shared = (offer.resource.replicas or 1) > 1
-        self.pods.append(Pod(offer.resource.name, id_, shared, links))
+        self.pods.append(Pod(offer.resource.name, id_, shared, links, offer.resource.group_by))
         self.start(self.pods[-1])
         self.step()
 
@@ -207,6 +239,14 @@ class Node:
         nodes = {link: links.get(link) for link in pod.links}
         found = {link: self.at[node] for link, node in nodes.items() if node is not None and node in self.at}
         return found if len(found) == len(nodes) else None
+
+    def would_get_by_cdi(self, pod: Pod) -> Mapping[str, tuple[Physical, str]]:
+        """The same for a pod that was answered by CDI; nothing: it would not start."""
+        offer = self.inventory.offers.get(pod.resource)
+        device = offer.ids.get(pod.id_) if offer is not None else None
+        if device is None or not device.healthy:
+            return {}
+        return {node.link: self.at[node.path] for node in device.nodes}
 
     def delete(self, number: int) -> None:
         if self.pods:
@@ -230,6 +270,12 @@ class Node:
             if now and pod.first:
                 for link, (physical, port) in now.items():
                     assert self.may_stand_in(*pod.first[link], physical, port), (pod, link, physical)
+            by_cdi = self.would_get_by_cdi(pod)
+            if pod.first and len(pod.first) == len(by_cdi) == 1:
+                ((was, its_port),), ((physical, port),) = pod.first.values(), by_cdi.values()
+                assert self.may_stand_in(was, its_port, physical, port) or self.is_the_same(
+                    pod.of, was, physical
+                ), (pod, physical)
         for one, other in combinations(self.pods, 2):
             if not (one.shared and other.shared):
                 for mine in self.possibly(one):
@@ -251,9 +297,16 @@ class Node:
             or first.bar == unit.bar
         )
 
+    def is_the_same(self, of: Grouping, was: Physical, now: Physical) -> bool:
+        """Whether both are parts of what makes one device."""
+        if isinstance(of, SameProperty):
+            return properties_of(was[0], was[1])[of.name] == properties_of(now[0], now[1])[of.name]
+        return of != NODE
+
     def possibly(self, pod: Pod) -> Iterator[frozenset[Physical]]:
         """What the container has, and what it would have if it started now."""
         yield pod.has
+        yield frozenset(physical for physical, _ in self.would_get_by_cdi(pod).values())
         now = self.would_get(pod)
         if now:
             yield frozenset(physical for physical, _ in now.values())
@@ -263,6 +316,7 @@ numbers = st.integers(0, 7)
 operations = st.one_of(
     st.tuples(st.just("plug"), st.sampled_from(sorted(UNITS)), st.sampled_from(PORTS), numbers),
     st.tuples(st.just("unplug"), st.sampled_from(sorted(UNITS))),
+    st.tuples(st.just("bind"), st.sampled_from(sorted(UNITS)), numbers),
     st.tuples(st.just("edit"), st.sampled_from(sorted(RULES))),
     st.tuples(st.just("admit"), numbers),
     st.tuples(st.just("start_again"), numbers),
@@ -276,6 +330,14 @@ operations = st.one_of(
     "shared",
     # The kubelet gives a pod that arrives before the next list what one that has just gone had.
     [("plug", "A", "1", 1), ("admit", 0), ("admit", 0), ("delete", 1), ("edit", "base"), ("admit", 0)],
+)
+@example(
+    "grouped by port, identified by the unit's",
+    [("plug", "G", "1", 0), ("admit", 0), ("bind", "G", 0), ("start_again", 0)],
+)
+@example(
+    "grouped by port, identified by foo",
+    [("plug", "G", "1", 0), ("admit", 0), ("bind", "G", 0), ("bind", "G", 0), *[("admit", 0)] * 2],
 )
 @given(st.sampled_from(sorted(RULES)), st.lists(operations, max_size=25))
 def test_no_two_pods_have_one_device_node_and_none_gets_what_it_did_not_have(

@@ -6,6 +6,8 @@ The rules of this file:
   a USB device and a parent are special cases), those that share a property, or all.
 * A node that must not be handed out, or that does not belong to a group, is refused with the reason.
 * The identity of a group does not change while optional nodes come and go.
+* The value of the property that nodes share is always part of the identity of their group. So no two groups
+  have one identity, and the id of a group does not depend on which others are there.
 * A property that an identity names is looked for in the unit and its parts, for a template also above.
 """
 
@@ -16,7 +18,7 @@ from genericdp.core.buses.told import why_untold
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
-from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural
+from genericdp.core.inventory.identity import OF_ALL, Identity, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, Spot, locate, spot_of, unit_of
 from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, SameProperty
@@ -154,8 +156,7 @@ def identity_of(group: Group) -> Identity:
 
 def is_told_by_properties(resource: Resource) -> bool:
     """Whether the identity of a device of the resource is made of properties that the rule names."""
-    by_group = isinstance(resource.group_by, SameProperty) and resource.identity == "serial"
-    return by_group or isinstance(resource.identity, tuple)
+    return isinstance(resource.group_by, SameProperty) or isinstance(resource.identity, tuple)
 
 
 def _identity_of(group: Group) -> Identity:
@@ -170,13 +171,17 @@ def _identity_of(group: Group) -> Identity:
             wanted,
             lambda name: find_property(name, subject, *nodes, within_unit=True),
         )
-    if isinstance(grouping, AllNodes):
+    if not isinstance(grouping, SameProperty):
         return OF_ALL
     place = min((member.place for member in group.members), key=lambda place: place.port.exact)
     order = min(member.device.sys_path for member in group.members)
-    if wanted == "serial" and isinstance(grouping, SameProperty):
-        return Identity(basis_of(grouping.name), group.value, group.value, "", place.port, order)
-    return identify(place, "", order, wanted, lambda name: find_property(name, *nodes, within_unit=True))
+    # Parts of a device may be at several ports, and come and go. None of these is the one of the device.
+    names = wanted if isinstance(wanted, tuple) else ()
+
+    def value_of(name: str) -> str | None:
+        return group.value if name == grouping.name else find_property(name, *nodes, within_unit=True)
+
+    return identify(place, "", order, tuple(dict.fromkeys((*names, grouping.name))), value_of)
 
 
 def find_property(name: str, *devices: UdevDevice, within_unit: bool = False) -> str | None:

@@ -202,8 +202,9 @@ def in_a_rack(port: str, number: int, bus: int = 1, **properties: str) -> UdevDe
     return a_usb_node(usb, "tty", f"ttyUSB{number}", properties={"RACK": "left", **properties})
 
 
-def test_a_group_by_property_is_identified_by_its_value() -> None:
-    group = the_group('group_by = "RACK"', in_a_rack("1", 5), in_a_rack("2", 4))
+@pytest.mark.parametrize("keys", ["", 'identity = "port"', 'identity = ["RACK"]'])
+def test_a_group_by_property_is_identified_by_its_value(keys: str) -> None:
+    group = the_group(f'group_by = "RACK"\n{keys}', in_a_rack("1", 5), in_a_rack("2", 4))
     identity = identity_of(group)
     assert (identity.basis, identity.key, identity.readable, identity.place) == (
         "property RACK",
@@ -232,6 +233,13 @@ def test_identity_may_name_properties_of_the_device() -> None:
     )  # fmt: skip
     grouped = identity_of(the_group(f'group_by = "RACK"\n{rules}', in_a_rack("1", 0), in_a_rack("2", 1)))
     assert (grouped.readable, grouped.place) == ("S1-left", "")
+
+
+def test_a_list_of_other_properties_does_not_make_one_device_of_two_groups() -> None:
+    keys = 'group_by = "RACK"\nidentity = ["ID_SERIAL_SHORT"]'
+    left, right = (identity_of(the_group(keys, in_a_rack("1", 0, RACK=rack))) for rack in ("left", "right"))
+    assert (left.basis, left.readable) == ("property ID_SERIAL_SHORT RACK", "S1-left")
+    assert (right.basis, right.readable) == ("property ID_SERIAL_SHORT RACK", "S1-right")
 
 
 def test_a_device_that_lacks_such_a_property_has_no_identity() -> None:

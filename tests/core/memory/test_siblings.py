@@ -115,8 +115,9 @@ def test_siblings_that_swap_their_names_at_a_boot_are_told_by_the_property_that_
     assert node.inventory.links() == {a: "/dev/ttyACM0", b: "/dev/ttyACM1"}
 
 
-def test_so_are_those_that_are_grouped_by_it() -> None:
-    rules = rule("x", 'group_by = "N"')
+@pytest.mark.parametrize("identity", ["serial", "port"])
+def test_so_are_those_that_are_grouped_by_it(identity: str) -> None:
+    rules = rule("x", 'group_by = "N"', f'identity = "{identity}"')
     node = Node()
     for id_ in node.look(rules, a_sibling(0, "a"), a_sibling(1, "b")):
         node.allocate(id_)

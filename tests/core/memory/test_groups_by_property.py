@@ -1,0 +1,117 @@
+"""Devices of nodes that share a property: whichever of them come and go, an id means the same value."""
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import Identity, Speller
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import locate
+from genericdp.core.memory import saved
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
+
+CARD = a_usb_device("1", serial="A")
+PORTS = [
+    a_usb_node(
+        CARD,
+        "tty",
+        f"ttyUSB{n}",
+        interface=f"{n:02}",
+        number=f"c 188:{n}",
+        properties={"ID_PATH": f"pci-0000:00:14.0-usb-0:1:1.{n}"},
+    )
+    for n in range(4)
+]
+IDENTITIES = ("", 'identity = "port"', 'identity = ["ID_SERIAL_SHORT"]', 'identity = ["ID_PATH"]')
+by_any_identity = pytest.mark.parametrize("identity", IDENTITIES)
+
+
+def devices_of(node: Node) -> dict[str, Device]:
+    """Device node -> its device, of those that are plugged in."""
+    return {
+        each.path: device
+        for offer in node.inventory.offers.values()
+        for device in offer.devices
+        for each in device.nodes
+        if each.sys_path
+    }
+
+
+@by_any_identity
+@pytest.mark.parametrize("gone", range(4))
+def test_the_others_of_a_unit_keep_their_ids_when_one_leaves(identity: str, gone: int) -> None:
+    rules = rule("ftdi", 'group_by = "ID_PATH"', identity)
+    node = Node()
+    node.look(rules, CARD, *PORTS)
+    before = {path: device.id for path, device in devices_of(node).items()}
+    assert len({*before.values()}) == 4
+    for id_ in before.values():
+        node.allocate(id_)
+    left = [port for n, port in enumerate(PORTS) if n != gone]
+    told = node.look(rules, CARD, *left)
+    assert told == {
+        **dict.fromkeys(before.values(), "Healthy"),
+        before[f"/dev/ttyUSB{gone}"]: "it is unplugged",
+    }
+    assert {path: device.id for path, device in devices_of(node).items()}.items() <= before.items()
+    assert node.look(rules, CARD, *PORTS) == dict.fromkeys(before.values(), "Healthy")
+    assert {path: device.id for path, device in devices_of(node).items()} == before
+
+
+@by_any_identity
+def test_an_id_does_not_depend_on_which_of_a_unit_are_there(identity: str) -> None:
+    rules = rule("ftdi", 'group_by = "ID_PATH"', identity)
+    together, alone = Node(), Node()
+    together.look(rules, CARD, *PORTS)
+    alone.look(rules, CARD, PORTS[2])
+    assert devices_of(alone)["/dev/ttyUSB2"].id == devices_of(together)["/dev/ttyUSB2"].id
+
+
+def a_part(port: str, number: int) -> UdevDevice:
+    unit = a_usb_device(port, serial=f"S{port}", devnum=int(port) + 3)
+    return a_usb_node(unit, "tty", f"ttyUSB{number}", number=f"c 188:{number}", properties={"KIT": "one"})
+
+
+@pytest.mark.parametrize("identity", ["", 'identity = "port"', 'identity = ["KIT"]'])
+def test_a_kit_of_several_units_keeps_its_id_when_the_part_at_the_lowest_port_comes_or_goes(
+    identity: str,
+) -> None:
+    rules = rule("kit", 'group_by = "KIT"', identity)
+    low, high = a_part("1", 0), a_part("2", 1)
+    node = Node()
+    (kit,) = node.look(rules, high)
+    node.allocate(kit)
+    for plugged in ((low, high), (high,), (low, high), (low,)):
+        assert node.look(rules, *plugged) == {kit: "Healthy"}
+
+
+# An upgrade
+
+
+def test_an_id_of_an_earlier_release_means_no_device_and_nobody_gets_its_device_while_a_pod_holds_it() -> (
+    None
+):
+    """That release told the ports of a unit by their order."""
+    rules = rule("ftdi", 'group_by = "ID_PATH"', 'identity = "port"')
+    node = Node()
+    node.look(rules, CARD, *PORTS)
+    new = [devices_of(node)[f"/dev/ttyUSB{n}"].id for n in range(4)]
+    place = locate(PORTS[0])
+    was = Identity("port", place.port.exact, place.port.readable, "", place.port, "")
+    old = [Speller(f"{DOMAIN}/ftdi", DOMAIN).device(was, rank=rank) for rank in range(4)]
+    node.allocate(new[0])
+    node.allocate(new[2])
+    written = saved.dump(node.memory)
+    for id_, its_old_id in zip(new, old, strict=True):
+        written = written.replace(id_.encode(), its_old_id.encode())
+    node.memory = saved.load(written)
+
+    told = node.look(rules, CARD, *PORTS[1:])
+    renamed = {old[n]: f"its id is now {new[n]}" for n in (1, 2, 3)}
+    waits = f"a pod may still hold it as {old[2]}"
+    assert told == {old[0]: "it is unplugged", **renamed, new[1]: "Healthy", new[2]: waits, new[3]: "Healthy"}
+    told = node.look(rules, CARD, *PORTS)
+    assert (told[new[0]], told[new[2]]) == (f"a pod may still hold it as {old[0]}", waits)
+    node.look(rules, CARD, *PORTS, answer=node.nobody_holds_anything())
+    assert [device.healthy for device in devices_of(node).values()] == [True] * 4

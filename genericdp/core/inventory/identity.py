@@ -22,8 +22,9 @@ got the plain id from an earlier release keeps it at its port for as long as it 
 
 import base64
 import hashlib
+import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.buses.told import why_untold
@@ -177,16 +178,15 @@ def assign(
             id_ = spell.device(mine[0])
             plain[id_] = past.port_of(id_)
             is_twin = plain[id_] != port
-        count = max((count_at(spot) for each in mine for spot in each.spots), default=1)
-        may_have = [
-            spell.device(mine[0], at_port=is_twin, rank=rank) for rank in range(max(count, len(mine)))
-        ]
-        for index in indexes:
-            alike[index] = tuple(may_have)
-        if len(may_have) > 1:
-            known = {id_: past.spots_of(id_) for id_ in may_have}
+        if len(indexes) > 1:
             indexes.sort(key=lambda index: natural(identities[index].order))
-            may_have = _seated([identities[index] for index in indexes], known)
+            mine = [identities[index] for index in indexes]
+        count = max((len(mine), *(count_at(spot) for each in mine for spot in each.spots)))
+        spelled = (spell.device(mine[0], at_port=is_twin, rank=rank) for rank in itertools.count())
+        may_have, known = _seated(mine, count, spelled, past)
+        for index in indexes:
+            alike[index] = tuple(known)
+        if len(known) > 1:
             seats |= known
         if len(indexes) > 1:
             unsure += may_have
@@ -195,19 +195,27 @@ def assign(
     return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain)
 
 
-def _seated(siblings: Sequence[Identity], seats: Mapping[str, Sequence[Spot]]) -> list[str]:
-    """The ids of siblings. Each of them keeps the one under which it is remembered."""
+def _seated(
+    siblings: Sequence[Identity], count: int, spelled: Iterable[str], past: Past
+) -> tuple[list[str], Mapping[str, Sequence[Spot]]]:
+    """The ids of siblings, and all that they may have. Each keeps the one under which it is remembered."""
     at = {spot: index for index, each in enumerate(siblings) for spot in each.spots}
     ids: dict[int, str] = {}
-    left: list[str] = []
-    for id_, spots in seats.items():
-        index = next((at[spot] for spot in spots if spot in at and at[spot] not in ids), None)
-        if index is None:
-            left.append(id_)
-        else:
+    seats: dict[str, Sequence[Spot]] = {}
+    known: Sequence[Spot] = ()
+    for rank, id_ in enumerate(spelled):
+        # Those that had the first ids may have left, and may even be forgotten.
+        if rank >= count and (len(ids) == len(siblings) or (rank > count and not known)):
+            break
+        known = past.spots_of(id_)
+        index = next((at[spot] for spot in known if spot in at and at[spot] not in ids), None)
+        if index is not None:
             ids[index] = id_
-    free = iter(left)
-    return [ids.get(index) or next(free) for index in range(len(siblings))]
+        if index is not None or rank < count:
+            seats[id_] = known
+    taken = {*ids.values()}
+    free = (id_ for id_ in seats if id_ not in taken)
+    return [ids.get(index) or next(free) for index in range(len(siblings))], seats
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ties:

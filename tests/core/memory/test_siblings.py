@@ -6,6 +6,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer
 from tests.core.memory.test_renewal import ANY, FIRST, SECOND, SERIAL_CARD
 from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
@@ -18,6 +19,12 @@ THIRD = a_usb_node(SERIAL_CARD, "tty", "ttyACM2", number="c 166:2", properties={
 
 def id_of(node: Node, path: str) -> str:
     return next(id_ for id_, target in node.inventory.links().items() if target == path)
+
+
+def id_of_node(node: Node, path: str) -> str:
+    offers = node.inventory.offers.values()
+    devices = (device for offer in offers for device in offer.devices)
+    return next(device.id for device in devices if path in [each.path for each in device.nodes])
 
 
 @pytest.mark.parametrize("holds", ["both", "only the second"])
@@ -76,6 +83,31 @@ def test_one_that_stays_keeps_its_id_when_a_sibling_before_it_comes_or_leaves(ch
     told = node.look(ANY, *((SECOND,) if change == "leaves" else (FIRST, SECOND)))
     assert told[second] != "it is unplugged"
     assert node.inventory.links()[second] == "/dev/ttyACM1"
+
+
+# Nodes of one unit that a rule takes without telling them apart
+
+
+@pytest.mark.parametrize(
+    "keys", ['identity = "serial"', 'identity = "port"', 'group_by = { SUBSYSTEM = "usb" }']
+)
+def test_a_node_that_stays_keeps_its_id_when_another_one_of_its_identity_leaves(keys: str) -> None:
+    node = Node()
+    node.look(rule("x", keys), FIRST)
+    tty = id_of_node(node, "/dev/ttyACM0")
+    node.allocate(tty)
+    both = rule("x", keys, 'unplug_grace = "1s"', match='{ SUBSYSTEM = ["tty", "usb"] }')
+    node.look(both, SERIAL_CARD, FIRST)
+    usb = id_of_node(node, SERIAL_CARD.device_node or "")
+    node.allocate(usb)
+
+    assert node.look(both, SERIAL_CARD) == {tty: "it is unplugged", usb: "Healthy"}
+    node.now += PODS_SETTLE_S
+    only_usb = Answer(frozenset({("example.com/x", usb)}), node.now, complete=True)
+    assert node.look(both, SERIAL_CARD, answer=only_usb) == {usb: "Healthy"}
+    assert node.look(both, SERIAL_CARD) == {usb: "Healthy"}
+    assert node.look(both, SERIAL_CARD, FIRST) == {tty: "Healthy", usb: "Healthy"}
+    assert id_of_node(node, "/dev/ttyACM0") == tty
 
 
 # Siblings that a property tells

@@ -11,6 +11,7 @@ from genericdp.core.suggest.fixed_names import is_configured, is_made
 from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_disk, who_attaches
+from genericdp.core.suggest.units.firmware import loaded_of
 from genericdp.core.suggest.units.siblings import Siblings
 
 #: More names than this do not help.
@@ -47,6 +48,11 @@ def reasons(
         )
     if attached_by := who_attaches(first):
         yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
+    if loaded := loaded_of(unit):
+        yield (
+            f"Its USB ids change when {loaded.what} loads its firmware. The rule takes it before and after "
+            f"({', '.join(loaded.ids)}), and its id is that of the port."
+        )
     if is_for_libusb(first):
         yield (
             "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "

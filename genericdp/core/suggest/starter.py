@@ -20,7 +20,7 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.cautions import consoles_of
-from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any, named_model_of
+from genericdp.core.suggest.clues import By, details_of_all, kind_of
 from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, TERMINALS, why_left_out
 from genericdp.core.suggest.present import Present
@@ -29,6 +29,7 @@ from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, 
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subdevice, processor_of, streams_of
 from genericdp.core.suggest.units.companions import is_companion
+from genericdp.core.suggest.units.models import model_of_any, named_model_of
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
 #: Where to save the file, unless the operator knows better: after the existing rules.

@@ -15,7 +15,6 @@ from itertools import combinations
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
 from genericdp.core.suggest.cautions import can_be_shared, consoles_of, what_it_can_do
@@ -34,7 +33,6 @@ from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import is_for_libusb, reasons
-from genericdp.core.suggest.serials import serial_of
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.core.suggest.units.camera import (
     all_sensors,
@@ -234,15 +232,9 @@ def table_of(
         by_match = group.group_by.startswith("{")
         grouping = f"group_by = {group.group_by if by_match else toml(group.group_by)}"
         lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
-    if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
-        lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
-    elif (name_of_serial := identity_of(group, conditions)) and by is By.SERIAL:
-        remark = (
-            "the id stays when the number changes"
-            if group.nodes[0].usb_device is None
-            else "the id is that of the card, not of its reader"
-        )
-        lines += rule_text.remarked(f"identity = [{toml(name_of_serial)}]", remark)
+    identity, why = identity_of(group, conditions, by)
+    if identity:
+        lines += rule_text.remarked(f"identity = {identity}", why)
     dangerous = any(map(is_dangerous, group.nodes))
     if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")

@@ -14,10 +14,11 @@ from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import AUTO_NUMBER, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
-from genericdp.core.suggest.clues import ON_I2C, driver_of
+from genericdp.core.suggest.clues import ON_I2C
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import part_name
+from genericdp.core.suggest.units.models import driver_of
 from genericdp.core.suggest.units.siblings import Siblings
 
 #: Ids begin with the name: a longer one would leave no room for the rest.

@@ -12,12 +12,13 @@ from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
 from genericdp.core.hostile import for_terminal
-from genericdp.core.rules.node_names import NO_NAMES
+from genericdp.core.rules.node_names import NO_NAMES, names_of
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.rule_text import match_lines
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
+from genericdp.core.suggest.units.companions import BARE_COMPANIONS
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import Problem
 
@@ -74,7 +75,7 @@ def run(
         raise UsageError(
             "suggest needs a DEVICE or --all", hint="'genericdp list --all' shows what no rule matches"
         )
-    shown = NO_NAMES if device is None else bare_node(device)
+    shown = NO_NAMES if device is None else bare_node(device) | names_of(BARE_COMPANIONS)
     survey = look(rules=rules, config=config, domain=domain, shown=shown)
     survey = replace(survey, problems=tuple(_not_of_its_own_file(survey.problems)))
     output = Output(sys.stdout)

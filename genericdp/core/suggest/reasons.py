@@ -10,6 +10,7 @@ from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import is_configured, is_made
 from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
+from genericdp.core.suggest.units.companions import is_drawn_by_nvidia, is_of_nvidia
 from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_disk, who_attaches
 from genericdp.core.suggest.units.firmware import loaded_of
 from genericdp.core.suggest.units.siblings import Siblings
@@ -45,6 +46,14 @@ def reasons(
         yield (
             f"CAUTION: nothing tells which {what} it is, so it is not offered until 'identity' names udev "
             "properties that do."
+        )
+    if is_of_nvidia(first):
+        yield f"A container gets device nodes only. It also needs the libraries of the driver: {_NVIDIA}."
+    if is_drawn_by_nvidia(first):
+        yield (
+            "NVIDIA's libraries use other nodes of the GPU, such as /dev/nvidia0. udev does not know them, "
+            "so nothing tells which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or "
+            f"{_NVIDIA}."
         )
     if attached_by := who_attaches(first):
         yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
@@ -91,6 +100,7 @@ def is_for_libusb(node: UdevDevice) -> bool:
     return node.usb_device is node and not is_hub(node)
 
 
+_NVIDIA = "see examples/families/nvidia.toml"
 _OF_CARD = "By serial number: the rule finds this card in whichever reader it is."
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
 

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp suggest /dev/ttyUSB0\n"
         "  genericdp suggest /dev/ttyUSB0 > /etc/genericdp/rules.d/50-meter.toml\n"
         "  genericdp suggest --node /dev/ttyUSB2   a single port of a modem\n"
-        "  genericdp suggest 1-2                   all nodes of the USB device at port 2\n"
+        "  genericdp suggest 1-2                   the USB device at port 2\n"
         "  genericdp suggest --all                 a draft for all that no rule matches"
     )
     parser.add_argument(
@@ -131,7 +131,12 @@ def as_json(suggestion: Suggestion, remarks: Sequence[str]) -> dict[str, object]
         "remarks": list(remarks),
         "furtherNodes": list(suggestion.rest),
         "alternatives": [
-            {"nodes": list(each.paths), "about": each.about, "match": "\n".join(match_lines(each.conditions))}
+            {
+                "nodes": list(each.paths),
+                "about": each.about,
+                "groupBy": each.group_by or suggestion.group.group_by,
+                "match": "\n".join(match_lines(each.conditions)),
+            }
             for each in suggestion.instead
         ],
     }

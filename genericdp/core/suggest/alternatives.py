@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* An alternative is a match to be written instead of the rule's own. Every other line of the rule stays.
+* An alternative is a match to be written instead of the rule's own, with its `group_by` if it has one. Every
+  other line of the rule stays.
 * What is offered has been tried, like the rule: it takes exactly the nodes that its remark names.
 """
 
@@ -12,12 +13,19 @@ from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.inventory.identity import natural
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.clues import details
-from genericdp.core.suggest.conditions import Conditions, joined
-from genericdp.core.suggest.quoting import exactly
+from genericdp.core.suggest.conditions import Conditions, joined, one_or_more
+from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.units.camera import has_pictures, is_infrared, is_stream, streams_of
+from genericdp.core.suggest.units.camera import (
+    has_pictures,
+    is_depth_camera,
+    is_infrared,
+    is_stream,
+    streams_of,
+)
 from genericdp.core.suggest.units.disks import about_rest, commands_of, rest_of_drive
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
@@ -69,13 +77,21 @@ _WWAN_PORTS = {
 class Alternative:
     """A match for other nodes of the unit.
 
-    paths   the device nodes that it takes
-    about   what these are, or ""
+    paths     the device nodes that it takes
+    about     what these are, or ""
+    group_by  how the rule says that they make one device, if the rule has only one node; or ""
     """
 
     conditions: Conditions
     paths: tuple[str, ...]
     about: str
+    group_by: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What replaces the match."""
+        grouping = (f"group_by = {toml(self.group_by)}",) if self.group_by else ()
+        return (*rule_text.match_lines(self.conditions), *grouping)
 
     @property
     def remark(self) -> str:
@@ -94,17 +110,40 @@ def alternatives(
     nodes     all device nodes of the machine
     taken_by  the sys paths of those that a match takes
     """
-    found: list[Alternative] = []
+    found = [
+        Alternative(changed, whole.paths, "all of it, for libraries of depth cameras", whole.group_by)
+        for whole in _whole(group.nodes[0], nodes)
+        for subsystems in [one_or_more({node.subsystem for node in whole.nodes})]
+        for changed in [_changed(conditions, {"SUBSYSTEM": subsystems})]
+        if taken_by(changed) == whole.sys_paths
+    ]
     for part, more in _parts(group, nodes):
         paths = frozenset(node.sys_path for node in part)
         for detail in more:
-            changed = joined(_without(conditions, detail), detail)
-            changed = {"SUBSYSTEM": changed["SUBSYSTEM"], **changed} if "SUBSYSTEM" in changed else changed
+            changed = _changed(conditions, detail)
             if taken_by(changed) == paths and paths != group.sys_paths:
                 names = tuple(node.device_node or "" for node in part)
                 found.append(Alternative(changed, names, _about(part, group)))
                 break
     return tuple(found[:_MOST])
+
+
+def _whole(node: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[Siblings]:
+    """All nodes of a depth camera but its raw USB node, as one device."""
+    usb = node.usb_device
+    if usb is not None and is_depth_camera(node, nodes):
+        every = [
+            each
+            for each in nodes
+            if each.sys_path.startswith(f"{usb.sys_path}/") and each.initialized and not is_dangerous(each)
+        ]
+        yield Siblings("usb_device", tuple(sorted(every, key=lambda each: natural(each.device_node or ""))))
+
+
+def _changed(conditions: Conditions, detail: Conditions) -> Conditions:
+    """A match with these conditions, for nodes that a detail tells."""
+    changed = joined(_without(conditions, detail), detail)
+    return {"SUBSYSTEM": changed["SUBSYSTEM"], **changed} if "SUBSYSTEM" in changed else changed
 
 
 def _without(conditions: Conditions, detail: Conditions) -> Conditions:
@@ -181,14 +220,18 @@ def rest_of(group: Siblings, instead: Sequence[Alternative], nodes: Sequence[Ude
     shown = {*group.paths, *(path for each in instead for path in each.paths)}
     first = group.nodes[0]
     others = (*others_of(first, nodes), *commands_of(first, nodes))
-    raw = [path] if len(group.nodes) == 1 and (path := _raw_beside(first)) else []
-    return (*raw, *(path for each in others if (path := each.device_node or "") not in {*shown, *raw}))
+    raw = [path] if len(group.nodes) == 1 and (path := _raw_beside(first, nodes)) else []
+    rest = [each for each in others if each.device_node not in {*shown, *raw}]
+    # Further ones of its kind come first.
+    rest.sort(key=lambda each: (each.subsystem != first.subsystem, natural(each.device_node or "")))
+    return (*raw, *(each.device_node or "" for each in rest))
 
 
-def _raw_beside(node: UdevDevice) -> str:
+def _raw_beside(node: UdevDevice, nodes: Iterable[UdevDevice]) -> str:
     """The raw USB node that some programs open instead of the one node of a driver; "" if none do.
 
-    Programs for HIDs use either. Else the unit has an interface for programs, beside that of the node.
+    Programs for HIDs and depth cameras use either. Else the unit has an interface for programs, beside that
+    of the node.
     """
     usb, own = node.usb_device, node.usb_interface
     if usb is None or usb is node or own is None or node.subsystem in ("block", "printer"):
@@ -198,7 +241,8 @@ def _raw_beside(node: UdevDevice) -> str:
         f"{int(number):02x}" for number in own.properties.get("INTERFACE", "").split("/") if number
     )
     has_more = any(kind[:2] in _OF_PROGRAMS for kind in kinds - {mine})
-    return (usb.device_node or "") if has_more or node.subsystem == "hidraw" else ""
+    is_either = node.subsystem == "hidraw" or is_depth_camera(node, nodes)
+    return (usb.device_node or "") if has_more or is_either else ""
 
 
 def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:
@@ -211,12 +255,14 @@ def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:
     for each in instead:
         yield "#"
         yield from rule_text.comment(each.remark)
-        yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
+        yield from (f"# {line}" for line in each.lines)
 
 
 def _what(first: UdevDevice, instead: Sequence[Alternative]) -> str:
     if is_stream(first):
         only_streams = all(each.conditions.get("SUBSYSTEM") == first.subsystem for each in instead)
+        if any(each.group_by for each in instead):
+            return "more or less of the camera"
         return "another stream of the camera" if only_streams else "another part of the camera"
     if is_printer(first):
         return "another way to the printer"

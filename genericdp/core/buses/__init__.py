@@ -11,7 +11,7 @@ Reading order:
     scsi          disks and tapes: ATA, SAS, Fibre Channel, iSCSI
     wireless      what a radio has connected: by Bluetooth, or paired with a receiver
     nvme          namespaces of a drive
-    volumes       volumes of device mapper, arrays of md
+    volumes       volumes of device mapper, arrays of md, images of Ceph
     software      soft RDMA adapters and clocks of guests
     told          all that these say
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.explain.unfound import unfound
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.present import Present
@@ -20,7 +19,6 @@ from tests.scenes.builders import (
     a_usb_node,
     a_usb_serial,
     by_sys_path,
-    resources_of,
 )
 from tests.scenes.machines import MACHINES, machine, node
 from tests.scenes.suggestions import DOMAIN, offers_of, uncommented
@@ -378,15 +376,6 @@ def test_a_decoder_keeps_the_name_by_which_programs_find_it() -> None:
         properties={"ID_V4L_CAPABILITIES": ":"},
     )
     assert "container_path" not in text_of(by_sys_path(decoder), decoder)
-
-
-def test_no_suggestion_renames_what_libraries_look_for() -> None:
-    for name in MACHINES:
-        present = Present(machine(name), DOMAIN)
-        for each in present.nodes:
-            if each.subsystem not in ("tty", "vc", "block", "usbmon"):
-                text = suggest(each, present).text.replace("# container_path", "container_path")
-                assert [*map(str, unfound(*resources_of(text)))] == []
 
 
 @pytest.mark.parametrize(

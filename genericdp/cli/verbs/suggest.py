@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from genericdp.cli.find import bare_node, find
@@ -11,6 +11,7 @@ from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
+from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.node_names import NO_NAMES, names_of
 from genericdp.core.suggest.present import Present
@@ -87,6 +88,8 @@ def run(
     found = find(device, survey.devices, survey.settings.link_dir)
     subject = subject_of(found, device, survey.nodes)
     suggestion = suggest(subject, present, taken=taken_by(survey.resources), by_itself=node)
+    if subject.usb_device is subject:
+        suggestion = replace(suggestion, drivers=tuple(drivers_without_node(subject, survey.nodes)))
     remarks = suggestion.remarks(survey.claims)
     if json:
         output.json(as_json(suggestion, remarks))
@@ -95,6 +98,20 @@ def run(
     for remark in remarks:
         Output(sys.stderr).paragraph(f"note: {remark}")
     return show_reservations(survey, Output(sys.stderr))
+
+
+def drivers_without_node(
+    usb: UdevDevice, nodes: Iterable[UdevDevice]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The drivers of the kernel that have a USB device without a device node, and what they made of it."""
+    # Here and not above: other verbs run on machines without libudev.
+    from genericdp.udev.sysfs import drivers_below  # noqa: PLC0415
+
+    paths = [node.sys_path for node in nodes]
+    found = [*drivers_below(usb.sys_path)]
+    with_node = {driver for path, driver, _ in found if any(each.startswith(f"{path}/") for each in paths)}
+    for name in dict.fromkeys(driver for _, driver, _ in found if driver not in with_node):
+        yield name, tuple(each for _, driver, made in found if driver == name for each in made)
 
 
 def _not_of_its_own_file(problems: Sequence[Problem]) -> Iterator[Problem]:

@@ -1,6 +1,6 @@
 """Why a suggested rule is written as it is, in sentences for its comments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
@@ -92,6 +92,16 @@ def reasons(
             "Programs that set the camera up themselves, such as libcamera, also open the nodes of its "
             f"sensor and of what is in between. The rule does not take {listed(beside)}: the kernel does "
             f"not say to which camera {belong}."
+        )
+
+
+def of_drivers(drivers: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    """What drivers of the kernel make of a USB device when that is no device node: (driver, its names)."""
+    for name, made in drivers:
+        makes = f"uses it for {listed(made)}, which is no device node, so a container does not get it"
+        yield (
+            f"CAUTION: the kernel's driver {name} {makes if made else 'uses it'}. A program that opens the "
+            "raw USB node takes it away from that driver."
         )
 
 

@@ -32,7 +32,7 @@ from genericdp.core.suggest.clues import (
 from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.quoting import exactly, toml
-from genericdp.core.suggest.reasons import is_for_libusb, reasons
+from genericdp.core.suggest.reasons import is_for_libusb, of_drivers, reasons
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.core.suggest.units.camera import (
     all_sensors,
@@ -73,6 +73,8 @@ class Suggestion:
     beside   the device nodes that programs may open as well, and that the rule does not take
     rest     the other device nodes of its unit
     consoles the kernel's names of those of its nodes that are consoles of the kernel
+    drivers  (name, the network interfaces and Bluetooth adapters that it has made) of each driver of the
+             kernel that has the USB device without a device node
     """
 
     name: str
@@ -85,6 +87,7 @@ class Suggestion:
     beside: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
     consoles: tuple[str, ...] = ()
+    drivers: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def file(self) -> str:
@@ -95,7 +98,7 @@ class Suggestion:
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
         more = {"beside": self.beside, "rest": self.rest, "consoles": self.consoles}
-        return tuple(reasons(self.group, self.by, self.rivals, **more))
+        return (*reasons(self.group, self.by, self.rivals, **more), *of_drivers(self.drivers))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
         """How existing rules are affected, a sentence each."""

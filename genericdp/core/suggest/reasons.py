@@ -64,7 +64,7 @@ def reasons(
         )
     if is_for_libusb(first):
         yield (
-            "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+            "Its path changes each time it is plugged in, and libusb opens it by that path. With answer = "
             '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
         )
     if any(node.properties.get("ID_INPUT_KEYBOARD") == "1" for node in group.nodes):
@@ -196,8 +196,8 @@ def _of_groups(group: Siblings) -> Iterator[str]:
     text = f"A container gets these {len(group.nodes)} nodes together."
     if usb is not None and usb.device_node is not None:
         text += (
-            f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "
-            f"that one: 'genericdp suggest {usb.device_node}'."
+            f" The raw USB node {usb.device_node} is not among them; programs that use libusb and no driver "
+            f"of the kernel need that one instead: 'genericdp suggest {usb.device_node}'."
         )
     yield text
 

@@ -27,7 +27,7 @@ def test_an_edge_tpu_has_one_rule_before_and_after_its_firmware_is_loaded() -> N
 # Its USB ids change when libedgetpu loads its firmware. The rule takes it
 # before and after (1a6e:089a, 18d1:9302), and its id is that of the port.
 #
-# Its path changes each time it is plugged in, and libusb looks for it there.
+# Its path changes each time it is plugged in, and libusb opens it by that path.
 # With answer = "cdi", a container that starts again gets the new path, if the
 # container runtime reads CDI.
 

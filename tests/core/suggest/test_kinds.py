@@ -407,7 +407,7 @@ def test_a_keyboard_is_suggested_with_a_word_about_the_console() -> None:
 def test_a_raw_usb_node_is_suggested_with_the_answer_that_follows_a_re_plug() -> None:
     printer = suggested("twins", "/dev/bus/usb/001/007")
     assert printer.reasons[-2] == (
-        "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+        "Its path changes each time it is plugged in, and libusb opens it by that path. With answer = "
         '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
     )
     assert '# answer = "cdi"  # its path follows a re-plug' in printer.table

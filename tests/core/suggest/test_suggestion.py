@@ -474,8 +474,8 @@ def test_all_nodes_of_a_composite_device_make_one_but_the_raw_usb_node() -> None
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
 # A container gets these 4 nodes together. The raw USB node /dev/bus/usb/001/009
-# is not among them; programs that use libusb need only that one: 'genericdp
-# suggest /dev/bus/usb/001/009'.
+# is not among them; programs that use libusb and no driver of the kernel need
+# that one instead: 'genericdp suggest /dev/bus/usb/001/009'.
 
 [[resource]]
 name = "usb-2c7c-0125"  # pods request example.com/usb-2c7c-0125

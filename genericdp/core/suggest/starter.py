@@ -17,6 +17,7 @@ from genericdp.core.explain.selection import is_hub
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.cautions import consoles_of
@@ -148,6 +149,7 @@ def _comes_before(other: UdevDevice, node: UdevDevice) -> bool:
 
 def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
     """A chapter for each kind of group."""
+    told: set[frozenset[str]] = set()
     for alike in _alike(groups):
         chapter = _for_model(alike, present, names)
         if chapter:
@@ -155,7 +157,10 @@ def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -
             continue
         for group in alike:
             suggestion = suggest_for(group, present, _new_name(group, present, names))
-            caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL else ()
+            rivals = frozenset({*group.paths, *suggestion.rivals})
+            # Of devices that nothing distinguishes, the first one says so.
+            caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL and rivals not in told else ()
+            told.add(rivals)
             yield (*rule_text.comments(caution), *_shortened(suggestion.table, [*_headings((group,))]))
 
 
@@ -185,8 +190,17 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
         table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
         if model and present.taken_by_rule("\n".join(table)) == everything:
             names.add(name)
-            return tuple(_shortened(table, [*_headings(tuple(alike))]))
+            return (*_of_ports(alike), *_shortened(table, [*_headings(tuple(alike))]))
     return ()
+
+
+def _of_ports(alike: Sequence[Siblings]) -> Iterator[str]:
+    """A comment for a resource that takes several serial ports of one unit: what they lead to may differ."""
+    ports = [group.nodes[0] for group in alike if group.nodes[0].subsystem == "tty"]
+    if len(ports) > len({unit_of(port).sys_path for port in ports}):
+        yield from rule_text.comment(
+            f"A pod gets any of these ports. For one: 'genericdp suggest {ports[0].device_node}'."
+        )
 
 
 def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:

@@ -27,6 +27,7 @@ def reasons(
     beside: tuple[str, ...] = (),
     rest: tuple[str, ...] = (),
     consoles: tuple[str, ...] = (),
+    others: tuple[str, ...] = (),
 ) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     first = group.nodes[0]
@@ -39,10 +40,11 @@ def reasons(
     elif unit.subsystem == "usb" and by in _OF_USB:
         yield _OF_CARD if by is By.SERIAL and is_card(first) else _of_usb(unit, by, rivals)
     else:
-        yield _of_any(first, by, rivals)
+        yield _of_any(first, by, rivals, others)
     if of_disk := what_of_disk(first):
         yield of_disk
     if group.group_by == "node" and by is not By.SERIAL and (what := locate(first).untold):
+        what = what if what != "disk" or first.subsystem == "block" else "device"
         yield (
             f"CAUTION: nothing tells which {what} it is, so it is not offered until 'identity' names udev "
             "properties that do."
@@ -144,7 +146,7 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             )
 
 
-def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...], others: tuple[str, ...]) -> str:
     unit = unit_of(node)
     match by:
         case By.SERIAL if unit.sys_path.startswith("/sys/devices/virtual/block/"):
@@ -153,6 +155,11 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             return "By serial number: the rule finds this unit wherever it is."
         case By.TARGET:
             return "By what it leads to: the rule finds it whatever its number is."
+        case By.MODEL if others:
+            return (
+                f"By model, and by what distinguishes it from {listed(others)}. That of a second unit of the "
+                "model would match, too."
+            )
         case By.MODEL:
             return (
                 f"By model: this machine has no other {node.subsystem} device of the model. A second one "

@@ -73,6 +73,7 @@ class Suggestion:
     beside   the device nodes that programs may open as well, and that the rule does not take
     rest     the other device nodes of its unit
     consoles the kernel's names of those of its nodes that are consoles of the kernel
+    others   the device nodes of the model that a detail tells apart from its own
     drivers  (name, the network interfaces and Bluetooth adapters that it has made) of each driver of the
              kernel that has the USB device without a device node
     """
@@ -87,6 +88,7 @@ class Suggestion:
     beside: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
     consoles: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     drivers: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
@@ -97,7 +99,7 @@ class Suggestion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
-        more = {"beside": self.beside, "rest": self.rest, "consoles": self.consoles}
+        more = {"beside": self.beside, "rest": self.rest, "consoles": self.consoles, "others": self.others}
         return (*reasons(self.group, self.by, self.rivals, **more), *of_drivers(self.drivers))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
@@ -167,12 +169,15 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
         if taken == wanted:
             instead = alternatives(group, conditions, present.nodes, present.taken_by)
             # Nodes of the same camera that only the details of this clue exclude are not twins.
-            tried.pop(clue.by, None)
+            same = tried.pop(clue.by, ())
+            others = _paths(same, present) if clue.by is By.MODEL else ()
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
             paths = _paths(rivals, present)
             known = all_sensors(group.nodes, present.nodes)
             beside = () if known else sensors_beside(group.nodes, present.nodes)
-            return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
+            return Suggestion(
+                name, group, clue.by, paths, table, present.domain, instead, beside, others=others
+            )
         tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
         f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",

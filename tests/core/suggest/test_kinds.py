@@ -793,3 +793,15 @@ def test_a_name_does_not_end_in_the_middle_of_a_phrase() -> None:
         f"{card.sys_path}/gnss/gnss0", subsystem="gnss", node="/dev/gnss0", number="c 250:0", parent=card
     )
     assert suggest(receiver, Present(by_sys_path(receiver), DOMAIN)).name == "ethernet-controller-e810-c"
+
+
+def test_a_card_with_several_inputs_is_not_called_the_only_device_of_its_model() -> None:
+    assert suggested("studio", "/dev/video0").reasons[0] == (
+        "By model, and by what distinguishes it from /dev/video1. That of a second unit of the model would "
+        "match, too."
+    )
+    assert (
+        suggested("studio", "/dev/i2c-1")
+        .reasons[0]
+        .startswith("By model, and by what distinguishes it from /dev/i2c-0.")
+    )

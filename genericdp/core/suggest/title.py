@@ -61,8 +61,9 @@ def name_of(
     if name not in taken:
         return name
     of_kind = f"{name}-{_word(_KINDS.get(node.subsystem, node.subsystem))}"
-    # The nodes of other kinds may have the name.
+    # The nodes of other kinds may have the name. Where there is a second unit, that has it.
     has_kind = of_kind not in taken and _brings_other_kinds(node, nodes)
+    has_kind = has_kind and (several or not _has_twin(node, nodes))
     return of_kind if has_kind else _numbered(name, taken)
 
 
@@ -71,6 +72,15 @@ def _brings_other_kinds(node: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
     unit = unit_of(node)
     return not has_a_fixed_name(node) and any(
         each.subsystem not in (node.subsystem, "usb") and unit_of(each).sys_path == unit.sys_path
+        for each in nodes
+    )
+
+
+def _has_twin(node: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
+    """Whether another unit of the model brings device nodes of the kind of this one."""
+    model, unit = model_name(node), unit_of(node).sys_path
+    return model != "" and any(
+        each.subsystem == node.subsystem and model_name(each) == model and unit_of(each).sys_path != unit
         for each in nodes
     )
 

@@ -338,12 +338,13 @@ def test_the_name_of_a_part_says_which_it_is(name: str, path: str, resource: str
         # A second unit of the model.
         ("twins", "/dev/ttyUSB1", "usb-serial", "usb-serial-2"),
         ("twins", "/dev/bus/usb/001/001", "xhci-host-controller", "xhci-host-controller-2"),
+        ("twins", "/dev/video2", "usb-2-0-camera", "usb-2-0-camera-2"),
         # Another part of the unit.
-        ("twins", "/dev/video2", "usb-2-0-camera", "usb-2-0-camera-video"),
-        ("twins", "/dev/video2", "usb-2-0-camera usb-2-0-camera-video", "usb-2-0-camera-2"),
+        ("workbench", "/dev/video0", "usb-capture-hdmi", "usb-capture-hdmi-video"),
+        ("workbench", "/dev/video0", "usb-capture-hdmi usb-capture-hdmi-video", "usb-capture-hdmi-2"),
     ],
 )
-def test_a_second_name_says_the_kind_only_if_the_unit_has_several(
+def test_a_second_name_says_the_kind_only_if_one_unit_has_several(
     name: str, path: str, taken: str, resource: str
 ) -> None:
     present = Present(machine(name), DOMAIN)

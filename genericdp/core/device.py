@@ -46,7 +46,9 @@ _BY_NAME = (
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
-    # Which namespace of its drive it is.
+    # What an NVMe drive is called, where a controller is behind a network, and which namespace it is.
+    (re.compile(r"nvme-subsys\d+"), ("subsysnqn",)),
+    (re.compile(r"nvme\d+"), ("subsysnqn", "address")),
     (re.compile(r"(?:nvme|ng)\d+(?:c\d+)?n\d+"), ("nsid",)),
 )
 

@@ -124,6 +124,44 @@ def an_nvme_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 
     )
 
 
+def an_nvme_subsystem(number: int, serial: str, nqn: str = "") -> UdevDevice:
+    """A drive that several controllers may have, as Linux shows it with multipath."""
+    told = {"serial": serial, "subsysnqn": nqn}
+    return a_device(
+        f"/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}",
+        subsystem="nvme-subsystem",
+        attributes={name: value for name, value in told.items() if value},
+    )
+
+
+def an_nvme_disk(number: int, serial: str, nqn: str = "") -> UdevDevice:
+    """The first namespace of such a drive."""
+    return a_device(
+        f"/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}/nvme{number}n1",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/nvme{number}n1",
+        number=f"b 259:{number}",
+        attributes={"nsid": "1"},
+        properties={"ID_SERIAL": serial},
+        parent=an_nvme_subsystem(number, serial, nqn),
+        incarnation=400 + number,
+    )
+
+
+def an_nvme_controller(number: int, nqn: str, address: str) -> UdevDevice:
+    """A controller over a network."""
+    return a_device(
+        f"/sys/devices/virtual/nvme-fabrics/ctl/nvme{number}",
+        subsystem="nvme",
+        node=f"/dev/nvme{number}",
+        number=f"c 240:{number}",
+        attributes={"serial": "a1c9d3f04b6e2210", "subsysnqn": nqn, "address": address},
+        parent=a_device("/sys/devices/virtual/nvme-fabrics/ctl", subsystem="nvme-fabrics"),
+        incarnation=500 + number,
+    )
+
+
 _NVME = a_device("/sys/devices/pci0000:00/0000:00:1d.0", subsystem="pci", driver="nvme")
 #: A drive, and one that several controllers may have, as Linux shows it with multipath.
 NVME_DRIVES = (
@@ -135,9 +173,5 @@ NVME_DRIVES = (
         attributes={"serial": "S4EMNX0R100002"},
         parent=_NVME,
     ),
-    a_device(
-        "/sys/devices/virtual/nvme-subsystem/nvme-subsys0",
-        subsystem="nvme-subsystem",
-        attributes={"serial": "S4EMNX0R100002"},
-    ),
+    an_nvme_subsystem(0, "S4EMNX0R100002"),
 )

@@ -10,7 +10,7 @@ Reading order:
     address       what tells a unit that has no place
     scsi          disks and tapes: ATA, SAS, Fibre Channel, iSCSI
     wireless      what a radio has connected: by Bluetooth, or paired with a receiver
-    nvme          namespaces of a drive
+    nvme          drives with several controllers or behind a network, namespaces of any
     volumes       volumes of device mapper, arrays of md
     told          all that these say
 

@@ -14,8 +14,12 @@ from genericdp.core.device import UdevDevice
 _UNITS = {
     "block": volumes.volume_address,
     "hid": wireless.hid_address,
+    "nvme": nvme.controller_address,
+    "nvme-subsystem": nvme.drive_address,
     "tty": wireless.serial_port_address,
 }
+#: Units of NVMe that Linux numbers in the order of arrival.
+_COUNTED_DRIVES = frozenset({"nvme-subsystem", "nvme-fabrics"})
 
 
 def address_of(device: UdevDevice) -> Address | None:
@@ -34,7 +38,8 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
     if unit.subsystem == "block":
         return [], "" if volumes.volume_address(unit) is not None else volumes.kind_of(unit)
     if unit.subsystem != "scsi" and _has_none(own):
-        return nvme.place_of(own), ""
+        is_counted = unit.subsystem in _COUNTED_DRIVES and address_of(unit) is None
+        return nvme.place_of(own), "disk" if is_counted else ""
     disk, paired = scsi.place_of(own, unit), wireless.place_of(own)
     return ([*scsi.numbers_of(own), *paired], "disk") if disk is None else ([*disk, *paired], "")
 

@@ -124,6 +124,39 @@ def an_nvme_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 
     )
 
 
+def a_virtual_disk(
+    name: str,
+    minor: int = 0,
+    *,
+    attributes: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    devlinks: tuple[str, ...] = (),
+) -> UdevDevice:
+    """A disk of software, such as `/dev/zd16`."""
+    return a_device(
+        f"/sys/devices/virtual/block/{name}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/{name}",
+        number=f"b 230:{minor}",
+        attributes=attributes,
+        properties=properties,
+        devlinks=devlinks,
+        incarnation=600 + minor,
+    )
+
+
+def a_zvol(number: int, name: str = "") -> UdevDevice:
+    """A volume of ZFS, with the link that ZFS's udev rule makes."""
+    return a_virtual_disk(f"zd{number}", number, devlinks=(f"/dev/zvol/{name}",) if name else ())
+
+
+def a_cached_disk(number: int, uuid: str = "") -> UdevDevice:
+    """A disk of bcache."""
+    attributes = {"bcache/backing_dev_uuid": uuid} if uuid else {}
+    return a_virtual_disk(f"bcache{number}", 128 * number, attributes=attributes)
+
+
 def an_nvme_subsystem(number: int, serial: str, nqn: str = "") -> UdevDevice:
     """A drive that several controllers may have, as Linux shows it with multipath."""
     told = {"serial": serial, "subsysnqn": nqn}

@@ -11,7 +11,9 @@ Reading order:
     scsi          disks and tapes: ATA, SAS, Fibre Channel, iSCSI
     wireless      what a radio has connected: by Bluetooth, or paired with a receiver
     nvme          drives with several controllers or behind a network, namespaces of any
-    volumes       volumes of device mapper, arrays of md
+    pmem          namespaces of persistent memory
+    firewire      units on FireWire
+    volumes       volumes of device mapper and ZFS, arrays of md, cached disks
     told          all that these say
 
 Does not belong here: which device nodes a unit has, and what an id is made of (`genericdp.core.inventory`).

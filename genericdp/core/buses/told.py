@@ -7,12 +7,13 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import nvme, scsi, volumes, wireless
+from genericdp.core.buses import firewire, nvme, pmem, scsi, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
 _UNITS = {
     "block": volumes.volume_address,
+    "firewire": firewire.guid_address,
     "hid": wireless.hid_address,
     "nvme": nvme.controller_address,
     "nvme-subsystem": nvme.drive_address,
@@ -39,7 +40,7 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
         return [], "" if volumes.volume_address(unit) is not None else volumes.kind_of(unit)
     if unit.subsystem != "scsi" and _has_none(own):
         is_counted = unit.subsystem in _COUNTED_DRIVES and address_of(unit) is None
-        return nvme.place_of(own), "disk" if is_counted else ""
+        return [*nvme.place_of(own), *pmem.place_of(own)], "disk" if is_counted else ""
     disk, paired = scsi.place_of(own, unit), wireless.place_of(own)
     return ([*scsi.numbers_of(own), *paired], "disk") if disk is None else ([*disk, *paired], "")
 

@@ -85,7 +85,9 @@ OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 #: Why nothing tells what a device is, see `Place.untold`, and which property may.
 _WHY_UNTOLD = {
     what: f'nothing tells which {what} it is; give the resource an identity, such as identity = ["{name}"]'
-    for what, name in (("disk", "ID_SERIAL"), ("volume", "DM_UUID"), ("array", "MD_UUID"))
+    for what, name in (
+        *(("disk", "ID_SERIAL"), ("virtual disk", "ID_FS_UUID"), ("volume", "DM_UUID"), ("array", "MD_UUID")),
+    )
 }
 
 

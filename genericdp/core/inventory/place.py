@@ -11,6 +11,7 @@ The rules of this file:
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -27,8 +28,9 @@ from genericdp.core.usb_port import UsbPort
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
 _MEDIATED = "mdev"
 
-#: The platform bus itself. Hosts that a driver has made of nothing hang off it, such as those of iSCSI.
-_PLATFORM = "/sys/devices/platform"
+#: Where drivers hang up what they have made of nothing: hosts of iSCSI, and what has a bus of its own since
+#: Linux 6.14, such as vgem. It is no part of that.
+_HANGERS = frozenset({"/sys/devices/platform", "/sys/devices/faux"})
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
@@ -152,7 +154,7 @@ def locate(device: UdevDevice) -> Place:
     told, untold = place_of(own, unit)
     within, in_full = _within(device, unit, told)
     spot = Spot(port.exact, serial or "", in_full)
-    is_new = address is not None or untold or told != place_before(own)
+    is_new = address is not None or unit.subsystem == "faux" or untold or told != place_before(own)
     before = _spot_before(device) if is_new else spot
     return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
 
@@ -160,7 +162,8 @@ def locate(device: UdevDevice) -> Place:
 def _spot_before(device: UdevDevice) -> Spot:
     """The spot that an earlier release saved of a device, whichever of its siblings it was.
 
-    That release took the numbers of SCSI devices and volumes for addresses, and a radio for one unit.
+    That release took the numbers of SCSI devices and volumes for addresses, and a radio or the faux bus for
+    one unit.
     """
     unit = _unit_on_a_bus(device)
     _, in_full = _within(device, unit, place_before(_below(unit, None, device)))
@@ -176,10 +179,10 @@ def unit_of(device: UdevDevice) -> UdevDevice:
     for candidate in device.self_and_ancestors():
         if address_of(candidate) is not None:
             return candidate
-    return _unit_on_a_bus(device, below=_PLATFORM)
+    return _unit_on_a_bus(device, below=_HANGERS)
 
 
-def _unit_on_a_bus(device: UdevDevice, below: str = "") -> UdevDevice:
+def _unit_on_a_bus(device: UdevDevice, below: Collection[str] = ()) -> UdevDevice:
     usb = device.usb_device
     if usb is not None:
         return usb
@@ -187,7 +190,7 @@ def _unit_on_a_bus(device: UdevDevice, below: str = "") -> UdevDevice:
     for candidate in device.self_and_ancestors():
         if candidate.subsystem in _ADDRESSED:
             return candidate
-        if candidate.sys_path != below:
+        if candidate.sys_path not in below:
             top = candidate
     return top
 

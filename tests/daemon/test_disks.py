@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.core.buses import nvme
+from genericdp.core.buses import nvme, told
 from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState
 from tests.scenes.scene import a_scene, minors_in
@@ -126,6 +126,27 @@ async def test_pods_get_their_own_disks_after_a_boot_that_numbers_them_in_anothe
 def minor_of(device: UdevDevice) -> int:
     assert device.number is not None
     return device.number.minor
+
+
+@pytest.mark.parametrize("serial", ["S64G1", ""], ids=["with a serial number", "without one"])
+async def test_after_an_upgrade_a_held_drive_is_the_same_or_none(
+    short_dir: Path, serial: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier release told a drive with several controllers by its number, if not by its serial number."""
+    drive = an_nvme_disk(0, serial, "nqn.2014-08.org.example:one")
+    with monkeypatch.context() as earlier:
+        earlier.delitem(told._UNITS, "nvme-subsystem")
+        earlier.setattr(told, "_COUNTED_DRIVES", frozenset())
+        async with a_scene(short_dir, drive, rules=DISK_RULE) as scene:
+            await scene.until_allocatable(1, DISK)
+            pod = await scene.admit(resource=DISK)
+            await scene.service.stop()
+            earlier.undo()
+            await scene.service.start()
+            await until(lambda: DISK in scene.kubelet.capacity)
+            await scene.until_allocatable(1 if serial else 0, DISK)
+            again = await scene.kubelet.restart_container(pod, "main")
+            assert again.state is (ContainerState.RUNNING if serial else ContainerState.WAITING)
 
 
 @pytest.mark.parametrize("nsids", [(1,), (1, 2), (2, 1)], ids=str)

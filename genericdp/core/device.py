@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+#: What tells an image of Ceph: its cluster, its pool and the namespace there, itself and its snapshot.
+OF_IMAGE = ("cluster_fsid", "pool_id", "pool_ns", "image_id", "snap_id")
+
 #: sysfs attributes that identity, health and topology need, whatever the rules need.
 CORE_ATTRIBUTES = frozenset(
     {
@@ -29,6 +32,7 @@ CORE_ATTRIBUTES = frozenset(
         "port_number",
         "serial",
         "version",
+        *OF_IMAGE,
     }
 )
 
@@ -51,10 +55,15 @@ _BY_NAME = (
     # A namespace of persistent memory, and what is made of it.
     (re.compile(r"(?:namespace|pfn|btt|dax)\d+\.\d+"), ("uuid",)),
     (re.compile(r"fw\d+"), ("guid",)),
-    # What an NVMe drive is called, where a controller is behind a network, and which namespace it is.
+    # What an NVMe drive is called, and where a controller over a network is.
     (re.compile(r"nvme-subsys\d+"), ("subsysnqn",)),
     (re.compile(r"nvme\d+"), ("subsysnqn", "address")),
-    (re.compile(r"(?:nvme|ng)\d+(?:c\d+)?n\d+"), ("nsid",)),
+    # What a driver calls an RDMA adapter and a clock.
+    (re.compile(r"(?:uverbs|umad|issm)\d+"), ("ibdev",)),
+    (re.compile(r"ptp\d+"), ("clock_name",)),
+    # Which namespace of its drive it is. The disk beside a generic node is the same namespace.
+    (re.compile(r"nvme\d+(?:c\d+)?n\d+"), ("nsid",)),
+    (re.compile(r"ng(\d+n\d+)"), ("../nvme{1}/nsid",)),
 )
 
 
@@ -62,8 +71,8 @@ def attributes_by_name(sys_path: str) -> tuple[str, ...]:
     """The attributes by which a device with this kernel name is told from others, whatever the rules need."""
     name = sys_path.rpartition("/")[2]
     for form, attributes in _BY_NAME:
-        if form.fullmatch(name) is not None:
-            return tuple(each.format(name) for each in attributes)
+        if (found := form.fullmatch(name)) is not None:
+            return tuple(each.format(name, *found.groups()) for each in attributes)
     return ()
 
 

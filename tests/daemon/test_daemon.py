@@ -281,6 +281,7 @@ async def test_a_kubelet_that_has_just_started_is_not_believed_that_nobody_holds
 ) -> None:
     """Its PodResources answer before it knows its pods."""
     monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
     monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
 
     async with a_scene(short_dir, a_usb_serial(0), rules=WITHOUT_GRACE) as scene:

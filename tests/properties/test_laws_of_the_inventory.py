@@ -11,7 +11,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.identity import ID_LIMIT
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.offer import Health
+from genericdp.core.inventory.offer import Health, Offer
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
@@ -26,6 +26,7 @@ from tests.properties.strategies import (
     physical_ids,
     rules,
 )
+from tests.scenes.suggestions import matched
 
 Rules = tuple[Resource, ...]
 Units = tuple[Unit, ...]
@@ -64,6 +65,30 @@ def test_every_claimed_node_is_offered_or_refused(rules_: Rules, units: Units) -
         node.path for offer in inventory.offers.values() for device in offer.devices for node in device.nodes
     }
     assert claimed == offered | {refusal.node for refusal in inventory.refusals}
+
+
+@given(rules, machines())
+def test_what_no_match_holds_for_changes_nothing_of_which_nodes_are_offered(
+    rules_: Rules, units: Units
+) -> None:
+    """But for the numbers of siblings, which count whatever is plugged in."""
+    devices = booted(units)
+    every, some = (Builder(rules_, DOMAIN).build(each) for each in (devices, matched(rules_, devices)))
+    assert (every.refusals, every.overlaps, every.conflicts) == (
+        some.refusals,
+        some.overlaps,
+        some.conflicts,
+    )
+    for name, offer in every.offers.items():
+        assert nodes_of(offer) == nodes_of(some.offers[name])
+
+
+def nodes_of(offer: Offer) -> set[tuple[frozenset[str], frozenset[str]]]:
+    """The device nodes of each device: those that the resource takes, and those that it shares."""
+    return {
+        (frozenset(each.path for each in device.nodes), frozenset(each.path for each in device.shared))
+        for device in offer.devices
+    }
 
 
 @given(rules, machines())

@@ -4,6 +4,7 @@ The kernel gives names in any order, several nodes may change between two looks,
 meanwhile.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -14,6 +15,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from tests.properties.test_laws_of_the_holdings import Node, Physical, table
 from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path
+from tests.scenes.edits import Node as Scene
 
 RULES = {
     "each": table("x"),
@@ -121,3 +123,54 @@ def test_a_pod_keeps_the_sibling_that_it_got_for_as_long_as_that_is_there(
                 if physical in there:
                     path = card.inventory.links()[link]
                     assert card.was_alone if path is None else card.at[path][0] == physical
+
+
+UNITS = "abcd"
+looks = st.tuples(
+    st.sampled_from(["boot", "plug", "restart"]), st.permutations(UNITS), st.integers(0, 4), st.booleans()
+)
+
+
+@dataclass
+class Shelf:
+    """A machine with units that only a property tells apart. They come and go together, in any order."""
+
+    node: Scene = field(default_factory=Scene)
+    times: int = 0
+
+    def look(self, units: Sequence[str], *, initialized: bool = True) -> None:
+        card = a_usb_device("1", serial="CARD")
+        found = [card]
+        for number, unit in enumerate(units):
+            properties = {"FOO": unit} if initialized else {}
+            tty = a_usb_node(card, "tty", f"ttyACM{number}", number=f"c 166:{number}", properties=properties)
+            inode = 100 * self.times + number
+            found.append(replace(tty, incarnation=inode, initialized=initialized))
+        self.node.look(RULES["by a property"], *found)
+
+    def change(self, how: str, units: Sequence[str], *, in_two_looks: bool) -> None:
+        self.times += 1
+        if how == "boot":
+            self.node.memory = saved.load(saved.dump(self.node.memory, str(self.times)), "another")
+        elif how == "restart":
+            self.node.memory = saved.load(saved.dump(self.node.memory, "boot"), "boot")
+        if in_two_looks:
+            self.look(units, initialized=False)
+        self.look(units)
+
+
+@given(st.lists(looks, max_size=8))
+def test_an_id_that_a_property_makes_means_the_same_unit_whenever_that_is_there(
+    history: list[tuple[str, Sequence[str], int, bool]],
+) -> None:
+    shelf = Shelf()
+    shelf.look(UNITS)
+    paths = {path: link for link, path in shelf.node.inventory.links().items()}
+    links = {unit: paths[f"/dev/ttyACM{number}"] for number, unit in enumerate(UNITS)}
+    for link in links.values():
+        shelf.node.allocate(link)
+    for how, order, count, in_two_looks in history:
+        units = order[:count]
+        shelf.change(how, units, in_two_looks=in_two_looks)
+        wanted = {links[unit]: f"/dev/ttyACM{number}" for number, unit in enumerate(units)}
+        assert shelf.node.inventory.links() == {**dict.fromkeys(links.values()), **wanted}

@@ -108,6 +108,22 @@ def an_array(number: int, uuid: str = "", properties: Mapping[str, str] | None =
     )
 
 
+def an_image(number: int, image_id: str = "", snap_id: str = "18446744073709551614") -> UdevDevice:
+    """An image of Ceph."""
+    told = {"cluster_fsid": "b1c2", "pool_id": "3", "pool_ns": "", "image_id": image_id, "snap_id": snap_id}
+    root = a_device("/sys/devices/rbd")
+    image = a_device(f"{root.sys_path}/{number}", subsystem="rbd", parent=root, attributes=told)
+    return a_device(
+        f"{image.sys_path}/block/rbd{number}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/rbd{number}",
+        number=f"b 252:{16 * number}",
+        parent=image,
+        incarnation=400 + number,
+    )
+
+
 def an_nvme_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 0) -> UdevDevice:
     """The namespace of a drive that was found as this one; its minor number is its nsid."""
     wwid = f"eui.00253885910000{nsid:02x}"
@@ -192,6 +208,19 @@ def an_nvme_controller(number: int, nqn: str, address: str) -> UdevDevice:
         attributes={"serial": "a1c9d3f04b6e2210", "subsysnqn": nqn, "address": address},
         parent=a_device("/sys/devices/virtual/nvme-fabrics/ctl", subsystem="nvme-fabrics"),
         incarnation=500 + number,
+    )
+
+
+def a_generic_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 0) -> UdevDevice:
+    """The generic node of the same namespace."""
+    return a_device(
+        f"{parent.sys_path}/ng0n{found}",
+        subsystem="nvme-generic",
+        node=f"/dev/ng0n{found}",
+        number=f"c 239:{found}",
+        parent=parent,
+        incarnation=100 * boot + 50 + found,
+        attributes={f"../nvme0n{found}/nsid": str(nsid)},
     )
 
 

@@ -1,6 +1,6 @@
 """What is promised of a suggestion: it is a good rule file, and it takes exactly what it says."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.model import NAME_ATTRIBUTES
@@ -8,6 +8,7 @@ from genericdp.core.explain.selection import TYPE_ATTRIBUTES
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.reading.parse import parse_rules
+from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.alternatives import Alternative
 from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
 from genericdp.core.suggest.rule_text import match_lines
@@ -26,10 +27,18 @@ def offers_of(text: str, devices: Mapping[str, UdevDevice]) -> tuple[Offer, ...]
     """What a rule file without a mistake offers of these devices, all of it and to nobody twice."""
     resources, problems = parse_rules("suggested.toml", text, DOMAIN)
     assert [problem.render() for problem in problems] == []
-    inventory = Builder(resources, DOMAIN).build(devices)
+    # A machine has hundreds of others, which change nothing (tests/properties/test_laws_of_the_inventory.py).
+    inventory = Builder(resources, DOMAIN).build(matched(resources, devices))
     assert inventory.refusals == ()
     assert inventory.overlaps == ()
     return tuple(inventory.offers.values())
+
+
+def matched(resources: Sequence[Resource], devices: Mapping[str, UdevDevice]) -> dict[str, UdevDevice]:
+    """The devices that the match of a resource holds for, or that of a node table that is shared."""
+    matches = [each.match for each in resources]
+    matches += [table.match for each in resources for table in each.nodes if table.shared]
+    return {path: each for path, each in devices.items() if any(match.matches(each) for match in matches)}
 
 
 def assert_takes_exactly(text: str, devices: Mapping[str, UdevDevice], nodes: Iterable[UdevDevice]) -> None:

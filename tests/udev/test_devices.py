@@ -131,6 +131,8 @@ def test_siblings_share_their_parents(bed: Testbed) -> None:
         ("host3/3:0:0:1", "wwid"),
         ("virtual/block/dm-0", "dm/uuid"),
         ("virtual/block/md127", "md/uuid"),
+        ("nvme/nvme0/nvme0n1", "nsid"),
+        ("nvme/nvme0/ng0n1", "../nvme0n1/nsid"),
     ],
 )
 def test_what_a_bus_calls_a_disk_is_read(bed: Testbed, below: str, attribute: str) -> None:

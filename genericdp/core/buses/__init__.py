@@ -13,7 +13,8 @@ Reading order:
     nvme          drives with several controllers or behind a network, namespaces of any
     pmem          namespaces of persistent memory
     firewire      units on FireWire
-    volumes       volumes of device mapper and ZFS, arrays of md, cached disks
+    volumes       volumes of device mapper and ZFS, arrays of md, cached disks, images of Ceph
+    software      soft RDMA adapters and clocks of guests
     told          all that these say
 
 Does not belong here: which device nodes a unit has, and what an id is made of (`genericdp.core.inventory`).

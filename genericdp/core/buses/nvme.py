@@ -7,6 +7,7 @@ The rules of this file:
 * An NQN that is nothing but a serial number or a UUID tells as much as that.
 * `nvme0n2` is the second namespace that was found, and Linux looks for all of them at once. The drive
   has a number for each of them, its nsid, which lasts until the namespace is deleted.
+* `ng0n2` is the generic node of the same namespace. Only the disk beside it says the number.
 * Most drives have one namespace, whose nsid is 1. In an id, it is the drive.
 """
 
@@ -14,12 +15,12 @@ import re
 from collections.abc import Sequence
 
 from genericdp.core.buses.address import Address, telling
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import UdevDevice, attributes_by_name
 
 #: The place that ids do not mention.
 FIRST = "ns1"
 
-_NAMESPACE = re.compile(r"(?:nvme|ng)\d+(?:c\d+)?n\d+")
+_NAMESPACE = re.compile(r"nvme\d+(?:c\d+)?n\d+|ng\d+n\d+")
 
 #: The NQN that Linux makes of the serial number and the model of a drive that has none.
 _MADE_OF_SERIAL = "nqn.2014.08.org.nvmexpress:"
@@ -58,6 +59,7 @@ def place_of(own: Sequence[UdevDevice]) -> list[str]:
     """
     for each in own:
         if _NAMESPACE.fullmatch(each.sys_name) is not None:
-            number = each.attributes.get("nsid", "").strip()
+            (attribute,) = attributes_by_name(each.sys_path)
+            number = each.attributes.get(attribute, "").strip()
             return [f"ns{number}"] if number.isascii() and number.isdigit() else []
     return []

@@ -7,20 +7,37 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import firewire, nvme, pmem, scsi, volumes, wireless
+from genericdp.core.buses import firewire, nvme, pmem, scsi, software, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
 _UNITS = {
     "block": volumes.volume_address,
+    "rbd": volumes.image_address,
     "firewire": firewire.guid_address,
     "hid": wireless.hid_address,
+    "infiniband_mad": software.software_address,
+    "infiniband_verbs": software.software_address,
     "nvme": nvme.controller_address,
     "nvme-subsystem": nvme.drive_address,
+    "ptp": software.software_address,
     "tty": wireless.serial_port_address,
 }
+
+#: The property that may tell what nothing else does.
+_PROPERTIES = {
+    "disk": "ID_SERIAL",
+    "virtual disk": "ID_FS_UUID",
+    "volume": "DM_UUID",
+    "array": "MD_UUID",
+    "image": "ID_FS_UUID",
+}
+
 #: Units of NVMe that Linux numbers in the order of arrival.
 _COUNTED_DRIVES = frozenset({"nvme-subsystem", "nvme-fabrics"})
+
+#: Subsystems of what tells the parts of a unit apart.
+_TELLING = frozenset({"scsi", "hid"})
 
 
 def address_of(device: UdevDevice) -> Address | None:
@@ -36,8 +53,9 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
 
     own  the device and its ancestors up to the unit, without it, nearest first
     """
-    if unit.subsystem == "block":
-        return [], "" if volumes.volume_address(unit) is not None else volumes.kind_of(unit)
+    numbered = unit if unit.subsystem in ("block", "rbd") else next(filter(_is_image, own), None)
+    if numbered is not None:
+        return [], "" if address_of(numbered) is not None else volumes.kind_of(numbered)
     if unit.subsystem != "scsi" and _has_none(own):
         is_counted = unit.subsystem in _COUNTED_DRIVES and address_of(unit) is None
         return [*nvme.place_of(own), *pmem.place_of(own)], "disk" if is_counted else ""
@@ -50,6 +68,19 @@ def place_before(own: Sequence[UdevDevice]) -> list[str]:
     return [] if _has_none(own) else [*scsi.numbers_of(own), *wireless.model_of(own)]
 
 
+def why_untold(what: str, *, in_group: bool = False) -> str:
+    """Why nothing tells which one a device is, and what to do; `what` is from `place_of`."""
+    leave = "leave out 'group_by' and " if in_group else ""
+    return (
+        f"nothing tells which {what} it is; {leave}give the resource an identity, "
+        f'such as identity = ["{_PROPERTIES[what]}"]'
+    )
+
+
 def _has_none(own: Sequence[UdevDevice]) -> bool:
     """Whether nothing among these is on a bus that tells the parts of a unit apart."""
-    return all(each.subsystem not in ("scsi", "hid") for each in own)
+    return _TELLING.isdisjoint([each.subsystem for each in own])
+
+
+def _is_image(device: UdevDevice) -> bool:
+    return device.subsystem == "rbd"

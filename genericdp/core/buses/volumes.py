@@ -3,6 +3,7 @@
 The rules of this file:
 
 * A volume is told by its UUID. One of device mapper without a UUID is told by the name that somebody gave it.
+* An image of Ceph is told by its id in its pool, and each snapshot of it is another one.
 * Where sysfs does not say it, udev counts: for arrays before Linux 5.18 (mdadm writes the UUID in another
   form), for caches, and for volumes of ZFS, which have nothing but their names.
 * A number that somebody chooses for a disk is the name of the disk: `/dev/loop0`, `/dev/drbd1000`.
@@ -11,7 +12,7 @@ The rules of this file:
 import re
 
 from genericdp.core.buses.address import Address, telling
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import OF_IMAGE, UdevDevice
 
 _DM = re.compile(r"dm-\d+")
 _MD = re.compile(r"md(?:\d+|_.+)")
@@ -29,6 +30,8 @@ _CHOSEN = re.compile(r"(?:loop|ram|zram|nbd|drbd|nullb|ploop|ublkb)\d+")
 
 def kind_of(device: UdevDevice) -> str:
     """What a disk is that the kernel has numbered: such as "volume"; "" for any other device."""
+    if device.subsystem == "rbd":
+        return "image"
     if not _is_disk(device) or _CHOSEN.fullmatch(device.sys_name) is not None:
         return ""
     for name, kind in ((_DM, "volume"), (_MD, "array")):
@@ -57,6 +60,13 @@ def volume_address(device: UdevDevice) -> Address | None:
         told = telling(says.get("rnbd/mapping_path", ""))
         return Address(f"rnbd {telling(says.get('rnbd/session', ''))} {told}", told) if told else None
     return None
+
+
+def image_address(device: UdevDevice) -> Address | None:
+    """Which image of Ceph a device on its bus is; None if nothing tells it."""
+    image = telling(device.attributes.get("image_id", ""))
+    told = [device.attributes.get(name, "").strip() for name in OF_IMAGE]
+    return Address(f"rbd {told!a}", image) if image else None
 
 
 def _by_uuid(word: str, uuid: str | None) -> Address | None:

@@ -8,18 +8,19 @@ The rules of this file:
   resource, and none of this shows: a builder with a past and a new one give equal inventories.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.compose import Composer
-from genericdp.core.inventory.group import Group, gather, identity_of
+from genericdp.core.inventory.compose import Composer, links_of
+from genericdp.core.inventory.group import Group, gather, identity_of, is_told_by_properties
 from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.inventory.past import NO_PAST, Past, Ties
 from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.plugged import Told
 from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.inventory.sorting import Nodes, Sorting
 from genericdp.core.rules.resource import Resource
@@ -55,6 +56,8 @@ class Builder:
             self._sorting.remove(each)
         for each in came:
             self._sorting.add(each)
+        if self.claims.plugged.open:
+            self.claims.seat(self._told(self.claims.plugged.open, past), past)
         for resource in self.resources:
             draft = self._drafts.get(resource.name)
             nodes = self._sorting.of[resource.name]
@@ -75,6 +78,32 @@ class Builder:
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
             conflicts=tuple(sorted(self._sorting.conflicts.values())),
         )
+
+    def _told(self, open_: Collection[str], past: Past) -> Told:
+        """What properties say that rules name as the identity of these siblings, by sys path."""
+        told: dict[str, tuple[str, ...]] = {}
+        for resource in self.resources:
+            nodes = self._sorting.of[resource.name]
+            if is_told_by_properties(resource) and not nodes.taken.keys().isdisjoint(open_):
+                identified, _ = self._identified(resource, nodes)
+                identities = [identity for _, identity in identified]
+                assigned = assign(resource.name, identities, self._domain, past, self._count_at)
+                for (group, _), alike in zip(identified, assigned.alike, strict=True):
+                    told |= {member.device.sys_path: alike for member in group.members}
+        return told
+
+    def _identified(
+        self, resource: Resource, nodes: Nodes
+    ) -> tuple[list[tuple[Group, Identity]], list[Refusal]]:
+        """The groups of the nodes that a resource takes, and the refusals of the other nodes."""
+        groups, refusals = gather(resource, nodes.taken.values(), self.claims)
+        identified: list[tuple[Group, Identity]] = []
+        for group in groups:
+            try:
+                identified.append((group, identity_of(group)))
+            except UnidentifiedError as error:
+                refusals += group.refusals(str(error))
+        return identified, refusals
 
     def _siblings_of(self, nodes: Nodes) -> Mapping[str, tuple[Spot, int]]:
         """The spots of those that have siblings, or had some, with how many there may be: by sys path."""
@@ -99,22 +128,24 @@ class Builder:
         siblings: Mapping[str, tuple[Spot, int]],
         past: Past,
     ) -> "_Draft":
-        groups, refusals = gather(resource, nodes.taken.values(), self.claims)
-        identified: list[tuple[Group, Identity]] = []
-        for group in groups:
-            try:
-                identified.append((group, identity_of(group)))
-            except UnidentifiedError as error:
-                refusals += group.refusals(str(error))
+        identified, refusals = self._identified(resource, nodes)
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, past, self._count_at)
         composer = Composer(resource, self._answer)
         shared = shared_nodes(resource, nodes.shared.values(), self.claims, composer.node)
         refusals += shared.refusals
         composed: list[Device] = []
+        names = [*assigned.units]
+        ties = {unit: assigned.ties[unit] for unit in dict.fromkeys(names) if unit in assigned.ties}
+        plain: dict[str, str] = {}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
+            links = links_of(group, identity, id_, past)
+            names += links.by_unit
+            ties |= links.ties
+            plain |= links.plain
             try:
-                composed.append(shared.with_them(composer.compose(group, identity, id_, unit)))
+                device = composer.compose(group, identity, id_, unit, links.names)
+                composed.append(shared.with_them(device))
             except MissingPropertyError as error:
                 reason = f"it has no property {error.name}, which a template uses without a default"
                 refusals += group.refusals(reason)
@@ -123,13 +154,12 @@ class Builder:
             siblings=siblings,
             offer=Offer(resource, in_order(composed)),
             refusals=refusals,
-            units=set(assigned.units),
-            ties={
-                unit: assigned.ties[unit] for unit in dict.fromkeys(assigned.units) if unit in assigned.ties
-            },
+            names=set(names),
+            ties=ties,
             unsure=assigned.unsure,
             seats=assigned.seats,
             plain=assigned.plain,
+            links=plain,
         )
 
 
@@ -139,27 +169,30 @@ class _Draft:
 
     changes   how often the nodes of the resource had changed
     siblings  the spots of the nodes that have siblings, with their number
-    units     of all its devices
-    ties      those of its units, old and new
+    names     what twins may have in common: the plain ids of all its units, and links
+    ties      those of these names, old and new
     seats, plain  see `identity.Assignment`
+    links     see `plain` of `compose.Links`
     """
 
     changes: int
     siblings: Mapping[str, tuple[Spot, int]]
     offer: Offer
     refusals: Sequence[Refusal]
-    units: set[str]
+    names: set[str]
     ties: Ties
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
+    links: Mapping[str, str]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""
         return (
             self.changes == nodes.changes
             and self.siblings == siblings
-            and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.units}
+            and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.names}
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
+            and all(past.port_at(link) == port for link, port in self.links.items())
         )

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import NO_PAST, Past
 from genericdp.core.inventory.place import Place, locate
-from genericdp.core.inventory.plugged import NO_GROUPS, NOTHING_PLUGGED, Sighting
+from genericdp.core.inventory.plugged import NO_GROUPS, NOTHING_PLUGGED, Sighting, Told
 from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
 from genericdp.core.rules.node_names import names_in
 from genericdp.core.rules.pattern import Test
@@ -236,6 +236,10 @@ class Claims:
             self._groups = self._groups.after(_sightings(left), _sightings(came))
         self.plugged = self._groups.numbered(past)
         return Turnover(left, came)
+
+    def seat(self, told: Told, past: Past) -> None:
+        """Number the siblings again, now that it is known what the rules tell them by."""
+        self.plugged = self._groups.numbered(past, told)
 
     def on(self, device: UdevDevice) -> tuple[Claim, ...]:
         """The claims on a udev device in file order; the first one wins."""

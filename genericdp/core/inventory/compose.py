@@ -3,18 +3,22 @@
 The rules of this file:
 
 * Links are named after the places of the nodes. So the link of one node never becomes that of another,
-  whichever nodes are missing. Nodes that look alike get longer names, and none of them keeps the short one.
+  whichever nodes are missing. Nodes that look alike get longer names. Only the one of a twin that was there
+  first keeps the short one.
 * A template that cannot be expanded is found here, not when a pod is waiting.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from genericdp.core.device import NOBODY, UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
+from genericdp.core.inventory.past import Past, Ties
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -44,9 +48,9 @@ class Composer:
         self._of_device = _Properties(resource.device_templates)
         self._of_nodes = tuple(_Properties(table.container_paths) for table in resource.nodes)
 
-    def compose(self, group: Group, identity: Identity, id_: str, unit: str) -> Device:
+    def compose(self, group: Group, identity: Identity, id_: str, unit: str, links: Sequence[str]) -> Device:
         """The device of a group. Raises MissingPropertyError when a template cannot be expanded."""
-        places = list(zip(group.members, _links(group, identity, id_), strict=True))
+        places = list(zip(group.members, links, strict=True))
         if len(places) > 1:
             places.sort(key=lambda place: place[0].claim.table)
         nodes = tuple(self.node(member, link) for member, link in places)
@@ -122,30 +126,70 @@ class _Properties:
         return found
 
 
-def _links(group: Group, identity: Identity, id_: str) -> list[str]:
-    """The link of each member: `<id>`, or `<id>@<place>` where there may be several.
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The names of the links of a group.
 
-    `@` occurs in no id, so no link of one device is ever that of another.
+    names    the link of each member: `<id>`, or `<id>@<place>` where there may be several. `@` occurs in no
+             id, so no link of one device is ever that of another
+    by_unit  those names that a unit has by its serial number alone, or would have if it had no twin
+    ties     such a name -> the exact port of the twin that has it, "" if none of them has
+    plain    such a name of a filler -> the exact port where it is remembered
     """
+
+    names: Sequence[str]
+    by_unit: Collection[str] = ()
+    ties: Ties = field(default_factory=dict)
+    plain: Mapping[str, str] = field(default_factory=dict)
+
+
+def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
+    """The names of the links of a group, with what they depend on."""
     if group.resource.group_by == NODE:
-        return [id_]
-    names = [_name(group, identity, id_, member) for member in group.members]
-    times = Counter(names)
-    return [
-        name if times[name] == 1 else f"{name}@{hash_of(*member.place.spot)[:_LONG_MARK_LENGTH]}"
+        return Links([id_])
+    names: list[str] = []
+    ports: dict[str, set[str]] = {}
+    plain: dict[str, str] = {}
+    for member in group.members:
+        spot = member.place.spot
+        name = f"{id_}@{for_path(spot.within)}"
+        by_unit = False
+        if group.subject is None or spot.port != identity.port.exact:
+            # Another unit may have the same place, so the link says which unit it is.
+            by_unit = spot.serial != "" and group.resource.identity == "serial"
+            name += f"@{hash_of(spot.serial if by_unit else spot.port)[:_MARK_LENGTH]}"
+        if spot.number:
+            name += f"@{spot.number + 1}"
+        names.append(name)
+        if by_unit:
+            ports.setdefault(name, set()).add(spot.port)
+            if why_filler(spot.serial):
+                plain[name] = past.port_at(name)
+    ties = _tie_links(ports, past)
+    is_long = [
+        name in ports and plain.get(name, ties.get(name, member.place.spot.port)) != member.place.spot.port
         for name, member in zip(names, group.members, strict=True)
     ]
+    times = Counter(name for name, each in zip(names, is_long, strict=True) if not each)
+    return Links(
+        [
+            f"{name}@{hash_of(*member.place.spot)[:_LONG_MARK_LENGTH]}" if each or times[name] > 1 else name
+            for name, each, member in zip(names, is_long, group.members, strict=True)
+        ],
+        ports.keys(),
+        ties,
+        plain,
+    )
 
 
-def _name(group: Group, identity: Identity, id_: str, member: Member) -> str:
-    """The link of a member, unless another one looks like it, such as that of a twin."""
-    spot = member.place.spot
-    name = f"{id_}@{for_path(spot.within)}"
-    if group.subject is None or spot.port != identity.port.exact:
-        # Another unit may have the same place, so the link says which unit it is.
-        serial = spot.serial if group.resource.identity == "serial" else ""
-        name += f"@{hash_of(serial or spot.port)[:_MARK_LENGTH]}"
-    return f"{name}@{spot.number + 1}" if spot.number else name
+def _tie_links(ports: Mapping[str, Collection[str]], past: Past) -> Ties:
+    """The ties of these names, with new ones for twins that are seen side by side for the first time."""
+    ties = {name: past.ties[name] for name in ports if name in past.ties}
+    for name, rivals in ports.items():
+        if len(rivals) > 1 and name not in ties:
+            known = past.port_at(name)
+            ties[name] = known if known in rivals else ""
+    return ties
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

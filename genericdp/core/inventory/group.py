@@ -12,13 +12,14 @@ The rules of this file:
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from genericdp.core.buses.told import why_untold
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import OF_ALL, Identity, basis_of, identify, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Place, Spot, locate, spot_of, unit_of
-from genericdp.core.rules.grouping import AllNodes, Grouping, Nearest, SameProperty
+from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
 from genericdp.core.vfio import why_not_viable
 
@@ -101,7 +102,29 @@ def gather(
     for group in groups.values():
         if len(group.members) > 1:
             group.members.sort(key=lambda member: member.order)
-    return list(groups.values()), refusals
+        for member in _untold(group):
+            group.members.remove(member)
+            refusals.append(_refusal(resource, member.device, why_untold(member.place.untold, in_group=True)))
+    return [group for group in groups.values() if group.members], refusals
+
+
+def _untold(group: Group) -> list[Member]:
+    """The members of which nothing tells which ones they are.
+
+    One of these is told by the group if that is the disk itself, or has a property in common.
+    """
+    untold = [member for member in group.members if member.place.untold]
+    if not untold or group.resource.group_by == NODE:
+        return []
+    if isinstance(group.resource.group_by, AllNodes) or (group.subject and not group.subject[1].untold):
+        return untold
+    return untold if len({_disk_of(member) for member in untold}) > 1 else []
+
+
+def _disk_of(member: Member) -> str:
+    """The sys path of the disk, volume or array that a node is, or is a part of."""
+    disks = (each for each in member.device.self_and_ancestors() if each.devtype == "scsi_device")
+    return next(disks, member.place.unit).sys_path
 
 
 def _group(resource: Resource, common: UdevDevice | str, claims: Claims) -> Group:
@@ -127,6 +150,12 @@ def in_common(grouping: Grouping, device: UdevDevice) -> UdevDevice | str | None
 def identity_of(group: Group) -> Identity:
     """The identity of the device that a group makes. Raises UnidentifiedError."""
     return replace(_identity_of(group), spots=tuple([member.place.spot for member in group.members]))
+
+
+def is_told_by_properties(resource: Resource) -> bool:
+    """Whether the identity of a device of the resource is made of properties that the rule names."""
+    by_group = isinstance(resource.group_by, SameProperty) and resource.identity == "serial"
+    return by_group or isinstance(resource.identity, tuple)
 
 
 def _identity_of(group: Group) -> Identity:

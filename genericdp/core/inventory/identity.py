@@ -26,6 +26,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
 from genericdp.core.inventory.past import Past, Ties
@@ -82,15 +83,6 @@ class Identity:
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
-#: Why nothing tells what a device is, see `Place.untold`, and which property may.
-_WHY_UNTOLD = {
-    what: f'nothing tells which {what} it is; give the resource an identity, such as identity = ["{name}"]'
-    for what, name in (
-        *(("disk", "ID_SERIAL"), ("virtual disk", "ID_FS_UUID"), ("volume", "DM_UUID"), ("array", "MD_UUID")),
-    )
-}
-
-
 class UnidentifiedError(LookupError):
     """Nothing tells which device it is; the message says why, and what to do."""
 
@@ -113,7 +105,7 @@ def identify(
         key = values[0] if len(values) == 1 else ascii(values)
         return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
     if place.untold:
-        raise UnidentifiedError(_WHY_UNTOLD[place.untold])
+        raise UnidentifiedError(why_untold(place.untold))
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:
@@ -139,6 +131,7 @@ class Assignment:
 
     ids     an id for each identity, in the same order
     units   for each identity, the plain id of its unit: twins have the same one
+    alike   for each identity, the ids that it and those that it is not told from may have
     ties    unit -> exact port of the twin that has the plain ids
     unsure  the ids of siblings that only their order tells apart
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
@@ -147,6 +140,7 @@ class Assignment:
 
     ids: tuple[str, ...]
     units: tuple[str, ...]
+    alike: tuple[tuple[str, ...], ...]
     ties: Ties
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
@@ -172,6 +166,7 @@ def assign(
     for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
     ids = [""] * len(identities)
+    alike: list[tuple[str, ...]] = [()] * len(identities)
     unsure: list[str] = []
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
@@ -186,6 +181,8 @@ def assign(
         may_have = [
             spell.device(mine[0], at_port=is_twin, rank=rank) for rank in range(max(count, len(mine)))
         ]
+        for index in indexes:
+            alike[index] = tuple(may_have)
         if len(may_have) > 1:
             known = {id_: past.spots_of(id_) for id_ in may_have}
             indexes.sort(key=lambda index: natural(identities[index].order))
@@ -195,7 +192,7 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
-    return Assignment(tuple(ids), units, ties, tuple(sorted(unsure)), seats, plain)
+    return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain)
 
 
 def _seated(siblings: Sequence[Identity], seats: Mapping[str, Sequence[Spot]]) -> list[str]:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from genericdp.core.inventory.place import Spot
 
-#: Ties of twins: the plain id of a unit -> the exact port of the unit that has this id.
+#: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
+#: of the unit that has it.
 Ties = Mapping[str, str]
 
 #: The incarnation of what is no longer there. No inode has this number.
@@ -53,6 +54,7 @@ class Past:
     known_at     the numbers of remembered devices at a spot that siblings share
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
+    port_at      the exact port of the node that a remembered link leads to; "" for any other
     """
 
     ties: Ties = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Past:
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
+    port_at: Callable[[str], str] = lambda _: ""
 
 
 NO_PAST = Past()

@@ -11,7 +11,7 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -28,8 +28,7 @@ from genericdp.core.usb_port import UsbPort
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
 _MEDIATED = "mdev"
 
-#: Where drivers hang up what they have made of nothing: hosts of iSCSI, and what has a bus of its own since
-#: Linux 6.14, such as vgem. It is no part of that.
+#: What hangs off these has been made of nothing by a driver: hosts of iSCSI, and since Linux 6.14 vgem.
 _HANGERS = frozenset({"/sys/devices/platform", "/sys/devices/faux"})
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
@@ -146,13 +145,12 @@ class Place:
 
 def locate(device: UdevDevice) -> Place:
     """The place of a udev device. `within` and `spot` may hold what a device says about itself."""
-    unit = unit_of(device)
-    address = address_of(unit)
+    unit, address = _unit_and_address(device)
+    own = _below(unit, device)
     port = _port_on_a_bus(unit) if address is None else _port_at(address)
-    serial = _serial_of(device, unit) if address is None else address.serial or None
-    own = _below(unit, None, device)
+    serial = _serial_of(own, unit) if address is None else address.serial or None
     told, untold = place_of(own, unit)
-    within, in_full = _within(device, unit, told)
+    within, in_full = _within(own, unit, told)
     spot = Spot(port.exact, serial or "", in_full)
     is_new = address is not None or unit.subsystem == "faux" or untold or told != place_before(own)
     before = _spot_before(device) if is_new else spot
@@ -162,12 +160,12 @@ def locate(device: UdevDevice) -> Place:
 def _spot_before(device: UdevDevice) -> Spot:
     """The spot that an earlier release saved of a device, whichever of its siblings it was.
 
-    That release took the numbers of SCSI devices and volumes for addresses, and a radio or the faux bus for
-    one unit.
+    That release took the numbers of SCSI devices and volumes for addresses, and a radio for one unit.
     """
     unit = _unit_on_a_bus(device)
-    _, in_full = _within(device, unit, place_before(_below(unit, None, device)))
-    return Spot(_port_on_a_bus(unit).exact, _serial_of(device, unit) or "", in_full, UNKNOWN)
+    own = _below(unit, device)
+    _, in_full = _within(own, unit, place_before(own))
+    return Spot(_port_on_a_bus(unit).exact, _serial_of(own, unit) or "", in_full, UNKNOWN)
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
@@ -176,10 +174,19 @@ def unit_of(device: UdevDevice) -> UdevDevice:
     That is the nearest one that its bus gives an address, wherever it is; its USB device, or else the nearest
     device on a bus with addresses, or else (for virtual devices) the topmost ancestor.
     """
-    for candidate in device.self_and_ancestors():
-        if address_of(candidate) is not None:
-            return candidate
-    return _unit_on_a_bus(device, below=_HANGERS)
+    return _unit_and_address(device)[0]
+
+
+def _unit_and_address(device: UdevDevice) -> tuple[UdevDevice, Address | None]:
+    """The unit, and what tells it if it is plugged in nowhere."""
+    # A plain loop, because every device node on the machine is asked about.
+    candidate: UdevDevice | None = device
+    while candidate is not None:
+        address = address_of(candidate)
+        if address is not None:
+            return candidate, address
+        candidate = candidate.parent
+    return _unit_on_a_bus(device, below=_HANGERS), None
 
 
 def _unit_on_a_bus(device: UdevDevice, below: Collection[str] = ()) -> UdevDevice:
@@ -230,42 +237,45 @@ def _usb_port(unit: UdevDevice) -> Port:
     return Port(port.exact, f"port-{chain}", port.hub)
 
 
-def _serial_of(device: UdevDevice, unit: UdevDevice) -> str | None:
+def _serial_of(own: Sequence[UdevDevice], unit: UdevDevice) -> str | None:
     """The serial number of the unit in sysfs; for a USB device, only its own counts."""
-    for candidate in [unit] if unit.subsystem == "usb" else [*_below(unit, None, device), unit]:
+    for candidate in (unit,) if unit.subsystem == "usb" else (*own, unit):
         serial = candidate.attributes.get("serial", "").strip()
         if serial:
             return serial
     return None
 
 
-def _below(unit: UdevDevice, interface: UdevDevice | None, device: UdevDevice) -> list[UdevDevice]:
-    """The device and its ancestors up to the interface or the unit, without these, nearest first."""
-    line = device.self_and_ancestors()
-    return list(takewhile(lambda each: each is not unit and each is not interface, line))
+def _below(unit: UdevDevice, device: UdevDevice) -> list[UdevDevice]:
+    """The device and its ancestors up to the unit, without it, nearest first: `own` in this file."""
+    own: list[UdevDevice] = []
+    each: UdevDevice | None = device
+    while each is not None and each is not unit:
+        own.append(each)
+        each = each.parent
+    return own
 
 
-def _within(device: UdevDevice, unit: UdevDevice, told: list[str]) -> tuple[str, str]:
+def _within(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> tuple[str, str]:
     """The place within the unit, in the short form and in full; `told` is what a bus says about it."""
-    if device is unit:
+    if not own:
         return "", "usb" if unit.subsystem == "usb" else "node"
     # A radio may be on USB, and what is behind it is not.
-    interface = device.usb_interface if unit.subsystem == "usb" else None
+    interface = own[0].usb_interface if unit.subsystem == "usb" else None
     number = interface.attributes.get("bInterfaceNumber", "").strip() if interface is not None else ""
     in_full = [f"if{number}"] if number else []
     within = in_full if number != "00" else []
-    if device is not interface:
-        parts = _below_interface(device, unit, interface, told)
+    if own[0] is not interface:
+        parts = _below_interface(list(takewhile(lambda each: each is not interface, own)), unit, told)
         in_full = [*in_full, *parts]
         within = [*within, *(part for part in parts if part != FIRST_NAMESPACE)]
     return "-".join(within), "-".join(in_full) or "node"
 
 
-def _below_interface(
-    device: UdevDevice, unit: UdevDevice, interface: UdevDevice | None, told: list[str]
-) -> list[str]:
-    own = _below(unit, interface, device)
-    stem = stem_of(device)
+def _below_interface(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> list[str]:
+    device = own[0]
+    # The generic node of an NVMe namespace has the number of arrival in its name, like its disk.
+    stem = "ng" if told and device.subsystem == "nvme-generic" else stem_of(device)
     # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
@@ -274,7 +284,7 @@ def _below_interface(
     return [*parts, *told, *_input_name(own)]
 
 
-def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
+def _ordinal(own: Sequence[UdevDevice], attribute: str, word: str) -> list[str]:
     """The value of the nearest device that has the attribute (usb-serial keeps it on a parent)."""
     for each in own:
         value = each.attributes.get(attribute)
@@ -284,7 +294,7 @@ def _ordinal(own: list[UdevDevice], attribute: str, word: str) -> list[str]:
     return []
 
 
-def _input_name(own: list[UdevDevice]) -> list[str]:
+def _input_name(own: Sequence[UdevDevice]) -> list[str]:
     """Several input devices may share an interface (a keyboard and its media keys); their names differ."""
     names = [each.attributes.get("name", "").strip() for each in own if each.subsystem == "input"]
     return [name for name in names if name][:1]

@@ -7,13 +7,17 @@ The rules of this file:
 
 * A sibling is the same as before as long as its directory in sysfs has the same path and inode. The kernel
   never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
-* What has come while as many are missing is what was missing, in the order of the paths. So a unit that is
-  plugged in again, or that comes after a reboot, is as it was.
+* What has come is what was missing, if a property that a rule names as `identity` says so: as many have come
+  with its value as are missing that had it.
+* Of the others, what has come while as many are missing is what was missing, in the order of the paths. So a
+  unit that is plugged in again, or that comes after a reboot, is as it was.
 * If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold
-  one of those that are missing. So is any that comes at the spot of a wireless unit without an address.
+  one of those that are missing. So is one with which udev has not finished, because its properties may tell,
+  and any that comes at the spot of a wireless unit without an address.
 * Which siblings a device node has depends on what is plugged in, never on what the rules take.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -26,6 +30,11 @@ from genericdp.core.inventory.place import UNKNOWN, Spot, locate
 #: A device node, and the spot that it shares with its siblings.
 Sighting = tuple[UdevDevice, Spot]
 
+#: Of siblings that a rule tells by properties: sys path -> the ids that it and those with the same values may
+#: have. Such an id means these values, so the number that is remembered of it is that of the same sibling.
+Told = Mapping[str, tuple[str, ...]]
+NOTHING_TOLD: Told = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Plugged:
@@ -35,12 +44,14 @@ class Plugged:
     numbers   sys path -> number, of all siblings
     siblings  the numbers of all siblings, with those that are missing
     in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
+    open      the sys paths of those that have come while some were missing, and that properties may tell
     """
 
     groups: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     siblings: Siblings = field(default_factory=dict)
     in_doubt: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
+    open: frozenset[str] = frozenset()
 
     def nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
         """The device nodes that may be the one that was at a spot."""
@@ -119,28 +130,30 @@ class Groups:
                 shared[spot] = None
         return Groups(at, shared)
 
-    def numbered(self, past: Past = NO_PAST) -> Plugged:
+    def numbered(self, past: Past = NO_PAST, told: Told = NOTHING_TOLD) -> Plugged:
         """The same nodes, each sibling with its number."""
         numbers: dict[str, int] = {}
         siblings: dict[Spot, Mapping[int, Seen]] = {}
         in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
+        opened: set[str] = set()
         for spot in dict.fromkeys((*self.shared, *past.siblings)):
             group = self.at.get(spot, ())
-            numbered = _number(group, spot, past)
+            numbered = _number(group, spot, past, told)
             numbers |= numbered.numbers
             siblings[spot] = numbered.siblings
+            opened.update(numbered.open)
             if numbered.in_doubt:
                 in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
-        return Plugged(self.at, numbers, siblings, in_doubt)
+        return Plugged(self.at, numbers, siblings, in_doubt, frozenset(opened))
 
 
 NO_GROUPS = Groups()
 
 
-def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST) -> Plugged:
+def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST, told: Told = NOTHING_TOLD) -> Plugged:
     """The device nodes among udev devices."""
     nodes = (device for device in devices if device.device_node is not None)
-    return NO_GROUPS.after((), ((node, locate(node).spot) for node in nodes)).numbered(past)
+    return NO_GROUPS.after((), ((node, locate(node).spot) for node in nodes)).numbered(past, told)
 
 
 class _Numbered(NamedTuple):
@@ -149,9 +162,10 @@ class _Numbered(NamedTuple):
     numbers: Mapping[str, int]
     siblings: Mapping[int, Seen]
     in_doubt: Collection[str]
+    open: Collection[str]
 
 
-def _number(group: Sequence[UdevDevice], spot: Spot, past: Past) -> _Numbered:
+def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> _Numbered:
     here = {Seen(node.sys_path, node.incarnation): node.sys_path for node in group}
     before = past.siblings.get(spot)
     if before is None:
@@ -161,16 +175,64 @@ def _number(group: Sequence[UdevDevice], spot: Spot, past: Past) -> _Numbered:
             n: seen_at.get(each.sys_path, Seen(each.sys_path)) for n, each in past.known_at(spot).items()
         }
     stayed = {here[seen]: number for number, seen in before.items() if seen in here}
-    new = [node.sys_path for node in group if node.sys_path not in stayed]
+    came = [node.sys_path for node in group if node.sys_path not in stayed]
     missing = sorted(before.keys() - stayed.values(), key=lambda n: (natural(before[n].sys_path), n))
+    is_open = bool(came and missing) and not spot.is_anonymous
+    seats = _seats(came, missing, spot, past, told) if is_open else _NO_SEATS
+    sure = {**stayed, **seats.taken}
+    new = [node for node in group if node.sys_path not in sure]
+    missing = [number for number in missing if number not in seats.taken.values()]
     unused = [number for number in range(len(before) + len(new)) if number not in before]
-    nobody_can_tell = len(new) != len(missing) or spot.is_anonymous
+    nobody_can_tell = (
+        len(new) != len(missing)
+        or spot.is_anonymous
+        or seats.disputed
+        or not all(node.initialized for node in new)
+    )
     is_in_doubt = new and missing and nobody_can_tell and _is_any_held(missing, past.known_at(spot))
-    came = dict(zip(new, unused if is_in_doubt else [*missing, *unused], strict=False))
-    sure = stayed if is_in_doubt else {**stayed, **came}
+    paths = [node.sys_path for node in new]
+    by_order = dict(zip(paths, unused if is_in_doubt else [*missing, *unused], strict=False))
+    numbers = {**sure, **by_order}
+    if not is_in_doubt:
+        sure = numbers
     siblings = {number: Seen(seen.sys_path) for number, seen in before.items()}
     siblings |= {sure[path]: seen for seen, path in here.items() if path in sure}
-    return _Numbered({**stayed, **came}, siblings, new if is_in_doubt else ())
+    return _Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_open else ())
+
+
+class _Seats(NamedTuple):
+    """What properties say of the siblings that have come.
+
+    taken     the numbers of those that they tell, by sys path
+    disputed  whether they speak of others, too, but do not tell which one each of them is
+    """
+
+    taken: Mapping[str, int]
+    disputed: bool
+
+
+_NO_SEATS = _Seats({}, disputed=False)
+
+
+def _seats(came: Iterable[str], missing: Iterable[int], spot: Spot, past: Past, told: Told) -> _Seats:
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for path in came:
+        if path in told:
+            alike.setdefault(told[path], []).append(path)
+    had: dict[tuple[str, ...], list[int]] = {}
+    for ids in alike:
+        spots = {each for id_ in ids for each in past.spots_of(id_)}
+        had[ids] = [number for number in missing if spot._replace(number=number) in spots]
+    # After an edit of the rules, a number may be remembered of several values.
+    times = Counter(number for numbers in had.values() for number in numbers)
+    taken: dict[str, int] = {}
+    disputed = False
+    for ids, numbers in had.items():
+        if len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers):
+            taken |= zip(alike[ids], numbers, strict=True)
+        else:
+            disputed = disputed or bool(numbers)
+    return _Seats(taken, disputed)
 
 
 def _is_any_held(numbers: Iterable[int], known: Mapping[int, Known]) -> bool:

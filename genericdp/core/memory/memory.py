@@ -46,8 +46,10 @@ class Memory:
         ports = self.known_ports
         if self.is_of_earlier_release:
             # It did not number siblings.
-            return Past(self.ties, ports, port_of=self._port_of)
-        return Past(self.ties, ports, self.siblings, _Numbers(self), self._spots_of, self._port_of)
+            return Past(self.ties, ports, port_of=self._port_of, port_at=self._port_at)
+        return Past(
+            self.ties, ports, self.siblings, _Numbers(self), self._spots_of, self._port_of, self._port_at
+        )
 
     @property
     def known_ports(self) -> Ties:
@@ -64,6 +66,11 @@ class Memory:
     def _port_of(self, id_: str) -> str:
         known = self.devices.get(id_)
         return "" if known is None else known.device.port
+
+    def _port_at(self, link: str) -> str:
+        known = self.devices.get(link.partition("@")[0])
+        leads = {} if known is None else dict(zip(known.device.links, known.device.spots, strict=False))
+        return leads[link].port if link in leads else ""
 
 
 class _Numbers:

@@ -237,7 +237,8 @@ def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
     if len(ties) <= TIE_LIMIT:
         return ties
     units = {known.device.unit for known in devices.values()}
-    return {unit: port for unit, port in ties.items() if unit in units}
+    # A link begins with the id of its device.
+    return {name: port for name, port in ties.items() if name in units or name.partition("@")[0] in devices}
 
 
 def _with_devices(offer: Offer, devices: Sequence[Device], crowded: Sequence[Device]) -> Offer:

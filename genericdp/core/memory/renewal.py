@@ -124,8 +124,11 @@ class Renewal:
             return device.id in leads.keys() & {*known.device.links} or bool(self._plugged_of(led.values()))
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
+        by_property = isinstance(self._offers[resource].resource.identity, tuple)
         return any(
-            self._is_elsewhere(led[link], leads[link]) for link in both if led[link].of_all not in was_there
+            self._is_elsewhere(led[link], leads[link], by_property)
+            for link in both
+            if led[link].of_all not in was_there
         )
 
     def renewed(self, resource: str, device: Device) -> Remembered:
@@ -149,11 +152,17 @@ class Renewal:
         is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
         return known if is_same else Remembered(resource, device, earlier=earlier)
 
-    def _is_elsewhere(self, was: Spot, now: Spot) -> bool:
-        """Whether a link that led to one spot and leads to another one leads to another device node."""
+    def _is_elsewhere(self, was: Spot, now: Spot, by_property: bool) -> bool:
+        """Whether a link that led to one spot and leads to another one leads to another device node.
+
+        by_property  whether the rule names properties that tell the unit, wherever it is
+        """
         is_moved = (
             was.of_all != now.of_all
-            and was[2:] == now[2:]
+            and was.within == now.within
+            and was.number == now.number
+            # A unit at another port is known by its serial number, one with another number by its port.
+            and (by_property or was.port == now.port or was.serial == now.serial)
             # Which of its siblings it is can only be told when all are there.
             and len(self._plugged.siblings.get(was.of_all, (0,))) == self._plugged.count_at(now)
         )

@@ -6,6 +6,7 @@ The rules of this file:
 * What is offered has been tried, like the rule: it takes exactly the nodes that its remark names.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,11 @@ from genericdp.core.suggest.units.disks import about_rest, commands_of, rest_of_
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
 #: Of these subsystems, each node of a unit may be for another program.
-_PORTS_OF = ("tty", "usbmisc")
+_PORTS_OF = ("tty", "usbmisc", "wwan")
+
+#: The classes of USB interfaces that programs drive themselves: cameras and scanners, smart cards, updates of
+#: firmware, and what the maker has invented.
+_OF_PROGRAMS = frozenset({"06", "0b", "fe", "ff"})
 
 #: Conditions that the other nodes of a unit satisfy, too.
 _OF_THE_UNIT = frozenset({"SUBSYSTEM", "usb", "parent", "DEVPATH", "ID_SERIAL", "ID_WWN"})
@@ -48,6 +53,15 @@ _PORTS = {
     "ID_MM_PORT_TYPE_AT_SECONDARY": "the second AT port",
     "ID_MM_PORT_TYPE_GPS": "the GPS port",
     "ID_MM_PORT_TYPE_QCDM": "the diagnosis port",
+}
+
+#: The same of a modem that is not on USB, by the protocol in the name of the port (driver-api/wwan.rst).
+_WWAN_PORT = re.compile(r"wwan\d+([a-z]+)\d+")
+_WWAN_PORTS = {
+    "at": "an AT port",
+    "mbim": "the control port",
+    "qmi": "the control port",
+    "qcdm": "the diagnosis port",
 }
 
 
@@ -167,7 +181,24 @@ def rest_of(group: Siblings, instead: Sequence[Alternative], nodes: Sequence[Ude
     shown = {*group.paths, *(path for each in instead for path in each.paths)}
     first = group.nodes[0]
     others = (*others_of(first, nodes), *commands_of(first, nodes))
-    return tuple(path for each in others if (path := each.device_node or "") not in shown)
+    raw = [path] if len(group.nodes) == 1 and (path := _raw_beside(first)) else []
+    return (*raw, *(path for each in others if (path := each.device_node or "") not in {*shown, *raw}))
+
+
+def _raw_beside(node: UdevDevice) -> str:
+    """The raw USB node that some programs open instead of the one node of a driver; "" if none do.
+
+    Programs for HIDs use either. Else the unit has an interface for programs, beside that of the node.
+    """
+    usb, own = node.usb_device, node.usb_interface
+    if usb is None or usb is node or own is None or node.subsystem in ("block", "printer"):
+        return ""
+    kinds = set(usb.properties.get("ID_USB_INTERFACES", "").strip(":").split(":"))
+    mine = "".join(
+        f"{int(number):02x}" for number in own.properties.get("INTERFACE", "").split("/") if number
+    )
+    has_more = any(kind[:2] in _OF_PROGRAMS for kind in kinds - {mine})
+    return (usb.device_node or "") if has_more or node.subsystem == "hidraw" else ""
 
 
 def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:
@@ -205,6 +236,8 @@ def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
     if first.subsystem == "tty" and len(part) < len(ttys):
         words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]
         return words[0] if words else ""
+    if port := _WWAN_PORT.fullmatch(first.sys_name):
+        return _WWAN_PORTS.get(port[1], "")
     return next((text for name, text in _FOR.items() if first.devname.startswith(name)), "")
 
 

@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from genericdp.core.device import UdevDevice
 
@@ -108,6 +108,10 @@ _MADE_FOR_GUESTS = frozenset({"tpm", "tpmrm", "ptp"})
 #: Two containers with one of these would take input from, or write over, one another.
 _NOT_SHARED = frozenset({"tty", "block", "input", "sound"})
 
+#: sysfs attributes that tell which terminals are consoles of the kernel, beyond CORE_ATTRIBUTES
+#: (Documentation/ABI/testing/sysfs-tty). Only verbs read them.
+CONSOLE_ATTRIBUTES = frozenset({"active", "console"})
+
 _CAUTIONS = {re.compile(name): text for name, text in _CAN.items()}
 
 
@@ -129,3 +133,17 @@ def can_be_shared(nodes: Sequence[UdevDevice], *, is_software: bool) -> bool:
         return nodes[0].is_virtual
     # gpu/drm-uapi.rst, "Render nodes"; userspace-api/tee.rst
     return nodes[0].subsystem == "tee" or any(node.sys_name.startswith("renderD") for node in nodes)
+
+
+def consoles_of(nodes: Iterable[UdevDevice], present: Iterable[UdevDevice]) -> tuple[str, ...]:
+    """The kernel's names of those terminals among these device nodes to which the kernel writes its messages.
+
+    present  all device nodes of the machine
+    """
+    active = next((each.attributes.get("active", "") for each in present if each.devname == "console"), "")
+    return tuple(
+        node.sys_name
+        for node in nodes
+        if node.subsystem == "tty"
+        and (node.sys_name in active.split() or node.attributes.get("console", "").strip() == "Y")
+    )

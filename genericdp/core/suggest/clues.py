@@ -16,6 +16,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import LEGACY_SERIAL, locate, unit_of
 from genericdp.core.rules.match import usb_value
+from genericdp.core.suggest.cautions import CONSOLE_ATTRIBUTES
 from genericdp.core.suggest.conditions import Conditions, joined, one_or_more, one_or_more_globs
 from genericdp.core.suggest.fixed_names import (
     has_a_fixed_name,
@@ -67,8 +68,12 @@ _LABELLED = frozenset({"video4linux", "i2c-dev", "rc"})
 #: sysfs attributes with what a driver or an administrator calls a device: RDMA and clocks have their own.
 _LABELS = ("name", "identity", "ibdev", "clock_name")
 
+#: sysfs attributes that tell apart the nodes of a unit: where a laptop has its sensors, or their number on
+#: the controller; the number of a namespace on its drive. The label of a GPIO chip repeats its path.
+_DETAILS = {"iio": ("label", "location", "id"), "block": ("nsid",)}
+
 #: sysfs attributes that clues look at, beyond CORE_ATTRIBUTES. Only verbs read them.
-CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(SERIAL_ATTRIBUTES, _LABELS, {"label"})
+CLUE_ATTRIBUTES = TARGET_ATTRIBUTES.union(SERIAL_ATTRIBUTES, CONSOLE_ATTRIBUTES, _LABELS, *_DETAILS.values())
 
 #: The address of a chip with the number of its I2C bus, which follows the order of arrival: `imx219 9-0010`.
 ON_I2C = re.compile(r" \d+-([0-9a-f]{4})$")
@@ -106,8 +111,7 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
 
 def model_of(unit: UdevDevice) -> Conditions:
     """What every unit of the model of a USB device satisfies."""
-    values = {key: usb_value(unit, key) for key in ("vendor", "product")}
-    return {"usb": {key: exactly(value) for key, value in values.items() if value}}
+    return {"usb": {key: exactly(value) for key in ("vendor", "product") if (value := usb_value(unit, key))}}
 
 
 def named_model_of(node: UdevDevice) -> Conditions:
@@ -136,8 +140,7 @@ def model_of_any(group: Siblings) -> Conditions:
             return {}
         case _:
             # The parts of a chip have no numbers of vendor and product; the driver knows no other model.
-            driver = driver_of(group.nodes[0])
-            return {"parent": {"DRIVER": exactly(driver)}} if driver else {}
+            return {"parent": {"DRIVER": exactly(driver)}} if (driver := driver_of(group.nodes[0])) else {}
 
 
 def driver_of(node: UdevDevice) -> str:
@@ -153,9 +156,8 @@ def driver_of(node: UdevDevice) -> str:
 
 def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     model = model_of(unit)
-    serial = serial_of(unit)
     by, known = By.MODEL, model
-    if serial is not None:
+    if (serial := serial_of(unit)) is not None:
         by, known = By.SERIAL, joined(model, {"usb": {"serial": exactly(serial)}})
     yield Clue(by, known)
     if named := named_model_of(node):
@@ -240,7 +242,7 @@ def by_arrival(group: Siblings) -> Clue:
     """The names that the nodes have now, on their unit: no other unit is taken for it."""
     node = group.nodes[0]
     unit = unit_of(node)
-    *_, (_, place) = (By.ARRIVAL, {}), *_function_of(unit)
+    *_, (_, place) = (By.ARRIVAL, target_of(node)), *_function_of(unit)
     if not place and not unit.is_virtual and not node.is_bare:
         place = model_of(unit) if unit.subsystem == "usb" else _path_of(node, unit)
     return Clue(By.ARRIVAL, joined(names_of(group.nodes), place))
@@ -270,9 +272,7 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     if drive := which_of_drive(node):
         yield drive
     yield from ({"DEVNAME": one_or_more_globs(names)} for names in names_without_number(node))
-    # That of a sensor says where it is: in the base or the display. That of a GPIO chip repeats its path.
-    labels = ("label",) if node.subsystem == "iio" else ()
-    for attribute in ("index", "port_number", "name", "line", *labels):
+    for attribute in ("index", "port_number", "name", "line", *_DETAILS.get(node.subsystem, ())):
         # Elsewhere, the lines of serial ports are numbered in the order of arrival.
         if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
             yield from _nearest(node, attribute)

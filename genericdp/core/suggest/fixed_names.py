@@ -6,8 +6,8 @@ The rules of this file:
 * A number counts devices in the order of arrival, unless it is known to be the device's own:
   consoles, processors, what has a fixed minor number (Documentation/admin-guide/devices.txt), and what the
   configuration of a driver numbers.
-* Of several numbers, only the first one counts units or buses. Those behind it count parts of the unit:
-  `nvme3n1` is the first namespace, wherever it is found.
+* Of several numbers, only the first one counts units or buses. Those behind it count parts of the unit. Of an
+  NVMe namespace, both follow the order of arrival: `nvme0n1` may be the second one on the drive.
 * A number that the class of a node has, too, is a part of the name. What a driver calls its device does not
   last if the kernel's name of another device is in it.
 * USB devices and network interfaces name nodes as they like.
@@ -33,6 +33,8 @@ _CONFIGURED = re.compile(r"(?:ttyr|cur)[0-9a-f]{2,}|tnt\d+|gsmtty\d+")
 _NUMBER = re.compile(r"((?:i2c|v4l|\d{4,}|\D)*+)\d+(.*)")
 #: The names of disks with a letter in the order of arrival, and of their partitions.
 _LETTERED = re.compile(r"(sd|vd|xvd|dasd)[a-z]+(\d*)")
+#: The names of NVMe namespaces, and of the partitions on them.
+_NAMESPACE = re.compile(r"(nvme|ng)\d+n\d+(p\d+)?")
 #: Parts of a path in sysfs with numbers in the order of arrival, and as a glob without these. A long number
 #: is an address: serial8250.
 _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -43,6 +45,7 @@ _COUNTED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\d+(:\d+:\d+:\d+)"), r"*\1"),
     (re.compile(r"(mmc)\d+(:[0-9a-f]{4})"), r"\1*\2"),
     (_LETTERED, r"\1*\2"),
+    (_NAMESPACE, r"\1*n*\2"),
     # Those behind a multiplexer; a controller has its own address.
     (re.compile(r"(i2c-)\d+"), r"\1*"),
     (re.compile(r"(dvb|spi|spidev|wwan)\d+(\D.*)"), r"\1*\2"),
@@ -116,8 +119,8 @@ def _around_number(name: str, subsystem: str) -> tuple[str, str] | None:
 def names_without_number(node: UdevDevice) -> Iterator[tuple[str, ...]]:
     """Globs of the names that a device node may have after another boot, the most general ones first."""
     around = _around_number(node.device_node or "", node.subsystem)
-    # The names of these are addresses.
-    if around is None or node.usb_device is node or node.subsystem == "bsg":
+    is_address = node.usb_device is node or node.subsystem == "bsg"
+    if around is None or is_address or _NAMESPACE.fullmatch(node.sys_name):
         return
     before, after = map(exactly, around)
     yield (f"{before}[0-9]*{after}",)
@@ -132,7 +135,7 @@ def without_numbers(path: str, *, subsystem: str | None) -> str:
     subsystem  of the device node whose name is the last part; None if that is an address on a bus
     """
     *above, name = lasting_path(path).split("/")
-    is_class = subsystem is not None and not _LETTERED.fullmatch(name)
+    is_class = subsystem is not None and not any(form.fullmatch(name) for form in (_LETTERED, _NAMESPACE))
     around = _around_number(name, subsystem or "") if is_class else None
     name = _without_number(name) if around is None else "*".join(around)
     return "/".join([*map(_without_number, above), name])

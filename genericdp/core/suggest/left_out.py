@@ -29,6 +29,9 @@ _SELDOM_KINDS = frozenset(
     }
 )
 
+#: Why terminals and consoles are left out.
+TERMINALS = "terminals, and what every container has"
+
 #: Why displays, clocks, buttons and the like are left out.
 SELDOM = "seldom what a pod needs"
 
@@ -46,7 +49,7 @@ def why_left_out(node: UdevDevice) -> str:
         return "control of the host"
     kind = selection.why_left_out(node)
     if kind in _TERMINALS or _CONSOLES.fullmatch(node.devname):
-        return "terminals, and what every container has"
+        return TERMINALS
     if kind == selection.WITHOUT_HARDWARE:
         return kind
     if what_it_can_do(node):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
-from genericdp.core.inventory.place import unit_of
+from genericdp.core.inventory.place import locate, unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
 from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import is_configured, is_made
@@ -21,8 +21,10 @@ def reasons(
     group: Siblings,
     by: By,
     rivals: tuple[str, ...],
+    *,
     beside: tuple[str, ...] = (),
     rest: tuple[str, ...] = (),
+    consoles: tuple[str, ...] = (),
 ) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     first = group.nodes[0]
@@ -38,6 +40,11 @@ def reasons(
         yield _of_any(first, by, rivals)
     if of_disk := what_of_disk(first):
         yield of_disk
+    if group.group_by == "node" and by is not By.SERIAL and (what := locate(first).untold):
+        yield (
+            f"CAUTION: nothing tells which {what} it is, so it is not offered until 'identity' names udev "
+            "properties that do."
+        )
     if attached_by := who_attaches(first):
         yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
     if is_for_libusb(first):
@@ -53,15 +60,17 @@ def reasons(
         yield "CAUTION: it gives data about the pictures of the camera, not the pictures."
     if why_left_out(first) == WITHOUT_HARDWARE:
         yield "CAUTION: the kernel has found no hardware at this port; reads and writes fail."
+    for console in consoles:
+        yield (
+            "CAUTION: it is a console of the kernel, which writes its messages there, and a login may wait "
+            f"there. To free it, remove console={console} from the kernel's command line and disable "
+            f"serial-getty@{console}.service."
+        )
     if can := next(filter(None, map(what_it_can_do, group.nodes)), ""):
         yield f"CAUTION: it belongs to the host as a whole. A container with it can {can}."
     if len(group.nodes) > 1 and not group.is_one_timer:
         yield from _of_groups(group)
-    if rest:
-        nodes, these = (
-            ("a further device node", "it") if len(rest) == 1 else ("further device nodes", "these")
-        )
-        yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
+    yield from _of_rest(rest)
     if beside:
         belong = "it belongs" if len(beside) == 1 else "they belong"
         yield (
@@ -165,6 +174,18 @@ def _of_groups(group: Siblings) -> Iterator[str]:
             f"that one: 'genericdp suggest {usb.device_node}'."
         )
     yield text
+
+
+def _of_rest(rest: tuple[str, ...]) -> Iterator[str]:
+    raw = next((path for path in rest if path.startswith("/dev/bus/usb/")), "")
+    rest = tuple(path for path in rest if path != raw)
+    if raw:
+        yield f"Programs that use libusb need the raw USB node instead: 'genericdp suggest {raw}'."
+    if rest:
+        nodes, these = (
+            ("a further device node", "it") if len(rest) == 1 else ("further device nodes", "these")
+        )
+        yield f"The unit has {nodes}: {listed(rest)}. For {these}: 'genericdp suggest {rest[0]}'."
 
 
 def listed(names: Sequence[str], most: int = _NAMES) -> str:

@@ -19,14 +19,15 @@ from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
+from genericdp.core.suggest.cautions import consoles_of
 from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any, named_model_of
 from genericdp.core.suggest.conditions import Conditions, joined, joined_all
-from genericdp.core.suggest.left_out import POPULAR, SELDOM, why_left_out
+from genericdp.core.suggest.left_out import POPULAR, SELDOM, TERMINALS, why_left_out
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.reasons import listed
 from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, with_companions
 from genericdp.core.suggest.title import name_of, taken_by, title_of
-from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subdevice, streams_of
+from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subdevice, processor_of, streams_of
 from genericdp.core.suggest.units.companions import is_companion
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
@@ -37,6 +38,8 @@ _DRAFT = f"Save it as {FILE}, without what no pod needs."
 #: More names than this never fit into a line.
 _MOST_NAMES = 12
 _FURTHER = "further nodes of cameras and printers"
+#: Their rules are long, because several parts of the board belong to them.
+_CAMERAS = "cameras with an image processor"
 _NOTHING = "No device of this machine needs a rule."
 _LEFT_OUT = "Left out; 'genericdp suggest DEVICE' writes a rule for any of these:"
 
@@ -103,6 +106,10 @@ def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims
     """Why no rule is written for a device node; "" when one is."""
     if why := why_left_out(node):
         return why
+    if consoles_of([node], present.nodes):
+        return TERMINALS
+    if processor_of(group.nodes, present.nodes):
+        return _CAMERAS
     if is_companion(node, present.nodes) or _is_of_the_camera(node, present):
         return "go along with other devices"
     if any(claims.on(each) or claims.judged(each).shares for each in group.nodes):

@@ -18,7 +18,7 @@ from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
-from genericdp.core.suggest.cautions import can_be_shared, what_it_can_do
+from genericdp.core.suggest.cautions import can_be_shared, consoles_of, what_it_can_do
 from genericdp.core.suggest.clues import (
     By,
     Clue,
@@ -41,6 +41,7 @@ from genericdp.core.suggest.units.camera import (
     has_pictures,
     is_stream,
     is_subdevice,
+    processor_of,
     sensors_beside,
 )
 from genericdp.core.suggest.units.companions import companions_of
@@ -73,6 +74,7 @@ class Suggestion:
     instead  what the operator may want instead
     beside   the device nodes that programs may open as well, and that the rule does not take
     rest     the other device nodes of its unit
+    consoles the kernel's names of those of its nodes that are consoles of the kernel
     """
 
     name: str
@@ -84,6 +86,7 @@ class Suggestion:
     instead: tuple[Alternative, ...] = ()
     beside: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
+    consoles: tuple[str, ...] = ()
 
     @property
     def file(self) -> str:
@@ -93,7 +96,8 @@ class Suggestion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
-        return tuple(reasons(self.group, self.by, self.rivals, self.beside, self.rest))
+        more = {"beside": self.beside, "rest": self.rest, "consoles": self.consoles}
+        return tuple(reasons(self.group, self.by, self.rivals, **more))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
         """How existing rules are affected, a sentence each."""
@@ -140,7 +144,7 @@ def suggest(
     part = group != whole or is_part_of_drive(node) or is_data or _brings_more(node, present)
     suggestion = suggest_for(group, present, name_of(group, taken, present.nodes, part=part))
     rest = () if by_itself else rest_of(group, suggestion.instead, present.nodes)
-    return replace(suggestion, rest=rest)
+    return replace(suggestion, rest=rest, consoles=consoles_of(group.nodes, present.nodes))
 
 
 def _brings_more(node: UdevDevice, present: Present) -> bool:
@@ -165,8 +169,8 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
             tried.pop(clue.by, None)
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
             paths = _paths(rivals, present)
-            is_whole = bool(all_sensors(group.nodes, present.nodes))
-            beside = () if is_whole else sensors_beside(group.nodes, present.nodes)
+            known = all_sensors(group.nodes, present.nodes)
+            beside = () if known else sensors_beside(group.nodes, present.nodes)
             return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
         tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
@@ -224,11 +228,8 @@ def table_of(
     name: str, group: Siblings, conditions: Conditions, domain: str, by: By = By.MODEL
 ) -> tuple[str, ...]:
     """The resource table, line by line; last, commented out, what an operator may want to add."""
-    lines = [
-        "[[resource]]",
-        *rule_text.key_lines("name", name, f"pods request {domain}/{name}"),
-        *rule_text.match_lines(conditions),
-    ]
+    named = rule_text.key_lines("name", name, f"pods request {domain}/{name}")
+    lines = ["[[resource]]", *named, *rule_text.match_lines(conditions)]
     if group.group_by != "node":
         by_match = group.group_by.startswith("{")
         grouping = f"group_by = {group.group_by if by_match else toml(group.group_by)}"
@@ -283,9 +284,13 @@ def with_companions(group: Siblings, present: Present) -> Iterator[str]:
     for path in companions_of(group.nodes, present.paths):
         yield from ("", "[[resource.node]]", *rule_text.match_lines({"DEVNAME": path}))
         yield from rule_text.remarked("shared = true", "goes along with every device and belongs to none")
-    if sensors := all_sensors(group.nodes, present.nodes):
-        yield from ("", "[[resource.node]]", *rule_text.match_lines(sensors))
-        yield from rule_text.remarked("shared = true", "its sensor, and what is in between")
+    for conditions, remark in (
+        (all_sensors(group.nodes, present.nodes), "its sensor, and what is in between"),
+        (processor_of(group.nodes, present.nodes), "its image processor"),
+    ):
+        if conditions:
+            yield from ("", "[[resource.node]]", *rule_text.match_lines(conditions))
+            yield from rule_text.remarked("shared = true", remark)
 
 
 def _paths(sys_paths: Iterable[str], present: Present) -> tuple[str, ...]:

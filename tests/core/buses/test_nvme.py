@@ -1,4 +1,7 @@
-"""Which NVMe drive a device node belongs to: `nvme-subsys0` and `nvme0` count arrivals."""
+"""Which NVMe drive and which namespace a device node is: `nvme-subsys0` and `nvme0n2` count arrivals."""
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -7,7 +10,14 @@ from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import UNKNOWN, Spot, locate
 from tests.core.buses.test_scsi import DISK, id_of, refusals_of
 from tests.scenes.inventories import inventory_of
-from tests.scenes.storage import DISK_RULE, an_nvme_controller, an_nvme_disk
+from tests.scenes.storage import (
+    DISK_RULE,
+    NVME_DRIVES,
+    a_generic_namespace,
+    an_nvme_controller,
+    an_nvme_disk,
+    an_nvme_namespace,
+)
 
 NQN = "nqn.1994-11.com.samsung:nvme:PM9A3:2.5-inch:S64G"
 MADE_UP = "nqn.2014.08.org.nvmexpress:144d144d{}      SAMSUNG"
@@ -66,3 +76,26 @@ def test_each_controller_over_a_network_is_told_by_its_address() -> None:
     before = _ids(an_nvme_controller(0, NQN, at), an_nvme_controller(1, NQN, far))
     after = _ids(an_nvme_controller(0, NQN, far), an_nvme_controller(1, NQN, at))
     assert before["/dev/nvme0"] == after["/dev/nvme1"] != before["/dev/nvme1"] == after["/dev/nvme0"]
+
+
+@pytest.mark.parametrize("drive", NVME_DRIVES, ids=["controller", "subsystem"])
+@pytest.mark.parametrize(
+    ("of", "name"), [(an_nvme_namespace, "disk"), (a_generic_namespace, "ng")], ids=["disk", "generic"]
+)
+def test_a_namespace_is_told_by_its_number_on_the_drive(
+    drive: UdevDevice, of: Callable[[UdevDevice, int, int], UdevDevice], name: str
+) -> None:
+    first, second = locate(of(drive, 1, 1)), locate(of(drive, 1, 2))
+    assert (first.within, second.within) == (name, f"{name}-ns2")
+    assert first.spot == locate(of(drive, 2, 1)).spot != second.spot
+
+
+def test_what_has_a_generic_node_waits_for_the_pod_that_has_it_from_an_earlier_release() -> None:
+    place = locate(a_generic_namespace(NVME_DRIVES[0], 2, 1))
+    assert place.before == place.spot._replace(within="ngn2", number=UNKNOWN)
+
+
+def test_a_generic_node_beside_which_no_disk_says_its_number_has_the_name_of_the_kernel() -> None:
+    node = replace(a_generic_namespace(NVME_DRIVES[0], 2, 1), attributes={})
+    place = locate(node)
+    assert (place.within, place.spot.within, place.before) == ("ngn2", "ngn2", None)

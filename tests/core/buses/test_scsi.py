@@ -1,11 +1,13 @@
 """Which disk a SCSI device is: numbers that follow the order of arrival tell nothing, names do."""
 
+from dataclasses import replace
+
 import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import Port, locate, unit_of
-from tests.scenes.builders import a_device
+from tests.scenes.builders import a_bare_node, a_device
 from tests.scenes.inventories import inventory_of
 from tests.scenes.storage import (
     DISK_RULE,
@@ -102,6 +104,52 @@ def test_a_disk_that_nothing_tells_is_refused_unless_the_rule_has_an_identity(di
     reason = 'nothing tells which disk it is; give the resource an identity, such as identity = ["ID_SERIAL"]'
     assert refusals_of(disk) == (Refusal(DISK, "/dev/sda", reason),)
     assert id_of(disk, 'identity = ["DEVNAME"]\n')
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        'group_by = "all"\n',
+        'group_by = { SUBSYSTEM = "pci" }\n',
+        'group_by = { SUBSYSTEM = "pci" }\nidentity = ["ID_SERIAL"]\n',
+    ],
+)
+def test_a_disk_that_nothing_tells_is_refused_as_a_part_of_a_group_as_well(keys: str) -> None:
+    reason = (
+        "nothing tells which disk it is; leave out 'group_by' and give the resource an identity, "
+        'such as identity = ["ID_SERIAL"]'
+    )
+    disks = a_sas_disk(0, "", 0), a_sas_disk(1, "", 1), a_sas_disk(2, WWN, 2)
+    built = inventory_of(DISK_RULE + keys, *disks)
+    assert built.refusals == (Refusal(DISK, "/dev/sda", reason), Refusal(DISK, "/dev/sdb", reason))
+    (device,) = built.offers[DISK].devices
+    assert [node.path for node in device.nodes] == ["/dev/sdc"]
+
+
+def test_disks_of_one_group_are_refused_if_nothing_but_the_group_tells_which_ones_they_are() -> None:
+    """The property tells the group. In a group of one disk, it tells the disk, too."""
+
+    def with_rack(disk: UdevDevice, rack: str) -> UdevDevice:
+        return replace(disk, properties={**disk.properties, "RACK": rack})
+
+    def paths(*disks: UdevDevice) -> list[list[str]]:
+        built = inventory_of(f'{DISK_RULE}group_by = "RACK"\n', *disks)
+        return [[node.path for node in device.nodes] for device in built.offers[DISK].devices]
+
+    one, two = a_sas_disk(0, "", 0), a_sas_disk(1, "", 1)
+    assert paths(with_rack(one, "left"), with_rack(two, "right")) == [["/dev/sda"], ["/dev/sdb"]]
+    assert paths(with_rack(one, "left"), with_rack(two, "left")) == []
+
+
+def test_a_shared_disk_that_nothing_tells_is_refused() -> None:
+    rules = (
+        '[[resource]]\nname = "disk"\nmatch = { DEVNAME = "/dev/acme0" }\nallow_dangerous = true\n'
+        '[[resource.node]]\nmatch = { SUBSYSTEM = "block" }\nshared = true\n'
+    )
+    built = inventory_of(rules, a_bare_node(), a_sas_disk(0, "", 0))
+    assert built.refusals == (Refusal(DISK, "/dev/sda", "nothing tells which disk it is"),)
+    (device,) = built.offers[DISK].devices
+    assert device.reason == "the shared node '/dev/sda' is not offered: nothing tells which disk it is"
 
 
 def test_numbers_that_are_addresses_count() -> None:

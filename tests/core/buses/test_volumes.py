@@ -7,7 +7,7 @@ from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import UNKNOWN, Port, Spot, locate
 from tests.core.buses.test_scsi import DISK, id_of, refusals_of
 from tests.scenes.builders import a_device
-from tests.scenes.storage import a_cached_disk, a_virtual_disk, a_volume, a_zvol, an_array
+from tests.scenes.storage import a_cached_disk, a_virtual_disk, a_volume, a_zvol, an_array, an_image
 
 UUID = "3aaa0122-2982-7cfa-5331-ad66ca767371"
 
@@ -22,12 +22,15 @@ def an_rnbd_disk(number: int, path: str) -> UdevDevice:
         (a_volume(0, "LVM-abc", "vg-root"), a_volume(4, "LVM-abc", "vg-renamed"), a_volume(0, "LVM-def")),
         (a_volume(0, "", "test"), a_volume(4, "", "test"), a_volume(0, "", "other")),
         (an_array(127, UUID), an_array(126, UUID), an_array(127, UUID[::-1])),
+        (an_image(0, "1f5c6b8b4567"), an_image(1, "1f5c6b8b4567"), an_image(0, "1f5d6b8b4567")),
+        (an_image(0, "1f5c6b8b4567", "4"), an_image(1, "1f5c6b8b4567", "4"), an_image(0, "1f5c6b8b4567")),
         (a_cached_disk(0, UUID), a_cached_disk(1, UUID), a_cached_disk(0, UUID[::-1])),
         (a_zvol(0, "tank/vm0"), a_zvol(16, "tank/vm0"), a_zvol(0, "tank/vm1")),
         (an_rnbd_disk(0, "/disk0"), an_rnbd_disk(1, "/disk0"), an_rnbd_disk(0, "/disk1")),
     ],
     ids=[
-        *("the UUID of a volume", "its name", "the UUID of an array", "the UUID of a cached disk"),
+        *("the UUID of a volume", "its name", "the UUID of an array", "an image of Ceph", "its snapshot"),
+        "the UUID of a cached disk",
         *("the name of a volume of ZFS", "what a disk of a server is there"),
     ],
 )
@@ -73,12 +76,14 @@ def test_the_partitions_of_an_array_belong_to_it() -> None:
         (a_volume(0), "volume", "DM_UUID"),
         (an_array(127), "array", "MD_UUID"),
         (an_array(127, "00000000-0000-0000-0000-000000000000"), "array", "MD_UUID"),
+        (an_image(0), "image", "ID_FS_UUID"),
         (a_cached_disk(0), "virtual disk", "ID_FS_UUID"),
         (a_zvol(16), "virtual disk", "ID_FS_UUID"),
         (a_virtual_disk("acme0"), "virtual disk", "ID_FS_UUID"),
     ],
     ids=[
-        *("a volume", "an array", "an array that is not assembled yet", "a cached disk", "a volume of ZFS"),
+        *("a volume", "an array", "an array that is not assembled yet", "an image of Ceph"),
+        *("a cached disk", "a volume of ZFS"),
         "any other disk with a number",
     ],
 )

@@ -1,6 +1,7 @@
 """Siblings: which number each has, when nobody can tell, and which numbers are remembered."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Known, Past, Seen
@@ -74,6 +75,20 @@ def test_it_is_the_first_that_was_missing_if_no_pod_holds_any() -> None:
     one = plugged_of([A, D], after(plugged_of([A, B, C])))
     assert numbers(one) == {"ttyACM0": 0, "ttyACM3": 1}
     assert one.in_doubt == {}
+
+
+def test_a_property_says_which_of_those_that_are_missing_has_come() -> None:
+    past = replace(after(plugged_of([A, B, C]), 0, 1, 2), spots_of=lambda id_: [at({"a": 0, "c": 2}[id_])])
+    one = plugged_of([D], past, {D.sys_path: ("c",)})
+    assert numbers(one) == {"ttyACM3": 2}
+    assert one.in_doubt == {}
+    assert one.open == {D.sys_path}
+
+
+def test_a_number_that_is_remembered_of_several_values_is_that_of_none() -> None:
+    past = replace(after(plugged_of([A, B]), 0), spots_of=lambda _: [at(0)])
+    both = plugged_of([C, D], past, {C.sys_path: ("c",), D.sys_path: ("d",)})
+    assert both.in_doubt == {SPOT: [C, D]}
 
 
 def test_a_number_of_an_earlier_release_may_be_that_of_any_sibling() -> None:

@@ -1,11 +1,17 @@
 """Siblings, which only their order tells apart: none gets the id of another one that a pod holds."""
 
+from dataclasses import replace
+
 import pytest
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from tests.core.memory.test_renewal import ANY, FIRST, SECOND, SERIAL_CARD
 from tests.scenes.builders import a_usb_node
-from tests.scenes.edits import Node
+from tests.scenes.edits import Node, rule
+
+IN_DOUBT = "what is plugged in now may not be what a pod got"
+NOT_TOLD = "it cannot be told from another one, which a pod may still hold"
 
 THIRD = a_usb_node(SERIAL_CARD, "tty", "ttyACM2", number="c 166:2", properties={"N": "2"})
 
@@ -70,3 +76,143 @@ def test_one_that_stays_keeps_its_id_when_a_sibling_before_it_comes_or_leaves(ch
     told = node.look(ANY, *((SECOND,) if change == "leaves" else (FIRST, SECOND)))
     assert told[second] != "it is unplugged"
     assert node.inventory.links()[second] == "/dev/ttyACM1"
+
+
+# Siblings that a property tells
+
+
+BY_N = rule("x", 'identity = ["N"]')
+
+
+def a_sibling(number: int, value: str) -> UdevDevice:
+    return a_usb_node(
+        SERIAL_CARD, "tty", f"ttyACM{number}", number=f"c 166:{number}", properties={"N": value}
+    )
+
+
+def booted(rules: str, *values: str) -> tuple[Node, list[str]]:
+    """A node that boots while pods hold siblings with these values, and the ids of these."""
+    node = Node()
+    node.look(rules, *(a_sibling(number, value) for number, value in enumerate(values)))
+    ids = [id_of(node, f"/dev/ttyACM{number}") for number in range(len(values))]
+    for id_ in ids:
+        node.allocate(id_)
+    boot(node)
+    return node, ids
+
+
+def boot(node: Node) -> None:
+    node.memory = saved.load(saved.dump(node.memory, "one boot"), "another boot")
+
+
+def test_siblings_that_swap_their_names_at_a_boot_are_told_by_the_property_that_the_rule_names() -> None:
+    node, (a, b) = booted(BY_N, "a", "b")
+    told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a"))
+    assert told == {a: "Healthy", b: "Healthy"}
+    assert node.inventory.links() == {a: "/dev/ttyACM1", b: "/dev/ttyACM0"}
+    boot(node)
+    node.look(BY_N, a_sibling(0, "a"), a_sibling(1, "b"))
+    assert node.inventory.links() == {a: "/dev/ttyACM0", b: "/dev/ttyACM1"}
+
+
+def test_so_are_those_that_are_grouped_by_it() -> None:
+    rules = rule("x", 'group_by = "N"')
+    node = Node()
+    for id_ in node.look(rules, a_sibling(0, "a"), a_sibling(1, "b")):
+        node.allocate(id_)
+    a, b = (id_of(node, f"/dev/ttyACM{number}") for number in range(2))
+    boot(node)
+    assert {*node.look(rules, a_sibling(0, "b"), a_sibling(1, "a")).values()} == {"Healthy"}
+    assert node.inventory.links() == {a: "/dev/ttyACM1", b: "/dev/ttyACM0"}
+
+
+def test_so_is_one_that_comes_alone() -> None:
+    node, (a, b) = booted(BY_N, "a", "b")
+    assert node.look(BY_N, a_sibling(0, "b")) == {a: "it is unplugged", b: "Healthy"}
+    assert node.inventory.links() == {a: None, b: "/dev/ttyACM0"}
+    told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a"))
+    assert told == {a: "Healthy", b: "Healthy"}
+
+
+def test_so_are_those_that_udev_knows_one_after_the_other() -> None:
+    node, (a, b) = booted(BY_N, "a", "b")
+    first, second = a_sibling(0, "b"), a_sibling(1, "a")
+    unready = [replace(each, initialized=False, properties={}) for each in (first, second)]
+    told = node.look(BY_N, *unready)
+    assert told == dict.fromkeys((a, b), "udev has not finished with it")
+    told = node.look(BY_N, first, unready[1])
+    assert told == {a: "udev has not finished with it", b: "Healthy"}
+    assert node.look(BY_N, first, second) == {a: "Healthy", b: "Healthy"}
+    assert node.inventory.links() == {a: "/dev/ttyACM1", b: "/dev/ttyACM0"}
+
+
+def test_those_of_each_value_are_in_the_order_of_their_paths() -> None:
+    node = Node()
+    node.look(BY_N, *(a_sibling(number, value) for number, value in enumerate("aabb")))
+    ids = [id_of(node, f"/dev/ttyACM{number}") for number in range(4)]
+    for id_ in ids:
+        node.allocate(id_)
+    boot(node)
+    told = node.look(BY_N, *(a_sibling(number, value) for number, value in enumerate("bbaa")))
+    assert told == dict.fromkeys(ids, "Healthy")
+    links = node.inventory.links()
+    assert [links[id_] for id_ in ids] == [f"/dev/ttyACM{number}" for number in (2, 3, 0, 1)]
+
+
+def test_when_two_have_the_value_of_one_its_id_means_neither_until_the_pods_have_gone() -> None:
+    node, (a, b) = booted(BY_N, "a", "b")
+    there = a_sibling(0, "a"), a_sibling(1, "a")
+    told = node.look(BY_N, *there)
+    assert told == dict.fromkeys((a, b), IN_DOUBT)
+    assert node.inventory.links() == {a: None, b: None}
+    assert {each.reason for each in node.inventory.refusals} == {NOT_TOLD}
+    node.look(BY_N, *there, answer=node.nobody_holds_anything())
+    assert [*node.look(BY_N, *there).values()].count("Healthy") == 2
+
+
+def test_when_one_has_the_value_of_two_its_id_is_that_of_neither() -> None:
+    node = Node()
+    node.look(BY_N, a_sibling(0, "a"), a_sibling(1, "a"))
+    ids = [id_of(node, f"/dev/ttyACM{number}") for number in range(2)]
+    for id_ in ids:
+        node.allocate(id_)
+    boot(node)
+    told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a"))
+    assert told == dict.fromkeys(ids, IN_DOUBT)
+
+
+def test_another_value_is_no_unit_that_a_pod_got() -> None:
+    node, (a, b) = booted(BY_N, "a", "b")
+    told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "c"))
+    (c,) = told.keys() - {a, b}
+    assert told == {a: f"its id is now {c}", b: "Healthy", c: f"a pod may still hold it as {a}"}
+    assert node.inventory.links() == {a: None, b: "/dev/ttyACM0", c: None}
+
+
+def test_one_that_stays_is_the_same_whatever_its_property_says() -> None:
+    node = Node()
+    node.look(BY_N, a_sibling(0, "a"), a_sibling(1, "b"))
+    a, b = (id_of(node, f"/dev/ttyACM{number}") for number in range(2))
+    node.allocate(a)
+    node.allocate(b)
+    assert node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a")) == dict.fromkeys((a, b), IN_DOUBT)
+    assert node.inventory.links() == {a: None, b: None}
+
+
+def test_a_property_that_the_rule_names_since_an_edit_tells_nothing_about_what_a_pod_got_before() -> None:
+    node, ids = booted(ANY, "a", "b")
+    told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a"))
+    waiting = {id_: why for id_, why in told.items() if id_ not in ids}
+    assert sorted(waiting.values()) == sorted(f"a pod may still hold it as {id_}" for id_ in ids)
+    assert set(node.inventory.links().values()) == {None}
+    boot(node)
+    told = node.look(BY_N, a_sibling(0, "a"), a_sibling(1, "b"))
+    assert {id_: told[id_] for id_ in waiting} == waiting, "each waits for the same pod as before"
+
+
+def test_siblings_are_told_by_it_when_the_memory_was_lost() -> None:
+    _, ids = booted(BY_N, "a", "b")
+    node = Node()
+    told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a"))
+    assert told == dict.fromkeys(ids, "Healthy")
+    assert node.inventory.links() == {ids[0]: "/dev/ttyACM1", ids[1]: "/dev/ttyACM0"}

@@ -17,10 +17,19 @@ from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from tests.scenes.edits import Node, rule
-from tests.scenes.storage import a_sas_disk, a_volume, an_array, an_fc_disk, an_iscsi_disk
+from tests.scenes.storage import (
+    NVME_DRIVES,
+    a_generic_namespace,
+    a_sas_disk,
+    a_volume,
+    an_array,
+    an_fc_disk,
+    an_image,
+    an_iscsi_disk,
+)
 from tests.scenes.wireless import LINK, UHID, a_hid, a_paired
 
-MATCH = '{ SUBSYSTEM = "block|hidraw|input|tty", DEVNAME = "*" }'
+MATCH = '{ SUBSYSTEM = "block|hidraw|input|nvme-generic|tty", DEVNAME = "*" }'
 RULE = rule("x", "allow_dangerous = true", match=MATCH)
 OLD = "x_old_abcdefghij"
 
@@ -35,6 +44,8 @@ TAKEN_FOR_ONE = {
     "Bluetooth": (a_hid(UHID, 1, "aa:bb:cc:00:00:01", 0), a_hid(UHID, 2, "aa:bb:cc:00:00:02", 1)),
     "Bluetooth on USB": (a_hid(LINK, 1, "aa:bb:cc:00:00:01", 0), a_hid(LINK, 2, "aa:bb:cc:00:00:02", 1)),
     "a receiver": (a_paired(2, "c4-a5-3c-11", 1, 0), a_paired(3, "c4-a5-3c-12", 1, 1)),
+    "images of Ceph": (an_image(0, "1f5c6b8b4567"), an_image(0, "1f5d6b8b4567")),
+    "namespaces": tuple(a_generic_namespace(NVME_DRIVES[0], 1, nsid) for nsid in (1, 2)),
     "arrays": (an_array(127, "3aaa0122-2982"), an_array(127, "3aaa0122-2983")),
 }
 each_of_them = pytest.mark.parametrize(

@@ -106,6 +106,7 @@ def test_a_grabber_is_its_picture_with_its_controls_instead_and_its_sound_apart(
 
 def test_the_port_of_a_programmer_says_that_it_has_a_disk_too() -> None:
     assert suggested("workbench", "/dev/ttyACM4").reasons[1:] == (
+        "Programs that use libusb need the raw USB node instead: 'genericdp suggest /dev/bus/usb/001/013'.",
         "The unit has a further device node: /dev/sdc. For it: 'genericdp suggest /dev/sdc'.",
     )
     assert suggested("workbench", "/dev/sdc").reasons[2:] == (

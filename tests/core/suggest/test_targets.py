@@ -37,15 +37,6 @@ def suggested(name: str, path: str) -> Suggestion:
 match.parent = { SUBSYSTEM = "rbd", "ATTR{pool}" = "kube", "ATTR{name}" = "scratch" }
 """,
         ),
-        # a namespace over a network, of which udev knows nothing
-        (
-            "storage-server",
-            "/dev/ng1n2",
-            """\
-match.parent = { SUBSYSTEM = "nvme-subsystem", "ATTR{subsysnqn}" = "nqn.2014-08.org.example:tank" }
-match.DEVNAME = "/dev/ng[0-9]*n2"
-""",
-        ),
         # a serial port over Bluetooth
         (
             "service-laptop",
@@ -64,6 +55,17 @@ def test_a_node_whose_hardware_is_elsewhere_is_known_by_what_it_leads_to(
     assert suggestion.by is By.TARGET
     assert suggestion.reasons[0] == "By what it leads to: the rule finds it whatever its number is."
     assert match in suggestion.text
+
+
+def test_the_command_node_of_a_namespace_has_a_number_that_does_not_last() -> None:
+    """The kernel does not say which namespace it is, and udev knows nothing of it."""
+    suggestion = suggested("storage-server", "/dev/ng1n2")
+    assert suggestion.by is By.ARRIVAL
+    assert suggestion.rivals == ("/dev/ng1n1",)
+    assert suggestion.table[2:4] == (
+        'match.DEVNAME = "/dev/ng1n2"',
+        'match.parent = { SUBSYSTEM = "nvme-subsystem", "ATTR{subsysnqn}" = "nqn.2014-08.org.example:tank" }',
+    )
 
 
 def test_another_namespace_of_another_subsystem_is_not_taken_for_it() -> None:

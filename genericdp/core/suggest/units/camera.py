@@ -5,6 +5,7 @@ The rules of this file:
 * Pictures come before data about them, colour before infrared. After that, makers number interfaces in the
   order of importance.
 * sysfs does not say which sensor a camera of a board has: any that belongs to no other camera may be it.
+* What gives no pictures of its own, a codec or an image processor, has no sensor.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,13 @@ from genericdp.core.inventory.identity import natural
 _PARTS: Mapping[str, str] = {"SUBSYSTEM": "video4linux", "DEVNAME": "/dev/v4l-subdev[0-9]*"}
 #: Those of them that are chips beside the board's processor: sensors, lenses, bridges.
 _CHIPS: Mapping[str, str | Mapping[str, str]] = {**_PARTS, "parent": {"SUBSYSTEM": "i2c"}}
+#: What reads a sensor -> what libcamera passes its pictures through, both by the names of their drivers
+#: (src/libcamera/pipeline: rpi/pisp, rpi/vc4, ipu3).
+_PROCESSORS: Mapping[str, str] = {
+    "rp1-cfe": "pispbe",
+    "unicam": "bcm2835-isp",
+    "ipu3-cio2": "ipu3-imgu",
+}
 
 
 def is_stream(node: UdevDevice) -> bool:
@@ -88,18 +96,48 @@ def all_sensors(
     camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]
 ) -> Mapping[str, str | Mapping[str, str]]:
     """The conditions for the sensors beside a camera if they can belong to no other, because the board has
-    one media node; {} if they may, or if there are none.
+    one media node for sensors; {} if they may, or if there are none.
     """
     every = tuple(nodes)
     sensors = sensors_beside(camera, every)
-    pipelines = [node for node in every if node.subsystem == "media" and node.usb_device is None]
-    if not sensors or camera[0].usb_device is not None or len(pipelines) != 1:
+    pipelines = [node for node in every if node.subsystem == "media" and _reads_sensors(node, every)]
+    if not sensors or len(pipelines) != 1 or not any(node is pipelines[0] for node in camera):
         return {}
     parts = [node for node in every if is_subdevice(node)]
     if len(parts) == len(sensors):
         return _PARTS
     chips = {node.device_node for node in parts if any(each.subsystem == "i2c" for each in node.ancestors())}
     return _CHIPS if chips == set(sensors) else {}
+
+
+def _reads_sensors(media: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
+    """Whether a camera of a board is set up through a media node, as far as udev knows."""
+    if media.usb_device is not None or _drivers_above(media).intersection(_PROCESSORS.values()):
+        return False
+    videos = [
+        each for each in nodes if each.sys_name.startswith("video") and _parent_of(each) == _parent_of(media)
+    ]
+    return not videos or any(map(has_pictures, videos))
+
+
+def processor_of(
+    camera: Sequence[UdevDevice], nodes: Iterable[UdevDevice]
+) -> Mapping[str, str | tuple[str, ...] | Mapping[str, str]]:
+    """The conditions for the image processor that programs need with a camera of a board; {} if none."""
+    for driver in _drivers_above(camera[0]).intersection(_PROCESSORS):
+        processor = _PROCESSORS[driver]
+        if any(processor in _drivers_above(each) for each in nodes if each.subsystem == "media"):
+            return {"SUBSYSTEM": ("media", "video4linux"), "parent": {"DRIVER": processor}}
+    return {}
+
+
+def is_read_by_libcamera(node: UdevDevice) -> bool:
+    """Whether it is a node of what reads a sensor and leaves the rest to an image processor."""
+    return node.subsystem == "media" and not _drivers_above(node).isdisjoint(_PROCESSORS)
+
+
+def _drivers_above(node: UdevDevice) -> frozenset[str]:
+    return frozenset(each.driver for each in node.ancestors() if each.driver)
 
 
 def is_subdevice(node: UdevDevice) -> bool:

@@ -8,6 +8,7 @@ The rules of this file:
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.suggest.units.camera import is_read_by_libcamera
 
 
 def _is_of_driver(driver: str) -> Callable[[UdevDevice], bool]:
@@ -28,6 +29,9 @@ _WITH: Mapping[str, Callable[[UdevDevice], bool]] = {
     "/dev/iommu": _is_of("vfio-dev"),
     # librdmacm: connections of all adapters are managed there.
     "/dev/infiniband/rdma_cm": _is_of("infiniband_verbs"),
+    # libcamera: it has the pictures of a Raspberry Pi's camera there (src/libcamera/dma_buf_allocator.cpp).
+    "/dev/dma_heap/vidbuf_cached": is_read_by_libcamera,
+    "/dev/dma_heap/linux,cma": is_read_by_libcamera,
     # libsophon: it asks there which accelerators there are.
     "/dev/bmdev-ctl": lambda node: node.subsystem == "bm-sophon" and not node.is_virtual,
 }

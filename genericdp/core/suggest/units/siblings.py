@@ -11,6 +11,7 @@ The rules of this file:
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
 * A node that gives control of the host is a device by itself: a disk, each partition, a SCSI command node.
+  Only a card that is no drive, though it calls itself one, is its nodes together.
 """
 
 import re
@@ -48,6 +49,12 @@ _OF_HID = frozenset({"hidraw", "input"})
 #: The controls of a camera or a grabber: its sound is of use without them.
 _OF_CONTROLS = _OF_HID
 _BY_HID = '{ SUBSYSTEM = "hid" }'
+
+#: A card that transcodes video calls itself an NVMe drive, and its library opens the drive and its disk:
+#: Quadra and T408 of NETINT (libxcoder, "Quadra Integration Guide").
+_TRANSCODERS = ("1D82:",)
+_OF_TRANSCODER = frozenset({"nvme", "block"})
+_BY_CARD = '{ SUBSYSTEM = "pci" }'
 
 _SELDOM_ALONE = frozenset({"bsg", "input", "media", "scsi_generic"})
 
@@ -96,6 +103,10 @@ def alone(node: UdevDevice) -> Siblings:
 
 def siblings_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Siblings:
     """The device nodes that make one device with this one."""
+    if (card := _transcoder_of(node)) is not None:
+        return _made(
+            _BY_CARD, node, [each for each in _below(card, devices) if each.subsystem in _OF_TRANSCODER]
+        )
     if is_dangerous(node) or node.subsystem == "tpmrm":
         # Programs need nothing else of a TPM than its resource manager.
         return alone(node)
@@ -150,6 +161,15 @@ def _lines_of(nodes: Iterable[UdevDevice]) -> frozenset[str]:
     )
 
 
+def _transcoder_of(node: UdevDevice) -> UdevDevice | None:
+    """The PCI function of a card that transcodes video, if a device node is one that its library opens."""
+    if node.subsystem not in _OF_TRANSCODER:
+        return None
+    card = next((each for each in node.ancestors() if each.subsystem == "pci"), None)
+    is_one = card is not None and card.properties.get("PCI_ID", "").startswith(_TRANSCODERS)
+    return card if is_one else None
+
+
 def is_printer(node: UdevDevice) -> bool:
     """Whether it is a way to a printer on USB."""
     return node.devname.startswith("usb/lp")
@@ -161,7 +181,7 @@ def others_of(node: UdevDevice, devices: Iterable[UdevDevice]) -> Iterator[UdevD
     Not its raw USB node, nor what nobody opens without the node that it is about, nor the button of a camera.
     """
     usb = node.usb_device
-    if usb is None or node is usb:
+    if usb is None:
         return
     for each in _below(usb, devices):
         about_pictures = is_stream(each) and not has_pictures(each)

@@ -1,0 +1,133 @@
+"""A kit is one device of several units. A link that a pod got for one of them never leads to another one."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.edits import Node, rule
+
+KIT = (
+    rule("kit", 'group_by = "all"')
+    + """
+[[resource.node]]
+match.usb = { port = "1" }
+container_path = "/dev/gps"
+optional = true
+
+[[resource.node]]
+match.usb = { port = "2" }
+container_path = "/dev/zigbee"
+optional = true
+"""
+)
+
+ANOTHER = "its id, kit, is that of another unit, which a pod may still hold"
+
+
+def kit(serial: str | None, other: str | None) -> tuple[UdevDevice, UdevDevice]:
+    """The GPS receiver and the Zigbee radio, each with its serial number."""
+    return a_usb_serial(0, port="1", serial=serial), a_usb_serial(1, port="2", serial=other, devnum=5)
+
+
+def restart(node: Node) -> None:
+    node.memory = saved.load(saved.dump(node.memory))
+
+
+def links_to(node: Node, path: str) -> set[str]:
+    return {link for link, leads in node.inventory.links().items() if leads == path}
+
+
+#: The hashes of the last two begin alike. A device may choose its serial number so.
+SERIALS = [("0001", "0001"), ("X", "Y"), (None, None), ("SN13056", "SN33934")]
+
+
+@pytest.mark.parametrize("serials", SERIALS)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_link_of_a_unit_that_has_left_does_not_lead_to_one_that_comes(
+    serials: tuple[str | None, str | None], restarts: bool
+) -> None:
+    gps, zigbee = kit(*serials)
+    node = Node()
+    node.look(KIT, gps)
+    node.allocate("kit")
+    (link,) = links_to(node, "/dev/ttyUSB0")
+    node.look(KIT)
+    if restarts:
+        restart(node)
+    node.look(KIT, zigbee)
+    assert node.inventory.links()[link] is None
+
+
+@pytest.mark.parametrize("serials", [*SERIALS, ("X", "X")])
+def test_units_that_were_seen_side_by_side_are_told_apart_for_ever(
+    serials: tuple[str | None, str | None],
+) -> None:
+    gps, zigbee = kit(*serials)
+    node = Node()
+    node.look(KIT, gps, zigbee)
+    restart(node)
+    node.look(KIT, gps)
+    node.allocate("kit")
+    (link,) = links_to(node, "/dev/ttyUSB0")
+    node.look(KIT)
+    node.look(KIT, zigbee)
+    assert node.inventory.links()[link] is None
+
+
+@pytest.mark.parametrize("serials", [*SERIALS, ("X", "X")])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_pod_keeps_the_other_unit_when_one_leaves(
+    serials: tuple[str | None, str | None], before: bool
+) -> None:
+    """Whether or not the unit that stays was there before the other one."""
+    gps, zigbee = kit(*serials)
+    node = Node()
+    if before:
+        node.look(KIT, zigbee)
+        node.allocate("kit")
+        links = links_to(node, "/dev/ttyUSB1")
+        assert node.look(KIT, gps, zigbee) == {"kit": "Healthy"}
+        assert links_to(node, "/dev/ttyUSB1") == links
+    else:
+        node.look(KIT, gps, zigbee)
+        node.allocate("kit")
+        links = links_to(node, "/dev/ttyUSB1")
+    assert node.look(KIT, zigbee) == {"kit": "Healthy"}
+    assert links_to(node, "/dev/ttyUSB1") == links
+
+
+def test_a_unit_with_its_own_serial_number_keeps_its_link_at_another_port() -> None:
+    gps, zigbee = kit("X", "Y")
+    both = rule("kit", 'group_by = "all"')
+    node = Node()
+    node.look(both, gps, zigbee)
+    node.allocate("kit")
+    links = links_to(node, "/dev/ttyUSB0")
+    node.look(both, zigbee)
+    moved = a_usb_serial(2, port="7", serial="X", devnum=9)
+    assert node.look(both, moved, zigbee) == {"kit": "Healthy"}
+    assert links_to(node, "/dev/ttyUSB2") == links
+
+
+def test_a_filler_that_gave_a_link_its_name_in_an_earlier_release_keeps_it_at_its_port() -> None:
+    gps, zigbee = kit("0001", "0001")
+    node = Node()
+    node.look(KIT, gps)
+    (device,) = node.inventory.offers["example.com/kit"].devices
+    (new,) = device.links
+    old = new.rpartition("@")[0]
+    known = node.memory.devices["kit"]
+    earlier = replace(known, device=replace(known.device, links=(old,)))
+    node.memory = replace(node.memory, devices={"kit": earlier})
+    restart(node)
+    node.look(KIT, gps)
+    assert links_to(node, "/dev/ttyUSB0") == {old}
+    node.look(KIT, gps, zigbee)
+    assert links_to(node, "/dev/ttyUSB0") == {old}
+    node.allocate("kit")
+    node.look(KIT)
+    node.look(KIT, zigbee)
+    assert node.inventory.links()[old] is None

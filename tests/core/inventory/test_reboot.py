@@ -23,7 +23,7 @@ TOLD_BY_NUMBERS = frozenset(
 #: The same for some nodes of a machine, and nodes whose port has such a number.
 SOME = frozenset(
     {
-        ("backup-server", "block"),  # bcache
+        ("backup-server", "block"),  # ublk
         ("gadget-board", "tty"),  # rfcomm
         ("service-laptop", "tty"),  # rfcomm
         ("kvm-guest", "input"),  # uinput

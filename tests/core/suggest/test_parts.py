@@ -134,7 +134,7 @@ def test_what_is_offered_instead_outlasts_a_reboot_that_finds_everything_later(n
         if each.usb_device is not None or each.subsystem == "block":
             suggestion = suggest(each, present)
             for other in suggestion.instead if suggestion.by is not By.ARRIVAL else ():
-                if "in the order of arrival" in other.about:
+                if "the order of arrival" in other.about:
                     continue
                 assert rebooted.taken_by(other.conditions) == {same[path] for path in other.paths}
 
@@ -145,7 +145,8 @@ def test_each_tuner_of_a_card_is_offered_with_a_word_about_its_number() -> None:
     tuner = suggestion.instead[-1]
     assert tuner.remark == (
         "/dev/dvb/adapter1/demux0, /dev/dvb/adapter1/dvr0, /dev/dvb/adapter1/frontend0, "
-        "/dev/dvb/adapter1/net0, numbered in the order of arrival, unless adapter_nr of its driver says:"
+        "/dev/dvb/adapter1/net0, its number follows the order of arrival, unless the driver's adapter_nr "
+        "fixes it:"
     )
     assert tuner.conditions["DEVNAME"] == "/dev/dvb/adapter1/*"
 

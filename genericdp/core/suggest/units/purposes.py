@@ -57,7 +57,7 @@ def purpose_of(part: Sequence[UdevDevice], group: Siblings) -> str:
         return about_rest(first, group.nodes[0])
     if first.subsystem == "dvb":
         is_tuner = len(part) < len([node for node in group.nodes if node.subsystem == "dvb"])
-        return "numbered in the order of arrival, unless adapter_nr of its driver says" * is_tuner
+        return "its number follows the order of arrival, unless the driver's adapter_nr fixes it" * is_tuner
     ttys = [node for node in group.nodes if node.subsystem == "tty"]
     if first.subsystem == "tty" and len(part) < len(ttys):
         words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]

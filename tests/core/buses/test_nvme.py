@@ -9,6 +9,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import UNKNOWN, Spot, locate
 from tests.core.buses.test_scsi import DISK, id_of, refusals_of
+from tests.scenes.builders import a_device
 from tests.scenes.inventories import inventory_of
 from tests.scenes.storage import (
     DISK_RULE,
@@ -99,3 +100,20 @@ def test_a_generic_node_beside_which_no_disk_says_its_number_has_the_name_of_the
     node = replace(a_generic_namespace(NVME_DRIVES[0], 2, 1), attributes={})
     place = locate(node)
     assert (place.within, place.spot.within, place.before) == ("ngn2", "ngn2", None)
+
+
+def test_a_drive_without_a_lasting_port_is_refused_where_the_rule_says_port() -> None:
+    controller = a_device(
+        "/sys/devices/virtual/nvme-fabrics/ctl/nvme2",
+        subsystem="nvme",
+        node="/dev/nvme2",
+        attributes={"serial": "S2"},
+    )
+    rule = '[[resource]]\nname = "drive"\nmatch = { SUBSYSTEM = "nvme" }\nallow_dangerous = true\n'
+    reason = (
+        'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
+    )
+    built = inventory_of(f'{rule}identity = "port"\n', controller)
+    assert built.refusals == (Refusal("example.com/drive", "/dev/nvme2", reason),)
+    (device,) = inventory_of(rule, controller).offers["example.com/drive"].devices
+    assert device.id == "drive_S2"

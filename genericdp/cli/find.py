@@ -12,6 +12,11 @@ from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.node_names import NodeNames, names_of
 from genericdp.errors import GenericdpError
 
+#: What has a name of the kernel but no device node, and its class in sysfs.
+_WITHOUT_NODES = {"network interface": "net", "Bluetooth adapter": "bluetooth"}
+
+ONLY_NODES = "a device plugin gives containers device nodes and nothing else"
+
 _DIGITS = re.compile(r"\d+")
 
 
@@ -20,6 +25,12 @@ def bare_node(word: str) -> NodeNames:
     path = os.path.normpath(word if word.startswith("/") else f"/dev/{word}")
     paths = {path, os.path.realpath(path)}
     return names_of(each for each in paths if each.startswith("/dev/"))
+
+
+def kind_without_node(word: str) -> str:
+    """What the kernel calls `word` if that can have no device node; "" for anything else."""
+    kinds = _WITHOUT_NODES.items() if "/" not in word else ()
+    return next((kind for kind, folder in kinds if os.path.exists(f"/sys/class/{folder}/{word}")), "")
 
 
 def find(word: str, devices: Mapping[str, UdevDevice], link_dir: str) -> UdevDevice:
@@ -87,6 +98,8 @@ def _not_found(word: str, path: str, link_dir: str, devices: Iterable[UdevDevice
             f"'{name}' is not a device of this machine", hint="'genericdp list --all' shows the device nodes"
         )
     is_path = "/" in word
+    if kind := kind_without_node(word):
+        return GenericdpError(f"'{name}' is a {kind}", hint=ONLY_NODES)
     return GenericdpError(
         f"'{name}' does not exist"
         if is_path

@@ -50,6 +50,14 @@ _BY_NAME = (
     (re.compile(r"\d+:\d+:\d+:\d+"), ("wwid",)),
     (re.compile(r"dm-\d+"), ("dm/uuid", "dm/name")),
     (re.compile(r"md(?:\d+|_.+)"), ("md/uuid",)),
+    (re.compile(r"bcache\d+"), ("bcache/backing_dev_uuid",)),
+    (re.compile(r"rnbd\d+"), ("rnbd/session", "rnbd/mapping_path")),
+    # A namespace of persistent memory, and what is made of it.
+    (re.compile(r"(?:namespace|pfn|btt|dax)\d+\.\d+"), ("uuid",)),
+    (re.compile(r"fw\d+"), ("guid",)),
+    # What an NVMe drive is called, and where a controller over a network is.
+    (re.compile(r"nvme-subsys\d+"), ("subsysnqn",)),
+    (re.compile(r"nvme\d+"), ("subsysnqn", "address")),
     # What a driver calls an RDMA adapter and a clock.
     (re.compile(r"(?:uverbs|umad|issm)\d+"), ("ibdev",)),
     (re.compile(r"ptp\d+"), ("clock_name",)),

@@ -11,7 +11,7 @@ Reading order:
     link_upkeep   when they are repaired, and what is logged about them
     cdi_specs     the CDI spec files, which say what the names in answers by CDI mean
     cdi_upkeep    when they are written, restored and removed
-    leftovers     what a killed program of udev's rule left beside both
+    kept_directory  the directories of both: open at all times, without what a killed program left
     directories   which directories are in force while pods hold devices
     state         what must survive a restart
     saving        when it is written

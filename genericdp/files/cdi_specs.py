@@ -4,7 +4,8 @@ The rules of this file:
 
 * A file changes by rename within the directory. The CDI library in the runtimes reads its directories again
   at a rename from there; a file that is moved in from elsewhere, it overlooks.
-* A file that cannot be written is removed: what it said may lead to another device by now.
+* A file that cannot be written is removed: what it said may lead to another device by now. For this, the
+  directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
   process.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
@@ -13,14 +14,14 @@ The rules of this file:
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 
 from genericdp import log
 from genericdp.core.cdi import FILE_PREFIX, FILE_SUFFIX
 from genericdp.errors import GenericdpError, what_is_short
-from genericdp.files.leftovers import is_abandoned
-from genericdp.files.trust import UntrustedError, open_trusted
+from genericdp.files.kept_directory import KeptDirectory, is_abandoned
+from genericdp.files.trust import UntrustedError
 
 #: The name of a file before it is renamed. CDI reads what ends in .json or .yaml.
 _NEW = re.compile(r"\.genericdp-[0-9a-f]{16}")
@@ -44,6 +45,11 @@ class CdiSpecs:
         self.directory = directory
         self._written: dict[str, tuple[str, os.stat_result]] = {}
         self._is_cleared = False
+        self._kept = KeptDirectory(directory)
+
+    def close(self) -> None:
+        """Close the directory. The next `apply` opens it again."""
+        self._kept.close()
 
     def apply(self, wanted: Mapping[str, str]) -> None:
         """Make the files: name -> content. Raises GenericdpError if one cannot be written or removed."""
@@ -53,17 +59,17 @@ class CdiSpecs:
             self._written, self._is_cleared = {}, True
             return
         failures: list[GenericdpError] = []
-        with self._open() as directory:
-            if not self._is_cleared:
-                self._clear(directory, wanted)
-            for name in sorted({*wanted, *self._written}):
-                try:
-                    if name in wanted:
-                        self._write(directory, name, wanted[name])
-                    else:
-                        self._remove(directory, name)
-                except OSError as error:
-                    failures.append(self._failed("write" if name in wanted else "remove", name, error))
+        directory = self._open()
+        if not self._is_cleared:
+            self._clear(directory, wanted)
+        for name in sorted({*wanted, *self._written}):
+            try:
+                if name in wanted:
+                    self._write(directory, name, wanted[name])
+                else:
+                    self._remove(directory, name)
+            except OSError as error:
+                failures.append(self._failed("write" if name in wanted else "remove", name, error))
         if failures:
             raise failures[0]
 
@@ -125,22 +131,17 @@ class CdiSpecs:
             raise _unusable(self.directory, error) from error
         self._is_cleared = True
 
-    @contextmanager
-    def _open(self) -> Iterator[int]:
+    def _open(self) -> int:
         """The directory as a file descriptor, so that nobody can replace it meanwhile."""
         try:
             if not os.path.isdir(self.directory):
                 _make(self.directory)
-            descriptor = open_trusted(self.directory)
+            return self._kept.descriptor()
         except UntrustedError as error:
             message = f"cannot use the CDI directory '{self.directory}': {error}"
             raise GenericdpError(message, hint=error.hint) from error
         except OSError as error:
             raise _unusable(self.directory, error) from error
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
     def _failed(self, verb: str, name: str, error: OSError) -> GenericdpError:
         hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))

@@ -22,6 +22,9 @@ from genericdp.files.cdi_specs import CdiSpecs
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
+#: The longest pause before files are written again that could not be written, in seconds.
+AGAIN_S = 10.0
+
 _log = log.get(__name__)
 
 
@@ -44,7 +47,7 @@ class CdiUpkeep:
         self._specs = CdiSpecs(settings.cdi_dir)
         self._texts = SpecTexts(settings.link_dir)
         self._again = again
-        self._retry = Retry(self._restore)
+        self._retry = Retry(self._restore, longest_s=AGAIN_S)
         self._on_tried = on_tried
         self._watch: DirectoryWatch | None = None
         self._failed = False
@@ -108,6 +111,7 @@ class CdiUpkeep:
                 self._specs.apply({})
             except GenericdpError as error:
                 _log.warning(str(error), hint=error.hint)
+            self._specs.close()
 
     def _stands(self, name: str, wanted: Mapping[str, str]) -> bool:
         """Whether the spec file of this name was written before the failure, and as it should be."""

@@ -5,7 +5,7 @@ The rules of this file:
 * A link points at a device node or, while its device is absent, at itself. Then both containerd and
   CRI-O refuse to create a container; with a missing or dangling link, CRI-O silently leaves the device
   out.
-* A link changes by rename, so it is never missing.
+* A link changes by rename, so it is never missing. If there is no room for a second one, it makes room.
 * A link that another process pointed at itself is dead: the node has gone, says udev's rule of the package
   (`packaging/udev`). It is left alone until its device was read again.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
@@ -15,6 +15,7 @@ The rules of this file:
   keeps a link from changing, unless it has the name of that link.
 """
 
+import errno
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -23,8 +24,8 @@ from typing import NamedTuple
 
 from genericdp import log
 from genericdp.errors import SHORTAGES, GenericdpError
-from genericdp.files.leftovers import is_abandoned
-from genericdp.files.trust import UntrustedError, open_trusted
+from genericdp.files.kept_directory import KeptDirectory, is_abandoned
+from genericdp.files.trust import UntrustedError
 
 #: The name of a link before it is renamed. It ends in a random number, because a name that can be foreseen
 #: can be taken. Ids do not begin with a dot, so no stable link has such a name.
@@ -32,6 +33,9 @@ _NEW = re.compile(r"\.new(?:-[0-9a-f]{16})?")
 
 #: The same of the program that udev's rule runs, with its process id.
 _NEW_OF_UDEV = re.compile(r"\.gone-[0-9]+")
+
+#: Errors of a file system, or of the kernel's memory, that has no room for another symlink.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
 
 _log = log.get(__name__)
 
@@ -54,11 +58,11 @@ class Links:
         self.dead: frozenset[str] = frozenset()
         self._ours: set[str] = set()
         self._made: dict[str, str] = {}
-        self._descriptor: int | None = None
+        self._kept = KeptDirectory(directory)
 
     def close(self) -> None:
         """Close the directory. The next `apply` opens it again."""
-        self._keep(None)
+        self._kept.close()
 
     def apply(self, wanted: Mapping[str, str | None]) -> dict[str, str]:
         """Make the links: name -> path of the device node, or None for an absent device.
@@ -118,30 +122,12 @@ class Links:
         try:
             with suppress(FileExistsError):  # opening it gives the better error
                 os.makedirs(self.directory, mode=0o755)
-            os.close(os.open(self.directory, flags))  # a symlink is refused, whoever it belongs to
-            descriptor = open_trusted(self.directory)
+            return self._kept.descriptor(flags)  # a symlink is refused, whoever it belongs to
         except UntrustedError as error:
             message = f"cannot use the link directory '{self.directory}': {error}"
             raise GenericdpError(message, hint=error.hint) from error
         except OSError as error:
-            if error.errno not in SHORTAGES or (kept := self._still_open()) is None:
-                raise _unusable(self.directory, error) from error
-            return kept
-        self._keep(descriptor)
-        return descriptor
-
-    def _still_open(self) -> int | None:
-        """The descriptor of the last time; None if the path leads to another directory now."""
-        kept = self._descriptor
-        with suppress(OSError):
-            if kept is not None and os.path.samestat(os.fstat(kept), os.lstat(self.directory)):
-                return kept
-        return None
-
-    def _keep(self, descriptor: int | None) -> None:
-        before, self._descriptor = self._descriptor, descriptor
-        if before is not None:
-            os.close(before)
+            raise _unusable(self.directory, error) from error
 
     def _links_in(self, directory: int, wanted: Collection[str]) -> dict[str, str]:
         """The links in the directory: name -> target. Anything else is left alone.
@@ -206,7 +192,15 @@ def _target(path: str) -> str | None:
 
 def _point(directory: int, name: str, target: str) -> None:
     new = f".new-{os.urandom(8).hex()}"
-    os.symlink(target, new, dir_fd=directory)
+    try:
+        os.symlink(target, new, dir_fd=directory)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        # What a runtime does without the link is better than a link to another device.
+        _remove(directory, name)
+        os.symlink(target, name, dir_fd=directory)
+        return
     try:
         os.rename(new, name, src_dir_fd=directory, dst_dir_fd=directory)
     except OSError:

@@ -7,6 +7,7 @@ The rules of this file:
 
 import errno
 import os
+from collections.abc import Iterator
 
 from genericdp.core.device import DeviceNumber
 
@@ -109,6 +110,22 @@ def names_in(folder: str) -> list[str]:
     except OSError as error:
         unless_gone(error)
         return []
+
+
+def drivers_below(usb: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Each interface of a USB device that a driver of the kernel has: its sys path, the driver, and the
+    network interfaces and Bluetooth adapters that it has made. Raises OSError.
+    """
+    for name in sorted(names_in(usb)):
+        try:
+            driver = os.path.basename(os.readlink(f"{usb}/{name}/driver")) if ":" in name else ""
+        except OSError as error:
+            unless_gone(error)
+            driver = ""
+        # That one stands for a program that has the interface.
+        if driver not in ("", "usbfs"):
+            made = (each for kind in ("net", "bluetooth") for each in names_in(f"{usb}/{name}/{kind}"))
+            yield f"{usb}/{name}", driver, tuple(sorted(made))
 
 
 def unless_gone(error: OSError) -> None:

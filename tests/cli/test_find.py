@@ -85,6 +85,12 @@ def test_a_word_may_have_meant_a_device_an_id_or_a_resource() -> None:
     )
 
 
+def test_a_network_interface_is_no_device_that_a_container_can_get() -> None:
+    assert told("lo") == (
+        "'lo' is a network interface; a device plugin gives containers device nodes and nothing else"
+    )
+
+
 @pytest.mark.parametrize("word", ["50-fuse.toml", "/etc/genericdp/rules.d/50-fuse.toml"])
 def test_a_rule_file_is_not_a_device(word: str) -> None:
     assert told(word) == f"'{word}' is not a device; did you mean --rules {word}?"

@@ -1,14 +1,24 @@
 """Disks that the kernel counts in the order of arrival: a pod gets its own after a boot, or none."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from genericdp.core.buses import nvme
+from genericdp.core.buses import nvme, told
 from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState
 from tests.scenes.scene import a_scene, minors_in
-from tests.scenes.storage import DISK_RULE, NVME_DRIVES, a_sas_disk, an_iscsi_disk, an_nvme_namespace
+from tests.scenes.storage import (
+    DISK_RULE,
+    NVME_DRIVES,
+    a_cached_disk,
+    a_sas_disk,
+    a_zvol,
+    an_iscsi_disk,
+    an_nvme_disk,
+    an_nvme_namespace,
+)
 from tests.scenes.waiting import until
 
 DISK = "example.com/disk"
@@ -84,6 +94,59 @@ async def test_a_namespace_that_comes_when_another_goes_is_another_device(
         scene.plug(an_nvme_namespace(drive, 1, 7, boot=1))
         await scene.until_allocatable(2, DISK)
         assert (await scene.kubelet.restart_container(holder, "main")).state is ContainerState.WAITING
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [
+        lambda number, which: an_nvme_disk(number, "", f"nqn.2014-08.org.example:{which}"),
+        lambda number, which: a_zvol(number, f"tank/{which}"),
+        lambda number, which: a_cached_disk(number, which * 32),
+    ],
+    ids=["drives with several controllers", "volumes of ZFS", "cached disks"],
+)
+async def test_pods_get_their_own_disks_after_a_boot_that_numbers_them_in_another_order(
+    short_dir: Path, disk: Callable[[int, str], UdevDevice]
+) -> None:
+    before, after = (disk(0, "a"), disk(1, "b")), (disk(0, "b"), disk(1, "a"))
+    minor_after = {minor_of(one): minor_of(other) for one, other in zip(before, reversed(after), strict=True)}
+    async with a_scene(short_dir, *before, rules=DISK_RULE) as scene:
+        await scene.until_allocatable(2, DISK)
+        pods = [await scene.admit(resource=DISK, name=name) for name in "ab"]
+        had = [minors_in(pod.container("main")) for pod in pods]
+        await scene.service.stop()
+        scene.unplug(*before)
+        scene.plug(*after)
+        await scene.service.start()
+        await scene.until_allocatable(2, DISK)
+        now = [minors_in(await scene.kubelet.restart_container(pod, "main")) for pod in pods]
+        assert now == [[minor_after[minor] for minor in minors] for minors in had]
+
+
+def minor_of(device: UdevDevice) -> int:
+    assert device.number is not None
+    return device.number.minor
+
+
+@pytest.mark.parametrize("serial", ["S64G1", ""], ids=["with a serial number", "without one"])
+async def test_after_an_upgrade_a_held_drive_is_the_same_or_none(
+    short_dir: Path, serial: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier release told a drive with several controllers by its number, if not by its serial number."""
+    drive = an_nvme_disk(0, serial, "nqn.2014-08.org.example:one")
+    with monkeypatch.context() as earlier:
+        earlier.delitem(told._UNITS, "nvme-subsystem")
+        earlier.setattr(told, "_COUNTED_DRIVES", frozenset())
+        async with a_scene(short_dir, drive, rules=DISK_RULE) as scene:
+            await scene.until_allocatable(1, DISK)
+            pod = await scene.admit(resource=DISK)
+            await scene.service.stop()
+            earlier.undo()
+            await scene.service.start()
+            await until(lambda: DISK in scene.kubelet.capacity)
+            await scene.until_allocatable(1 if serial else 0, DISK)
+            again = await scene.kubelet.restart_container(pod, "main")
+            assert again.state is (ContainerState.RUNNING if serial else ContainerState.WAITING)
 
 
 @pytest.mark.parametrize("nsids", [(1,), (1, 2), (2, 1)], ids=str)

@@ -1,13 +1,15 @@
-"""While the daemon lacks descriptors, a pod still gets no other device than its own."""
+"""While the daemon lacks descriptors or inodes, a pod still gets no other device than its own."""
 
 import os
 from pathlib import Path
 
 from genericdp.simulator import ContainerState, Runtime
+from tests.daemon.test_cdi_answers import a_cdi_scene, named_in
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import a_scene, both_runtimes
-from tests.scenes.shortage import descriptors_left
+from tests.scenes.service import settings_below
+from tests.scenes.shortage import a_file_system_at, descriptors_left, fill_inodes
 from tests.scenes.waiting import until
 
 
@@ -26,3 +28,49 @@ async def test_the_link_of_a_device_that_goes_without_a_descriptor_left_does_not
             assert os.readlink(f"{scene.settings.link_dir}/ftdi_A") == "ftdi_A"
         status = await scene.kubelet.restart_container(pod, "main")
         assert status.state is ContainerState.WAITING
+
+
+@both_runtimes
+async def test_nor_does_its_name_in_answers_by_cdi(short_dir: Path, runtime: Runtime) -> None:
+    mine, other = a_usb_serial(0, serial="A"), a_usb_serial(0, serial="B", port="3")
+    async with a_cdi_scene(short_dir, mine, runtime=runtime) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        with descriptors_left(0):
+            scene.unplug(mine)
+            scene.plug(other)
+            await until(lambda: len(scene.daemon.inventory.offers[FTDI].devices) == 2)
+        assert named_in(scene) == []
+        status = await scene.kubelet.restart_container(pod, "main")
+        assert status.state is ContainerState.WAITING
+
+
+async def test_spec_files_go_when_the_daemon_ends_without_a_descriptor_left(short_dir: Path) -> None:
+    async with a_cdi_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
+        await scene.until_allocatable(1)
+        (spec,) = Path(scene.settings.cdi_dir).glob("*.json")
+        with descriptors_left(0):
+            scene.daemon.stop()
+            await until(scene.service.has_ended)
+            assert not spec.exists()
+
+
+@both_runtimes
+async def test_nor_does_a_link_where_there_is_no_inode_for_a_second_one(
+    short_dir: Path, runtime: Runtime
+) -> None:
+    mine, other = a_usb_serial(0, serial="A"), a_usb_serial(0, serial="B", port="3")
+    settings = settings_below(short_dir)
+    with a_file_system_at(Path(settings.link_dir), inodes=40):
+        async with a_scene(short_dir, mine, runtime=runtime, settings=settings) as scene:
+            await scene.until_allocatable(1)
+            pod = await scene.admit()
+            fillers = fill_inodes(Path(settings.link_dir))
+            scene.unplug(mine)
+            scene.plug(other)
+            await until(lambda: len(scene.daemon.inventory.offers[FTDI].devices) == 2)
+            assert os.readlink(f"{settings.link_dir}/ftdi_A") == "ftdi_A"
+            status = await scene.kubelet.restart_container(pod, "main")
+            assert status.state is ContainerState.WAITING
+            for each in fillers:
+                each.unlink()

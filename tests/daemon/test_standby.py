@@ -1,6 +1,7 @@
 """Two daemons on one node: the second one stands by, and takes over when the first one ends."""
 
 import asyncio
+import contextlib
 import errno
 import fcntl
 import os
@@ -15,12 +16,13 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
-from genericdp.service.standby import NodeLock
+from genericdp.service.standby import NodeLock, until_alone
 from genericdp.simulator import Generation
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import DOMAIN, FTDI_RULE
 from tests.scenes.scene import Scene, a_scene, both_generations
 from tests.scenes.service import Service, links_in, settings_below
+from tests.scenes.shortage import descriptors_left
 from tests.scenes.waiting import until
 
 
@@ -153,6 +155,20 @@ async def test_one_that_cannot_open_a_lock_during_a_shortage_waits_and_then_stan
         await second.wait_until(lambda: second.steps)
         assert list(second.daemon.memory.held) == ["ftdi_A50285BI"]
         await second.stop()
+
+
+async def test_one_that_cannot_open_a_lock_during_a_shortage_can_be_stopped(short_dir: Path) -> None:
+    settings = settings_below(short_dir)
+    lock = NodeLock(settings.link_dir)
+    with lock, descriptors_left(0), contextlib.ExitStack() as stack:
+        awake, stop = asyncio.Event(), asyncio.Event()
+        waiting = asyncio.create_task(
+            until_alone(settings, stack, awake, stop.is_set, on_wait=lambda _: None, on_lost=stop.set)
+        )
+        await asyncio.sleep(0)
+        stop.set()
+        awake.set()
+        await waiting
 
 
 async def test_it_does_not_wait_for_itself_where_one_directory_is_a_link_to_the_other(

@@ -253,13 +253,13 @@ shared = true
 """
 
 
-def a_gpu(number: int = 0, *, slot: str = "") -> tuple[UdevDevice, ...]:
-    """An AMD GPU: the two device nodes of its PCI function."""
+def a_gpu(number: int = 0, *, slot: str = "", driver: str = "amdgpu") -> tuple[UdevDevice, ...]:
+    """A GPU, of AMD unless its driver is another: the two device nodes of its PCI function."""
     address = f"0000:{slot or f'{3 + number:02x}'}:00.0"
     pci = a_device(
         f"/sys/devices/pci0000:00/0000:00:01.1/{address}",
         subsystem="pci",
-        driver="amdgpu",
+        driver=driver,
         properties={"PCI_ID": "1002:740F", "PCI_SLOT_NAME": address},
         attributes={"vendor": "0x1002", "numa_node": "0"},
     )

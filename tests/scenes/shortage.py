@@ -37,10 +37,11 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 
 
 @contextmanager
-def a_file_system_at(path: Path, size: str = "64k") -> Iterator[None]:
-    """In the block, a file system of this size is mounted on a new directory."""
+def a_file_system_at(path: Path, size: str = "64k", inodes: int = 0) -> Iterator[None]:
+    """In the block, a file system of this size is mounted on a new directory; 0 inodes are any number."""
     path.mkdir(mode=0o755)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"mode=755,size={size}", "tmpfs", path], check=True)
+    options = f"mode=755,size={size},nr_inodes={inodes}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
     try:
         yield
     finally:
@@ -53,6 +54,14 @@ def fill(path: Path) -> Path:
     free, filler = os.statvfs(path), path / "other"
     filler.write_bytes(bytes(free.f_bavail * free.f_frsize))
     return filler
+
+
+def fill_inodes(path: Path) -> list[Path]:
+    """Take all inodes of the file system at a directory. Returns the files that take them."""
+    files = [path / f".filler-{number}" for number in range(os.statvfs(path).f_ffree)]
+    for each in files:
+        each.touch()
+    return files
 
 
 @contextmanager

@@ -140,6 +140,77 @@ def an_nvme_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 
     )
 
 
+def a_virtual_disk(
+    name: str,
+    minor: int = 0,
+    *,
+    attributes: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
+    devlinks: tuple[str, ...] = (),
+) -> UdevDevice:
+    """A disk of software, such as `/dev/zd16`."""
+    return a_device(
+        f"/sys/devices/virtual/block/{name}",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/{name}",
+        number=f"b 230:{minor}",
+        attributes=attributes,
+        properties=properties,
+        devlinks=devlinks,
+        incarnation=600 + minor,
+    )
+
+
+def a_zvol(number: int, name: str = "") -> UdevDevice:
+    """A volume of ZFS, with the link that ZFS's udev rule makes."""
+    return a_virtual_disk(f"zd{number}", number, devlinks=(f"/dev/zvol/{name}",) if name else ())
+
+
+def a_cached_disk(number: int, uuid: str = "") -> UdevDevice:
+    """A disk of bcache."""
+    attributes = {"bcache/backing_dev_uuid": uuid} if uuid else {}
+    return a_virtual_disk(f"bcache{number}", 128 * number, attributes=attributes)
+
+
+def an_nvme_subsystem(number: int, serial: str, nqn: str = "") -> UdevDevice:
+    """A drive that several controllers may have, as Linux shows it with multipath."""
+    told = {"serial": serial, "subsysnqn": nqn}
+    return a_device(
+        f"/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}",
+        subsystem="nvme-subsystem",
+        attributes={name: value for name, value in told.items() if value},
+    )
+
+
+def an_nvme_disk(number: int, serial: str, nqn: str = "") -> UdevDevice:
+    """The first namespace of such a drive."""
+    return a_device(
+        f"/sys/devices/virtual/nvme-subsystem/nvme-subsys{number}/nvme{number}n1",
+        subsystem="block",
+        devtype="disk",
+        node=f"/dev/nvme{number}n1",
+        number=f"b 259:{number}",
+        attributes={"nsid": "1"},
+        properties={"ID_SERIAL": serial},
+        parent=an_nvme_subsystem(number, serial, nqn),
+        incarnation=400 + number,
+    )
+
+
+def an_nvme_controller(number: int, nqn: str, address: str) -> UdevDevice:
+    """A controller over a network."""
+    return a_device(
+        f"/sys/devices/virtual/nvme-fabrics/ctl/nvme{number}",
+        subsystem="nvme",
+        node=f"/dev/nvme{number}",
+        number=f"c 240:{number}",
+        attributes={"serial": "a1c9d3f04b6e2210", "subsysnqn": nqn, "address": address},
+        parent=a_device("/sys/devices/virtual/nvme-fabrics/ctl", subsystem="nvme-fabrics"),
+        incarnation=500 + number,
+    )
+
+
 def a_generic_namespace(parent: UdevDevice, found: int, nsid: int, *, boot: int = 0) -> UdevDevice:
     """The generic node of the same namespace."""
     return a_device(
@@ -164,9 +235,5 @@ NVME_DRIVES = (
         attributes={"serial": "S4EMNX0R100002"},
         parent=_NVME,
     ),
-    a_device(
-        "/sys/devices/virtual/nvme-subsystem/nvme-subsys0",
-        subsystem="nvme-subsystem",
-        attributes={"serial": "S4EMNX0R100002"},
-    ),
+    an_nvme_subsystem(0, "S4EMNX0R100002"),
 )

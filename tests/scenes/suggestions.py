@@ -11,7 +11,6 @@ from genericdp.core.reading.parse import parse_rules
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest.alternatives import Alternative
 from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
-from genericdp.core.suggest.rule_text import match_lines
 from genericdp.core.suggest.suggestion import Suggestion
 
 DOMAIN = "example.com"
@@ -61,5 +60,5 @@ def with_alternative(suggestion: Suggestion, alternative: Alternative) -> str:
     own = (*suggestion.table, "").index("")
     mine = [line for line in suggestion.table[:own] if not line.startswith("match")]
     after_name = next(number for number, line in enumerate(mine) if line.startswith("name = ")) + 1
-    mine[after_name:after_name] = match_lines(alternative.conditions)
+    mine[after_name:after_name] = alternative.lines
     return "\n".join([*mine, *suggestion.table[own:]])

@@ -19,6 +19,7 @@ from genericdp.core.cdi import SpecTexts
 from genericdp.files.links import Links
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
+from tests.scenes.shortage import a_file_system_at, fill_inodes
 from tests.udev.hotplug import NODE_REMOVED, macvtap, reserve_console, udevd_with_our_rule
 
 #: What the program locks while it changes spec files.
@@ -45,6 +46,16 @@ def test_every_link_to_the_node_is_pointed_at_itself_and_no_other(tmp_path: Path
     assert links_in(links) == {"a": "a", "b": "/dev/ttyUSB10", "c": "c", "d": "/dev/ttyUSB"}
     remove("/dev/ttyUSB1", links)
     assert links_in(links) == {"a": "a", "b": "/dev/ttyUSB10", "c": "c", "d": "/dev/ttyUSB"}
+
+
+def test_a_link_makes_room_for_itself_where_there_is_none_for_a_second_one(tmp_path: Path) -> None:
+    with a_file_system_at(tmp_path / "links", inodes=20):
+        links = make_links(tmp_path / "links", a="/dev/ttyUSB0", b="/dev/ttyUSB1")
+        fillers = fill_inodes(links)
+        remove("/dev/ttyUSB0", links)
+        for each in fillers:
+            each.unlink()
+        assert links_in(links) == {"a": "a", "b": "/dev/ttyUSB1"}
 
 
 def test_a_link_that_the_daemon_is_about_to_rename_is_left_alone(tmp_path: Path) -> None:

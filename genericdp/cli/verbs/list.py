@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from genericdp.cli.find import ONLY_NODES, kind_without_node
 from genericdp.cli.options import add_json_option, add_rule_options, as_typed
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.survey import look, show_reservations
@@ -100,6 +101,9 @@ def run(
 
 
 def _nothing(selection: Selection, *, everything: bool) -> str:
+    for word in selection.words:
+        if kind := kind_without_node(word):
+            return f"'{for_terminal(word)}' is a {kind}; {ONLY_NODES}"
     if everything:
         return f"no device node of this machine matches {selection}"
     return (

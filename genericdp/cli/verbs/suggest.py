@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from genericdp.cli.find import bare_node, find
@@ -11,13 +11,15 @@ from genericdp.cli.options import add_json_option, add_rule_options
 from genericdp.cli.output import Output, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.usage import UsageError
+from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
-from genericdp.core.rules.node_names import NO_NAMES
+from genericdp.core.rules.node_names import NO_NAMES, names_of
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.rule_text import match_lines
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
+from genericdp.core.suggest.units.companions import BARE_COMPANIONS
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import Problem
 
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  genericdp suggest /dev/ttyUSB0\n"
         "  genericdp suggest /dev/ttyUSB0 > /etc/genericdp/rules.d/50-meter.toml\n"
         "  genericdp suggest --node /dev/ttyUSB2   a single port of a modem\n"
-        "  genericdp suggest 1-2                   all nodes of the USB device at port 2\n"
+        "  genericdp suggest 1-2                   the USB device at port 2\n"
         "  genericdp suggest --all                 a draft for all that no rule matches"
     )
     parser.add_argument(
@@ -74,7 +76,7 @@ def run(
         raise UsageError(
             "suggest needs a DEVICE or --all", hint="'genericdp list --all' shows what no rule matches"
         )
-    shown = NO_NAMES if device is None else bare_node(device)
+    shown = NO_NAMES if device is None else bare_node(device) | names_of(BARE_COMPANIONS)
     survey = look(rules=rules, config=config, domain=domain, shown=shown)
     survey = replace(survey, problems=tuple(_not_of_its_own_file(survey.problems)))
     output = Output(sys.stdout)
@@ -86,6 +88,8 @@ def run(
     found = find(device, survey.devices, survey.settings.link_dir)
     subject = subject_of(found, device, survey.nodes)
     suggestion = suggest(subject, present, taken=taken_by(survey.resources), by_itself=node)
+    if subject.usb_device is subject:
+        suggestion = replace(suggestion, drivers=tuple(drivers_without_node(subject, survey.nodes)))
     remarks = suggestion.remarks(survey.claims)
     if json:
         output.json(as_json(suggestion, remarks))
@@ -94,6 +98,20 @@ def run(
     for remark in remarks:
         Output(sys.stderr).paragraph(f"note: {remark}")
     return show_reservations(survey, Output(sys.stderr))
+
+
+def drivers_without_node(
+    usb: UdevDevice, nodes: Iterable[UdevDevice]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The drivers of the kernel that have a USB device without a device node, and what they made of it."""
+    # Here and not above: other verbs run on machines without libudev.
+    from genericdp.udev.sysfs import drivers_below  # noqa: PLC0415
+
+    paths = [node.sys_path for node in nodes]
+    found = [*drivers_below(usb.sys_path)]
+    with_node = {driver for path, driver, _ in found if any(each.startswith(f"{path}/") for each in paths)}
+    for name in dict.fromkeys(driver for _, driver, _ in found if driver not in with_node):
+        yield name, tuple(each for _, driver, made in found if driver == name for each in made)
 
 
 def _not_of_its_own_file(problems: Sequence[Problem]) -> Iterator[Problem]:
@@ -130,7 +148,12 @@ def as_json(suggestion: Suggestion, remarks: Sequence[str]) -> dict[str, object]
         "remarks": list(remarks),
         "furtherNodes": list(suggestion.rest),
         "alternatives": [
-            {"nodes": list(each.paths), "about": each.about, "match": "\n".join(match_lines(each.conditions))}
+            {
+                "nodes": list(each.paths),
+                "about": each.about,
+                "groupBy": each.group_by or suggestion.group.group_by,
+                "match": "\n".join(match_lines(each.conditions)),
+            }
             for each in suggestion.instead
         ],
     }

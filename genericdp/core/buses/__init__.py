@@ -10,8 +10,10 @@ Reading order:
     address       what tells a unit that has no place
     scsi          disks and tapes: ATA, SAS, Fibre Channel, iSCSI
     wireless      what a radio has connected: by Bluetooth, or paired with a receiver
-    nvme          namespaces of a drive
-    volumes       volumes of device mapper, arrays of md, images of Ceph
+    nvme          drives with several controllers or behind a network, namespaces of any
+    pmem          namespaces of persistent memory
+    firewire      units on FireWire
+    volumes       volumes of device mapper and ZFS, arrays of md, cached disks, images of Ceph
     software      soft RDMA adapters and clocks of guests
     told          all that these say
 

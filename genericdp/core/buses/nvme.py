@@ -1,7 +1,10 @@
-"""Which namespace of an NVMe drive a device node is.
+"""Which NVMe drive a device node belongs to, if the drive is not on PCI, and which of its namespaces it is.
 
 The rules of this file:
 
+* A drive that may have several controllers is a subsystem, which Linux numbers in the order of arrival. It
+  is told by its NQN. So is a controller over a network, by the address of that, too.
+* An NQN that is nothing but a serial number or a UUID tells as much as that.
 * `nvme0n2` is the second namespace that was found, and Linux looks for all of them at once. The drive
   has a number for each of them, its nsid, which lasts until the namespace is deleted.
 * `ng0n2` is the generic node of the same namespace. Only the disk beside it says the number.
@@ -11,12 +14,42 @@ The rules of this file:
 import re
 from collections.abc import Sequence
 
+from genericdp.core.buses.address import Address, telling
 from genericdp.core.device import UdevDevice, attributes_by_name
 
 #: The place that ids do not mention.
 FIRST = "ns1"
 
 _NAMESPACE = re.compile(r"nvme\d+(?:c\d+)?n\d+|ng\d+n\d+")
+
+#: The NQN that Linux makes of the serial number and the model of a drive that has none.
+_MADE_OF_SERIAL = "nqn.2014.08.org.nvmexpress:"
+
+
+def drive_address(device: UdevDevice) -> Address | None:
+    """What tells a drive that may have several controllers; None if nothing tells it."""
+    serial = device.attributes.get("serial", "").strip()
+    told = _told(device.attributes.get("subsysnqn", ""), serial)
+    return Address(f"nvme {told}", told.rpartition(":")[2], serial) if told else None
+
+
+def controller_address(device: UdevDevice) -> Address | None:
+    """What tells a controller over a network; None for one on PCI."""
+    if device.parent is None or device.parent.subsystem != "nvme-fabrics":
+        return None
+    drive = drive_address(device)
+    if drive is None:
+        return None
+    at = "-".join(device.attributes.get("address", "").split())
+    return Address(f"{drive.exact} at {at}", at, drive.serial)
+
+
+def _told(nqn: str, serial: str) -> str:
+    nqn, serial = telling(nqn), telling(serial)
+    _, is_uuid, uuid = nqn.partition(":uuid:")
+    if not nqn or (is_uuid and not telling(uuid)):
+        return f"serial {serial}" if serial else ""
+    return nqn if serial or not nqn.startswith(_MADE_OF_SERIAL) else ""
 
 
 def place_of(own: Sequence[UdevDevice]) -> list[str]:

@@ -7,22 +7,34 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import nvme, scsi, software, volumes, wireless
+from genericdp.core.buses import firewire, nvme, pmem, scsi, software, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
 _UNITS = {
     "block": volumes.volume_address,
     "rbd": volumes.image_address,
+    "firewire": firewire.guid_address,
     "hid": wireless.hid_address,
     "infiniband_mad": software.software_address,
     "infiniband_verbs": software.software_address,
+    "nvme": nvme.controller_address,
+    "nvme-subsystem": nvme.drive_address,
     "ptp": software.software_address,
     "tty": wireless.serial_port_address,
 }
 
 #: The property that may tell what nothing else does.
-_PROPERTIES = {"disk": "ID_SERIAL", "volume": "DM_UUID", "array": "MD_UUID", "image": "ID_FS_UUID"}
+_PROPERTIES = {
+    "disk": "ID_SERIAL",
+    "virtual disk": "ID_FS_UUID",
+    "volume": "DM_UUID",
+    "array": "MD_UUID",
+    "image": "ID_FS_UUID",
+}
+
+#: Units of NVMe that Linux numbers in the order of arrival.
+_COUNTED_DRIVES = frozenset({"nvme-subsystem", "nvme-fabrics"})
 
 #: Subsystems of what tells the parts of a unit apart.
 _TELLING = frozenset({"scsi", "hid"})
@@ -45,7 +57,8 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
     if numbered is not None:
         return [], "" if address_of(numbered) is not None else volumes.kind_of(numbered)
     if unit.subsystem != "scsi" and _has_none(own):
-        return nvme.place_of(own), ""
+        is_counted = unit.subsystem in _COUNTED_DRIVES and address_of(unit) is None
+        return [*nvme.place_of(own), *pmem.place_of(own)], "disk" if is_counted else ""
     disk, paired = scsi.place_of(own, unit), wireless.place_of(own)
     return ([*scsi.numbers_of(own), *paired], "disk") if disk is None else ([*disk, *paired], "")
 

@@ -133,7 +133,7 @@ class Links:
     names    the link of each member: `<id>`, or `<id>@<place>` where there may be several. `@` occurs in no
              id, so no link of one device is ever that of another
     by_unit  those names that a unit has by its serial number alone, or would have if it had no twin
-    ties     such a name -> the exact port of the twin that has it, "" if none of them has
+    ties     such a name -> the exact port of the twin that had it first, "" if none had
     plain    such a name of a filler -> the exact port where it is remembered
     """
 
@@ -187,8 +187,7 @@ def _tie_links(ports: Mapping[str, Collection[str]], past: Past) -> Ties:
     ties = {name: past.ties[name] for name in ports if name in past.ties}
     for name, rivals in ports.items():
         if len(rivals) > 1 and name not in ties:
-            known = past.port_at(name)
-            ties[name] = known if known in rivals else ""
+            ties[name] = past.port_at(name)
     return ties
 
 

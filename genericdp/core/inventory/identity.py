@@ -84,6 +84,9 @@ class Identity:
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
 
 
+_NO_PORT = 'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
+
+
 class UnidentifiedError(LookupError):
     """Nothing tells which device it is; the message says why, and what to do."""
 
@@ -110,6 +113,8 @@ def identify(
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
     if port.readable == place.unit.sys_name:
+        if place.serial is not None:
+            raise UnidentifiedError(_NO_PORT)
         return Identity("name", port.readable, port.readable, within, port, order)
     return Identity("port", port.exact, port.readable, within, port, order)
 

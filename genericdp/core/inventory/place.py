@@ -11,7 +11,7 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -28,8 +28,8 @@ from genericdp.core.usb_port import UsbPort
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
 _MEDIATED = "mdev"
 
-#: The platform bus itself. Hosts that a driver has made of nothing hang off it, such as those of iSCSI.
-_PLATFORM = "/sys/devices/platform"
+#: What hangs off these has been made of nothing by a driver: hosts of iSCSI, and since Linux 6.14 vgem.
+_HANGERS = frozenset({"/sys/devices/platform", "/sys/devices/faux"})
 
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
@@ -152,7 +152,7 @@ def locate(device: UdevDevice) -> Place:
     told, untold = place_of(own, unit)
     within, in_full = _within(own, unit, told)
     spot = Spot(port.exact, serial or "", in_full)
-    is_new = address is not None or untold or told != place_before(own)
+    is_new = address is not None or unit.subsystem == "faux" or untold or told != place_before(own)
     before = _spot_before(device) if is_new else spot
     return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
 
@@ -186,10 +186,10 @@ def _unit_and_address(device: UdevDevice) -> tuple[UdevDevice, Address | None]:
         if address is not None:
             return candidate, address
         candidate = candidate.parent
-    return _unit_on_a_bus(device, below=_PLATFORM), None
+    return _unit_on_a_bus(device, below=_HANGERS), None
 
 
-def _unit_on_a_bus(device: UdevDevice, below: str = "") -> UdevDevice:
+def _unit_on_a_bus(device: UdevDevice, below: Collection[str] = ()) -> UdevDevice:
     usb = device.usb_device
     if usb is not None:
         return usb
@@ -197,7 +197,7 @@ def _unit_on_a_bus(device: UdevDevice, below: str = "") -> UdevDevice:
     for candidate in device.self_and_ancestors():
         if candidate.subsystem in _ADDRESSED:
             return candidate
-        if candidate.sys_path != below:
+        if candidate.sys_path not in below:
             top = candidate
     return top
 

@@ -2,23 +2,30 @@
 
 The rules of this file:
 
-* An alternative is a match to be written instead of the rule's own. Every other line of the rule stays.
+* An alternative is a match to be written instead of the rule's own, with its `group_by` if it has one. Every
+  other line of the rule stays.
 * What is offered has been tried, like the rule: it takes exactly the nodes that its remark names.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import is_dangerous
+from genericdp.core.inventory.identity import natural
 from genericdp.core.suggest import rule_text
-from genericdp.core.suggest.clues import details
-from genericdp.core.suggest.conditions import Conditions, joined
-from genericdp.core.suggest.quoting import exactly
+from genericdp.core.suggest.clues import clues, details
+from genericdp.core.suggest.conditions import Conditions, joined, one_or_more
+from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.reasons import listed
-from genericdp.core.suggest.units.camera import has_pictures, is_infrared, is_stream, streams_of
-from genericdp.core.suggest.units.disks import about_rest, commands_of, rest_of_drive
+from genericdp.core.suggest.units.camera import (
+    has_pictures,
+    is_depth_camera,
+    is_stream,
+    streams_of,
+)
+from genericdp.core.suggest.units.disks import commands_of, is_disc_drive, rest_of_drive
+from genericdp.core.suggest.units.purposes import purpose_of
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
 #: Of these subsystems, each node of a unit may be for another program.
@@ -34,48 +41,30 @@ _OF_THE_UNIT = frozenset({"SUBSYSTEM", "usb", "parent", "DEVPATH", "ID_SERIAL", 
 #: More alternatives than this are no help.
 _MOST = 12
 
-#: What a part of a device is for, by the beginning of the names of its nodes.
-_FOR = {
-    "dri/renderD": "enough for programs that show nothing on a display",
-    "tpmrm": "through the kernel's resource manager, as most programs do",
-    "tpm": "for one program at a time",
-    "cdc-wdm": "the control port",
-    "gpiochip": "the pins alone",
-    "tty": "without the rest",
-    "hidraw": "for programs that know the device",
-    "input/event": "as the kernel understands it",
-}
-
-
-#: What ModemManager's udev rules say of a modem's ports.
-_PORTS = {
-    "ID_MM_PORT_TYPE_AT_PRIMARY": "the AT port",
-    "ID_MM_PORT_TYPE_AT_SECONDARY": "the second AT port",
-    "ID_MM_PORT_TYPE_GPS": "the GPS port",
-    "ID_MM_PORT_TYPE_QCDM": "the diagnosis port",
-}
-
-#: The same of a modem that is not on USB, by the protocol in the name of the port (driver-api/wwan.rst).
-_WWAN_PORT = re.compile(r"wwan\d+([a-z]+)\d+")
-_WWAN_PORTS = {
-    "at": "an AT port",
-    "mbim": "the control port",
-    "qmi": "the control port",
-    "qcdm": "the diagnosis port",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """A match for other nodes of the unit.
 
-    paths   the device nodes that it takes
-    about   what these are, or ""
+    paths     the device nodes that it takes
+    about     what these are, or ""
+    group_by  how the rule says that they make one device, if the rule has only one node; or ""
     """
 
     conditions: Conditions
     paths: tuple[str, ...]
     about: str
+    group_by: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What replaces the match."""
+        grouping = (
+            (f"group_by = {self.group_by if self.group_by.startswith('{') else toml(self.group_by)}",)
+            if self.group_by
+            else ()
+        )
+        return (*rule_text.match_lines(self.conditions), *grouping)
 
     @property
     def remark(self) -> str:
@@ -94,17 +83,56 @@ def alternatives(
     nodes     all device nodes of the machine
     taken_by  the sys paths of those that a match takes
     """
-    found: list[Alternative] = []
+    found = [
+        Alternative(changed, whole.paths, about, whole.group_by)
+        for whole, about, matches in _whole(group.nodes[0], conditions, nodes)
+        for changed in [each for each in matches if taken_by(each) == whole.sys_paths][:1]
+    ]
     for part, more in _parts(group, nodes):
         paths = frozenset(node.sys_path for node in part)
         for detail in more:
-            changed = joined(_without(conditions, detail), detail)
-            changed = {"SUBSYSTEM": changed["SUBSYSTEM"], **changed} if "SUBSYSTEM" in changed else changed
+            changed = _changed(conditions, detail)
             if taken_by(changed) == paths and paths != group.sys_paths:
                 names = tuple(node.device_node or "" for node in part)
-                found.append(Alternative(changed, names, _about(part, group)))
+                found.append(Alternative(changed, names, purpose_of(part, group)))
                 break
     return tuple(found[:_MOST])
+
+
+def _whole(
+    node: UdevDevice, conditions: Conditions, nodes: Sequence[UdevDevice]
+) -> Iterator[tuple[Siblings, str, Iterable[Conditions]]]:
+    """More nodes than the one as one device, for what, and matches that may take them."""
+    usb = node.usb_device
+    if usb is not None and is_depth_camera(node, nodes):
+        every = [
+            each
+            for each in nodes
+            if each.sys_path.startswith(f"{usb.sys_path}/") and each.initialized and not is_dangerous(each)
+        ]
+        whole = Siblings("usb_device", tuple(sorted(every, key=lambda each: natural(each.device_node or ""))))
+        subsystems = one_or_more({each.subsystem for each in every})
+        yield (
+            whole,
+            "all of it, for libraries of depth cameras",
+            [_changed(conditions, {"SUBSYSTEM": subsystems})],
+        )
+    for command in commands_of(node, nodes) if is_disc_drive(node) else ():
+        both = {"SUBSYSTEM": one_or_more({node.subsystem, command.subsystem})}
+        # udev has the serial number of the drive for one of them.
+        matches = [conditions, *(clue.conditions for clue in clues(command))]
+        whole = Siblings('{ DEVTYPE = "scsi_device" }', (node, command))
+        yield (
+            whole,
+            "for programs that also send commands to the drive",
+            [_changed(each, both) for each in matches],
+        )
+
+
+def _changed(conditions: Conditions, detail: Conditions) -> Conditions:
+    """A match with these conditions, for nodes that a detail tells."""
+    changed = joined(_without(conditions, detail), detail)
+    return {"SUBSYSTEM": changed["SUBSYSTEM"], **changed} if "SUBSYSTEM" in changed else changed
 
 
 def _without(conditions: Conditions, detail: Conditions) -> Conditions:
@@ -155,6 +183,10 @@ def _parts(
         ports = kinds.get(subsystem, ())
         for port in ports if len(ports) > 1 else ():
             yield (port,), _alone(port)
+    tuners = sorted({node.devname.rpartition("/")[0] for node in kinds.get("dvb", ())}, key=natural)
+    for folder in tuners if len(tuners) > 1 else ():
+        tuner = tuple(node for node in kinds["dvb"] if node.devname.startswith(f"{folder}/"))
+        yield tuner, [{"SUBSYSTEM": "dvb", "DEVNAME": f"/dev/{folder}/*"}]
     if first.subsystem == "drm":
         renders = tuple(node for node in group.nodes if node.sys_name.startswith("renderD"))
         if renders:
@@ -178,17 +210,21 @@ def _besides(
 
 def rest_of(group: Siblings, instead: Sequence[Alternative], nodes: Sequence[UdevDevice]) -> tuple[str, ...]:
     """The device nodes of the unit that neither the rule nor an alternative takes, but a program may want."""
-    shown = {*group.paths, *(path for each in instead for path in each.paths)}
+    shown = {*group.paths, *(path for each in instead if not each.group_by for path in each.paths)}
     first = group.nodes[0]
     others = (*others_of(first, nodes), *commands_of(first, nodes))
-    raw = [path] if len(group.nodes) == 1 and (path := _raw_beside(first)) else []
-    return (*raw, *(path for each in others if (path := each.device_node or "") not in {*shown, *raw}))
+    raw = [path] if len(group.nodes) == 1 and (path := _raw_beside(first, nodes)) else []
+    rest = [each for each in others if each.device_node not in {*shown, *raw}]
+    # Further ones of its kind come first.
+    rest.sort(key=lambda each: (each.subsystem != first.subsystem, natural(each.device_node or "")))
+    return (*raw, *(each.device_node or "" for each in rest))
 
 
-def _raw_beside(node: UdevDevice) -> str:
+def _raw_beside(node: UdevDevice, nodes: Iterable[UdevDevice]) -> str:
     """The raw USB node that some programs open instead of the one node of a driver; "" if none do.
 
-    Programs for HIDs use either. Else the unit has an interface for programs, beside that of the node.
+    Programs for HIDs and depth cameras use either. Else the unit has an interface for programs, beside that
+    of the node.
     """
     usb, own = node.usb_device, node.usb_interface
     if usb is None or usb is node or own is None or node.subsystem in ("block", "printer"):
@@ -198,7 +234,8 @@ def _raw_beside(node: UdevDevice) -> str:
         f"{int(number):02x}" for number in own.properties.get("INTERFACE", "").split("/") if number
     )
     has_more = any(kind[:2] in _OF_PROGRAMS for kind in kinds - {mine})
-    return (usb.device_node or "") if has_more or node.subsystem == "hidraw" else ""
+    is_either = node.subsystem == "hidraw" or is_depth_camera(node, nodes)
+    return (usb.device_node or "") if has_more or is_either else ""
 
 
 def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:
@@ -211,40 +248,17 @@ def lines_of(group: Siblings, instead: Sequence[Alternative]) -> Iterator[str]:
     for each in instead:
         yield "#"
         yield from rule_text.comment(each.remark)
-        yield from (f"# {line}" for line in rule_text.match_lines(each.conditions))
+        yield from (f"# {line}" for line in each.lines)
 
 
 def _what(first: UdevDevice, instead: Sequence[Alternative]) -> str:
     if is_stream(first):
         only_streams = all(each.conditions.get("SUBSYSTEM") == first.subsystem for each in instead)
+        if any(each.group_by for each in instead):
+            return "more or less of the camera"
         return "another stream of the camera" if only_streams else "another part of the camera"
     if is_printer(first):
         return "another way to the printer"
-    return "another part of the drive" if first.subsystem == "block" else "a part of it"
-
-
-def _about(part: Sequence[UdevDevice], group: Siblings) -> str:
-    """What a part of a device is for; "" when its names say it."""
-    first = part[0]
-    if is_stream(first):
-        return "infrared" if is_infrared(first) else "" if has_pictures(group.nodes[0]) else "the pictures"
-    if is_printer(group.nodes[0]):
-        return _about_printer(first)
-    if group.nodes[0].subsystem == "block":
-        return about_rest(first, group.nodes[0])
-    ttys = [node for node in group.nodes if node.subsystem == "tty"]
-    if first.subsystem == "tty" and len(part) < len(ttys):
-        words = [word for name, word in _PORTS.items() if first.properties.get(name) == "1"]
-        return words[0] if words else ""
-    if port := _WWAN_PORT.fullmatch(first.sys_name):
-        return _WWAN_PORTS.get(port[1], "")
-    return next((text for name, text in _FOR.items() if first.devname.startswith(name)), "")
-
-
-def _about_printer(node: UdevDevice) -> str:
-    interface = node.usb_interface
-    if node.usb_device is node:
-        return "for programs that use libusb, such as those that scan"
-    # The USB class of printers, its protocol "IPP over USB".
-    over_usb = interface is not None and interface.properties.get("INTERFACE") == "7/1/4"
-    return "IPP over USB" if over_usb else ""
+    if first.subsystem == "block":
+        return "more of the drive" if all(each.group_by for each in instead) else "another part of the drive"
+    return "a part of it"

@@ -25,7 +25,7 @@ from genericdp.core.suggest.fixed_names import (
     names_without_number,
     without_numbers,
 )
-from genericdp.core.suggest.quoting import exactly
+from genericdp.core.suggest.quoting import exactly, toml
 from genericdp.core.suggest.serials import (
     SERIAL_ATTRIBUTES,
     SERIAL_PROPERTIES,
@@ -34,6 +34,8 @@ from genericdp.core.suggest.serials import (
     serials_of_udev,
 )
 from genericdp.core.suggest.units.disks import is_card, scsi_device_of, which_of_disk, which_of_drive
+from genericdp.core.suggest.units.firmware import loaded_of
+from genericdp.core.suggest.units.models import model_of, named_model_of
 from genericdp.core.suggest.units.siblings import Siblings
 from genericdp.core.suggest.units.targets import TARGET_ATTRIBUTES, target_of
 
@@ -109,51 +111,6 @@ def clues(node: UdevDevice) -> Iterator[Clue]:
         yield from _other_clues(node, unit)
 
 
-def model_of(unit: UdevDevice) -> Conditions:
-    """What every unit of the model of a USB device satisfies."""
-    return {"usb": {key: exactly(value) for key in ("vendor", "product") if (value := usb_value(unit, key))}}
-
-
-def named_model_of(node: UdevDevice) -> Conditions:
-    """What a USB device says of its model: makers of boards share numbers. {} if it says nothing."""
-    unit = unit_of(node)
-    product = unit.properties.get("ID_MODEL") if unit.subsystem == "usb" else None
-    if not product:
-        return {}
-    named: Conditions = {"ID_MODEL": exactly(product)}
-    return named if node is unit else {"parent": {"DEVTYPE": "usb_device", **named}}
-
-
-def model_of_any(group: Siblings) -> Conditions:
-    """What every unit of the model of a device satisfies; {} when it has none that a rule can name."""
-    unit = unit_of(group.nodes[0])
-    if target_of(group.nodes[0]):
-        # Its driver is that of any other target.
-        return {}
-    match unit.subsystem:
-        case "usb":
-            return model_of(unit)
-        case "pci" if "PCI_ID" in unit.properties:
-            return {"parent": {"PCI_ID": exactly(unit.properties["PCI_ID"])}}
-        case "pnp":
-            # What leads where from a mainboard, its driver does not know.
-            return {}
-        case _:
-            # The parts of a chip have no numbers of vendor and product; the driver knows no other model.
-            return {"parent": {"DRIVER": exactly(driver)}} if (driver := driver_of(group.nodes[0])) else {}
-
-
-def driver_of(node: UdevDevice) -> str:
-    """The driver of a device node, or of the nearest of its parents that has one; "" without."""
-    drivers = (
-        # Every serial port has the two of the kernel's own bus, `ctrl` and `port`.
-        each.driver
-        for each in node.self_and_ancestors()
-        if each.subsystem != "serial-base"
-    )
-    return next(filter(None, drivers), "")
-
-
 def _usb_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     model = model_of(unit)
     by, known = By.MODEL, model
@@ -201,7 +158,21 @@ def _other_clues(node: UdevDevice, unit: UdevDevice) -> Iterator[Clue]:
     yield from _in_device_tree(node, unit)
 
 
-def identity_of(group: Siblings, conditions: Conditions) -> str:
+def identity_of(group: Siblings, conditions: Conditions, by: By) -> tuple[str, str]:
+    """What the identity has to be, as TOML, and why; ("", "") where the rule needs none."""
+    unit = unit_of(group.nodes[0])
+    if loaded_of(unit):
+        return toml("port"), "it has new USB ids when its firmware is loaded"
+    if by is By.PORT and serial_of(unit) is not None:
+        return toml("port"), "any unit plugged in there counts as this device"
+    if by is not By.SERIAL or not (name := _property_of(group, conditions)):
+        return "", ""
+    is_card_of_usb = group.nodes[0].usb_device is not None
+    why = "the id is that of the card, not of its reader" if is_card_of_usb else ""
+    return f"[{toml(name)}]", why or "the id stays when the number changes"
+
+
+def _property_of(group: Siblings, conditions: Conditions) -> str:
     """The property that the identity has to name, because a number of arrival or the reader of a card tells
     nothing; "" if none.
     """

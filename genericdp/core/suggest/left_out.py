@@ -13,8 +13,8 @@ from genericdp.core.explain import selection
 from genericdp.core.inventory.claims import is_dangerous
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest.cautions import what_it_can_do
-from genericdp.core.suggest.clues import driver_of
 from genericdp.core.suggest.fixed_names import has_a_fixed_name, is_configured
+from genericdp.core.suggest.units.models import driver_of
 
 #: What a list leaves out, too; in a draft, these share a line.
 _TERMINALS = frozenset({"nodes that every container has", "virtual consoles", "pseudo-terminals"})

@@ -1,6 +1,6 @@
 """Why a suggested rule is written as it is, in sentences for its comments."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import WITHOUT_HARDWARE, is_hub, why_left_out
@@ -10,7 +10,9 @@ from genericdp.core.suggest.clues import By
 from genericdp.core.suggest.fixed_names import is_configured, is_made
 from genericdp.core.suggest.serials import raw_serial_of, serial_of, why_no_serial
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
+from genericdp.core.suggest.units.companions import is_drawn_by_nvidia, is_of_nvidia
 from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_disk, who_attaches
+from genericdp.core.suggest.units.firmware import loaded_of
 from genericdp.core.suggest.units.siblings import Siblings
 
 #: More names than this do not help.
@@ -25,6 +27,7 @@ def reasons(
     beside: tuple[str, ...] = (),
     rest: tuple[str, ...] = (),
     consoles: tuple[str, ...] = (),
+    others: tuple[str, ...] = (),
 ) -> Iterator[str]:
     """A paragraph for each thing that an operator should know about the rule."""
     first = group.nodes[0]
@@ -37,19 +40,33 @@ def reasons(
     elif unit.subsystem == "usb" and by in _OF_USB:
         yield _OF_CARD if by is By.SERIAL and is_card(first) else _of_usb(unit, by, rivals)
     else:
-        yield _of_any(first, by, rivals)
+        yield _of_any(first, by, rivals, others)
     if of_disk := what_of_disk(first):
         yield of_disk
     if group.group_by == "node" and by is not By.SERIAL and (what := locate(first).untold):
+        what = what if what != "disk" or first.subsystem == "block" else "device"
         yield (
             f"CAUTION: nothing tells which {what} it is, so it is not offered until 'identity' names udev "
             "properties that do."
         )
+    if is_of_nvidia(first):
+        yield f"A container gets device nodes only. It also needs the libraries of the driver: {_NVIDIA}."
+    if is_drawn_by_nvidia(first):
+        yield (
+            "NVIDIA's libraries use other nodes of the GPU, such as /dev/nvidia0. udev does not know them, "
+            "so nothing tells which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or "
+            f"{_NVIDIA}."
+        )
     if attached_by := who_attaches(first):
         yield f"CAUTION: the rule takes whatever {attached_by} attaches there."
+    if loaded := loaded_of(unit):
+        yield (
+            f"Its USB ids change when {loaded.what} loads its firmware. The rule takes it before and after "
+            f"({', '.join(loaded.ids)}), and its id is that of the port."
+        )
     if is_for_libusb(first):
         yield (
-            "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+            "Its path changes each time it is plugged in, and libusb opens it by that path. With answer = "
             '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
         )
     if any(node.properties.get("ID_INPUT_KEYBOARD") == "1" for node in group.nodes):
@@ -80,11 +97,22 @@ def reasons(
         )
 
 
+def of_drivers(drivers: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
+    """What drivers of the kernel make of a USB device when that is no device node: (driver, its names)."""
+    for name, made in drivers:
+        makes = f"uses it for {listed(made)}, which is no device node, so a container does not get it"
+        yield (
+            f"CAUTION: the kernel's driver {name} {makes if made else 'uses it'}. A program that opens the "
+            "raw USB node takes it away from that driver."
+        )
+
+
 def is_for_libusb(node: UdevDevice) -> bool:
     """Whether it is the raw node of a USB device, which libusb opens. Nobody opens that of a hub."""
     return node.usb_device is node and not is_hub(node)
 
 
+_NVIDIA = "see examples/families/nvidia.toml"
 _OF_CARD = "By serial number: the rule finds this card in whichever reader it is."
 _OF_USB = frozenset({By.SERIAL, By.MODEL, By.PORT, By.PLACE})
 
@@ -118,7 +146,7 @@ def _of_usb(usb: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             )
 
 
-def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
+def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...], others: tuple[str, ...]) -> str:
     unit = unit_of(node)
     match by:
         case By.SERIAL if unit.sys_path.startswith("/sys/devices/virtual/block/"):
@@ -127,6 +155,11 @@ def _of_any(node: UdevDevice, by: By, rivals: tuple[str, ...]) -> str:
             return "By serial number: the rule finds this unit wherever it is."
         case By.TARGET:
             return "By what it leads to: the rule finds it whatever its number is."
+        case By.MODEL if others:
+            return (
+                f"By model, and by what distinguishes it from {listed(others)}. That of a second unit of the "
+                "model would match, too."
+            )
         case By.MODEL:
             return (
                 f"By model: this machine has no other {node.subsystem} device of the model. A second one "
@@ -170,8 +203,8 @@ def _of_groups(group: Siblings) -> Iterator[str]:
     text = f"A container gets these {len(group.nodes)} nodes together."
     if usb is not None and usb.device_node is not None:
         text += (
-            f" The raw USB node {usb.device_node} is not among them; programs that use libusb need only "
-            f"that one: 'genericdp suggest {usb.device_node}'."
+            f" The raw USB node {usb.device_node} is not among them; programs that use libusb and no driver "
+            f"of the kernel need that one instead: 'genericdp suggest {usb.device_node}'."
         )
     yield text
 

@@ -13,6 +13,7 @@ from genericdp.core.inventory.place import AUTO_NUMBER
 from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.conditions import Conditions
 from genericdp.core.suggest.quoting import exactly
+from genericdp.core.suggest.units.firmware import loaded_of
 
 #: The properties with which udev tells a unit from others, the best one first.
 SERIAL_PROPERTIES = ("ID_SERIAL", "ID_WWN", "ID_PART_ENTRY_UUID", "DM_UUID", "MD_UUID", "CACHED_UUID")
@@ -43,7 +44,10 @@ def why_no_serial(unit: UdevDevice) -> str:
     ids, serial = "".join(usb_value(unit, key) or "" for key in ("vendor", "product")), raw_serial_of(unit)
     if serial is not None and AUTO_NUMBER.search(serial):
         return "it is the name of the controller, numbered in the order of arrival"
-    return "" if serial is None else why_filler(serial, *names, ids, unit.attributes.get("product", ""))
+    if serial is None:
+        return ""
+    why = why_filler(serial, *names, ids, unit.attributes.get("product", ""))
+    return why or ("it changes with the firmware" if loaded_of(unit) else "")
 
 
 def serials_of_udev(node: UdevDevice) -> Iterator[Conditions]:

@@ -17,10 +17,11 @@ from genericdp.core.explain.selection import is_hub
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.resource import Resource
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.cautions import consoles_of
-from genericdp.core.suggest.clues import By, details_of_all, kind_of, model_of_any, named_model_of
+from genericdp.core.suggest.clues import By, details_of_all, kind_of
 from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.left_out import POPULAR, SELDOM, TERMINALS, why_left_out
 from genericdp.core.suggest.present import Present
@@ -29,6 +30,7 @@ from genericdp.core.suggest.suggestion import DIRECTORY, suggest_for, table_of, 
 from genericdp.core.suggest.title import name_of, taken_by, title_of
 from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subdevice, processor_of, streams_of
 from genericdp.core.suggest.units.companions import is_companion
+from genericdp.core.suggest.units.models import model_of_any, named_model_of
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
 
 #: Where to save the file, unless the operator knows better: after the existing rules.
@@ -147,6 +149,7 @@ def _comes_before(other: UdevDevice, node: UdevDevice) -> bool:
 
 def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
     """A chapter for each kind of group."""
+    told: set[frozenset[str]] = set()
     for alike in _alike(groups):
         chapter = _for_model(alike, present, names)
         if chapter:
@@ -154,7 +157,10 @@ def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -
             continue
         for group in alike:
             suggestion = suggest_for(group, present, _new_name(group, present, names))
-            caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL else ()
+            rivals = frozenset({*group.paths, *suggestion.rivals})
+            # Of devices that nothing distinguishes, the first one says so.
+            caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL and rivals not in told else ()
+            told.add(rivals)
             yield (*rule_text.comments(caution), *_shortened(suggestion.table, [*_headings((group,))]))
 
 
@@ -184,8 +190,17 @@ def _for_model(alike: list[Siblings], present: Present, names: set[str]) -> tupl
         table = (*table_of(name, first, conditions, present.domain), *with_companions(first, present))
         if model and present.taken_by_rule("\n".join(table)) == everything:
             names.add(name)
-            return tuple(_shortened(table, [*_headings(tuple(alike))]))
+            return (*_of_ports(alike), *_shortened(table, [*_headings(tuple(alike))]))
     return ()
+
+
+def _of_ports(alike: Sequence[Siblings]) -> Iterator[str]:
+    """A comment for a resource that takes several serial ports of one unit: what they lead to may differ."""
+    ports = [group.nodes[0] for group in alike if group.nodes[0].subsystem == "tty"]
+    if len(ports) > len({unit_of(port).sys_path for port in ports}):
+        yield from rule_text.comment(
+            f"A pod gets any of these ports. For one: 'genericdp suggest {ports[0].device_node}'."
+        )
 
 
 def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:

@@ -15,7 +15,6 @@ from itertools import combinations
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, is_dangerous
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.place import unit_of
 from genericdp.core.suggest import rule_text
 from genericdp.core.suggest.alternatives import Alternative, alternatives, lines_of, rest_of
 from genericdp.core.suggest.cautions import can_be_shared, consoles_of, what_it_can_do
@@ -33,8 +32,7 @@ from genericdp.core.suggest.clues import (
 from genericdp.core.suggest.conditions import Conditions, joined, joined_all
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.quoting import exactly, toml
-from genericdp.core.suggest.reasons import is_for_libusb, reasons
-from genericdp.core.suggest.serials import serial_of
+from genericdp.core.suggest.reasons import is_for_libusb, of_drivers, reasons
 from genericdp.core.suggest.title import in_kernels_case, name_of, title_of
 from genericdp.core.suggest.units.camera import (
     all_sensors,
@@ -75,6 +73,9 @@ class Suggestion:
     beside   the device nodes that programs may open as well, and that the rule does not take
     rest     the other device nodes of its unit
     consoles the kernel's names of those of its nodes that are consoles of the kernel
+    others   the device nodes of the model that a detail tells apart from its own
+    drivers  (name, the network interfaces and Bluetooth adapters that it has made) of each driver of the
+             kernel that has the USB device without a device node
     """
 
     name: str
@@ -87,6 +88,8 @@ class Suggestion:
     beside: tuple[str, ...] = ()
     rest: tuple[str, ...] = ()
     consoles: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    drivers: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def file(self) -> str:
@@ -96,8 +99,8 @@ class Suggestion:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What it takes and why it is written so, a paragraph each."""
-        more = {"beside": self.beside, "rest": self.rest, "consoles": self.consoles}
-        return tuple(reasons(self.group, self.by, self.rivals, **more))
+        more = {"beside": self.beside, "rest": self.rest, "consoles": self.consoles, "others": self.others}
+        return (*reasons(self.group, self.by, self.rivals, **more), *of_drivers(self.drivers))
 
     def remarks(self, claims: Claims) -> tuple[str, ...]:
         """How existing rules are affected, a sentence each."""
@@ -166,12 +169,15 @@ def suggest_for(group: Siblings, present: Present, name: str) -> Suggestion:
         if taken == wanted:
             instead = alternatives(group, conditions, present.nodes, present.taken_by)
             # Nodes of the same camera that only the details of this clue exclude are not twins.
-            tried.pop(clue.by, None)
+            same = tried.pop(clue.by, ())
+            others = _paths(same, present) if clue.by is By.MODEL else ()
             rivals = reduce(_nearest, tried.values(), frozenset[str]())
             paths = _paths(rivals, present)
             known = all_sensors(group.nodes, present.nodes)
             beside = () if known else sensors_beside(group.nodes, present.nodes)
-            return Suggestion(name, group, clue.by, paths, table, present.domain, instead, beside)
+            return Suggestion(
+                name, group, clue.by, paths, table, present.domain, instead, beside, others=others
+            )
         tried[clue.by] = _nearest(tried.get(clue.by, frozenset()), taken - wanted)
     raise GenericdpError(
         f"no rule can distinguish {', '.join(group.paths)} from the other device nodes",
@@ -234,15 +240,9 @@ def table_of(
         by_match = group.group_by.startswith("{")
         grouping = f"group_by = {group.group_by if by_match else toml(group.group_by)}"
         lines += rule_text.remarked(grouping, "all nodes of a unit make one device")
-    if by is By.PORT and serial_of(unit_of(group.nodes[0])) is not None:
-        lines += rule_text.key_lines("identity", "port", "any unit plugged in there counts as this device")
-    elif (name_of_serial := identity_of(group, conditions)) and by is By.SERIAL:
-        remark = (
-            "the id stays when the number changes"
-            if group.nodes[0].usb_device is None
-            else "the id is that of the card, not of its reader"
-        )
-        lines += rule_text.remarked(f"identity = [{toml(name_of_serial)}]", remark)
+    identity, why = identity_of(group, conditions, by)
+    if identity:
+        lines += rule_text.remarked(f"identity = {identity}", why)
     dangerous = any(map(is_dangerous, group.nodes))
     if dangerous:
         lines += rule_text.remarked("allow_dangerous = true", "it gives control of the host")

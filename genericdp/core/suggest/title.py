@@ -14,10 +14,11 @@ from genericdp.core.explain.model import model_name, usb_ids
 from genericdp.core.inventory.place import AUTO_NUMBER, unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource
-from genericdp.core.suggest.clues import ON_I2C, driver_of
+from genericdp.core.suggest.clues import ON_I2C
 from genericdp.core.suggest.fixed_names import has_a_fixed_name
 from genericdp.core.suggest.units.camera import has_pictures, is_stream
 from genericdp.core.suggest.units.disks import part_name
+from genericdp.core.suggest.units.models import driver_of
 from genericdp.core.suggest.units.siblings import Siblings
 
 #: Ids begin with the name: a longer one would leave no room for the rest.
@@ -60,8 +61,9 @@ def name_of(
     if name not in taken:
         return name
     of_kind = f"{name}-{_word(_KINDS.get(node.subsystem, node.subsystem))}"
-    # The nodes of other kinds may have the name.
+    # The nodes of other kinds may have the name. Where there is a second unit, that has it.
     has_kind = of_kind not in taken and _brings_other_kinds(node, nodes)
+    has_kind = has_kind and (several or not _has_twin(node, nodes))
     return of_kind if has_kind else _numbered(name, taken)
 
 
@@ -70,6 +72,15 @@ def _brings_other_kinds(node: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
     unit = unit_of(node)
     return not has_a_fixed_name(node) and any(
         each.subsystem not in (node.subsystem, "usb") and unit_of(each).sys_path == unit.sys_path
+        for each in nodes
+    )
+
+
+def _has_twin(node: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
+    """Whether another unit of the model brings device nodes of the kind of this one."""
+    model, unit = model_name(node), unit_of(node).sys_path
+    return model != "" and any(
+        each.subsystem == node.subsystem and model_name(each) == model and unit_of(each).sys_path != unit
         for each in nodes
     )
 

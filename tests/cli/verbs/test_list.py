@@ -251,6 +251,10 @@ Not matched by any rule:
             ["zzz"],
             "no device that a rule matches is found by 'zzz'; --all looks at the other device nodes, too\n",
         ),
+        (
+            ["--all", "--subsystem", "zzz", "lo"],
+            "'lo' is a network interface; a device plugin gives containers device nodes and nothing else\n",
+        ),
         (["--all", "zzz", "null"], "no device node of this machine matches 'zzz' and 'null'\n"),
         (
             ["--all", "--subsystem", "zzz", "--subsystem", "yyy", "null"],

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from genericdp.cli.find import find
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.cli.survey import look, survey_of
-from genericdp.cli.verbs.suggest import as_json, show
+from genericdp.cli.verbs.suggest import as_json, drivers_without_node, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
@@ -19,7 +20,15 @@ from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.suggestion import suggest
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
-from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import (
+    a_device,
+    a_fuse,
+    a_modem,
+    a_usb_device,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 from tests.scenes.suggestions import assert_takes_exactly
 
 
@@ -178,4 +187,43 @@ def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == (
         "genericdp: error: '/dev/ttyUSB99' does not exist\n"
         "  hint: 'genericdp list --all' shows the device nodes of this machine\n"
+    )
+
+
+def an_interface(folder: Path, number: int, driver: str, *made: str) -> str:
+    """An interface in sysfs with its driver, and what that has made of it, such as `net/can0`."""
+    path = folder / f"1-2:1.{number}"
+    path.mkdir()
+    (path / "driver").symlink_to(f"../../../bus/usb/drivers/{driver}")
+    for each in made:
+        (path / each).mkdir(parents=True)
+    return str(path)
+
+
+def test_a_driver_without_a_device_node_is_named_with_what_it_makes_of_a_usb_device(
+    tmp_path: Path,
+) -> None:
+    an_interface(tmp_path, 0, "btusb", "bluetooth/hci0")
+    an_interface(tmp_path, 1, "btusb")
+    an_interface(tmp_path, 2, "rndis_host", "net/usb0")
+    an_interface(tmp_path, 3, "usbfs")
+    port = an_interface(tmp_path, 4, "cdc_acm", "tty/ttyACM0")
+    an_interface(tmp_path, 5, "cdc_acm")
+    (tmp_path / "ep_00").mkdir()
+    usb = replace(a_usb_device(), sys_path=str(tmp_path))
+    node = a_device(f"{port}/tty/ttyACM0", subsystem="tty", node="/dev/ttyACM0", number="c 166:0")
+
+    drivers = (("btusb", ("hci0",)), ("rndis_host", ("usb0",)))
+    assert tuple(drivers_without_node(usb, (usb, node))) == drivers
+    suggestion = suggest(usb, Present(by_sys_path(usb), "example.com"))
+    suggestion = replace(suggestion, drivers=(drivers[0], ("peak_usb", ())))
+    assert suggestion.reasons[-2:] == (
+        (
+            "CAUTION: the kernel's driver btusb uses it for hci0, which is no device node, so a container "
+            "does not get it. A program that opens the raw USB node takes it away from that driver."
+        ),
+        (
+            "CAUTION: the kernel's driver peak_usb uses it. A program that opens the raw USB node takes it "
+            "away from that driver."
+        ),
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import Place, Port, Spot, locate, port_of, unit_of
+from genericdp.core.inventory.place import UNKNOWN, Place, Port, Spot, locate, port_of, unit_of
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
@@ -142,6 +142,17 @@ def test_the_serial_number_is_the_units_own() -> None:
     assert locate(a_usb_serial(serial="A50285BI")).serial == "A50285BI"
     assert locate(a_usb_serial(serial=None)).serial is None
     assert locate(a_usb_serial(serial="  \n")).serial is None
+
+
+def test_what_drivers_make_of_nothing_is_not_one_unit() -> None:
+    """They are on a bus of their own, `/sys/devices/faux`."""
+    cards = [a_chain(("faux", ""), (name, "faux"), ("drm/card0", "drm")) for name in ("vgem", "vkms")]
+    assert [locate(card).port for card in cards] == [
+        Port("/sys/devices/faux/vgem", "vgem"),
+        Port("/sys/devices/faux/vkms", "vkms"),
+    ]
+    earlier = Spot("/sys/devices/faux", "", "card", UNKNOWN)
+    assert [locate(card).before for card in cards] == [earlier, earlier]
 
 
 def test_no_serial_number_of_what_the_unit_hangs_off_is_taken_for_the_units() -> None:

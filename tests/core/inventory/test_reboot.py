@@ -1,6 +1,6 @@
-"""An id is the same after a reboot that found everything in another order.
+"""A link, and so an id, is the same after a reboot that found everything in another order.
 
-A pod whose device has another id waits for the old one for good.
+A pod whose device has another id waits for the old one for good. A link of another node is the wrong device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ TOLD_BY_NUMBERS = frozenset(
 #: The same for some nodes of a machine, and nodes whose port has such a number.
 SOME = frozenset(
     {
-        ("backup-server", "block"),  # bcache
+        ("backup-server", "block"),  # ublk
         ("gadget-board", "tty"),  # rfcomm
         ("service-laptop", "tty"),  # rfcomm
         ("kvm-guest", "input"),  # uinput
@@ -37,32 +37,43 @@ SOME = frozenset(
 )
 
 
-@pytest.mark.parametrize("grouping", ["node", "parent"])
+KEYS = {
+    "node": "",
+    "usb_device": 'group_by = "usb_device"\n',
+    "parent": 'group_by = "parent"\n',
+    "controller": 'group_by = { SUBSYSTEM = "pci" }\n',
+    "all": 'group_by = "all"\n',
+    "port": 'identity = "port"\n',
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("name", MACHINES)
-def test_ids_do_not_depend_on_the_order_in_which_devices_are_found(name: str, grouping: str) -> None:
+def test_links_do_not_depend_on_the_order_in_which_devices_are_found(name: str, keys: str) -> None:
+    """They begin with the id."""
     before, after = machine(name), after_reboot(name)
     subsystems = sorted({each.subsystem for each in before.values() if each.number is not None})
     rules = resources_of(
         "".join(
             f'[[resource]]\nname = "r{number}"\nmatch = {{ SUBSYSTEM = "{subsystem}" }}\n'
-            f'group_by = "{grouping}"\nallow_dangerous = true\n'
+            f"{keys}allow_dangerous = true\n"
             for number, subsystem in enumerate(subsystems)
         )
     )
-    ids_before, ids_after = ids_of(rules, before), ids_of(rules, after)
-    assert len(ids_before) == len(subsystems)
+    links_before, links_after = links_of(rules, before), links_of(rules, after)
+    assert len(links_before) == len(subsystems)
     changed = [
         subsystem
         for subsystem, rule in zip(subsystems, rules, strict=True)
-        if ids_before[rule.name] != ids_after[rule.name]
+        if links_before[rule.name] != links_after[rule.name]
     ]
     assert [each for each in changed if each not in TOLD_BY_NUMBERS and (name, each) not in SOME] == []
 
 
-def ids_of(rules: Sequence[Resource], devices: Mapping[str, UdevDevice]) -> dict[str, dict[int, str]]:
-    """The id of each device node that is offered, by its position among the devices, for each resource."""
+def links_of(rules: Sequence[Resource], devices: Mapping[str, UdevDevice]) -> dict[str, dict[int, str]]:
+    """The link of each device node that is offered, by its position among the devices, for each resource."""
     position = {sys_path: number for number, sys_path in enumerate(devices)}
     return {
-        name: {position[node.sys_path]: device.id for device in offer.devices for node in device.nodes}
+        name: {position[node.sys_path]: node.link for device in offer.devices for node in device.nodes}
         for name, offer in Builder(rules, "genericdp.io").build(devices).offers.items()
     }

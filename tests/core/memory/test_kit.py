@@ -131,3 +131,17 @@ def test_a_filler_that_gave_a_link_its_name_in_an_earlier_release_keeps_it_at_it
     node.look(KIT)
     node.look(KIT, zigbee)
     assert node.inventory.links()[old] is None
+
+
+def test_a_unit_gets_its_link_back_although_two_twins_came_while_it_was_away() -> None:
+    both = rule("kit", 'group_by = "all"')
+    first, second, third = (a_usb_serial(n, port=str(n + 1), serial="X", devnum=n + 4) for n in range(3))
+    node = Node()
+    node.look(both, first)
+    node.allocate("kit")
+    links = links_to(node, "/dev/ttyUSB0")
+    node.look(both)
+    node.look(both, second, third)
+    assert {node.inventory.links()[link] for link in links} == {None}
+    node.look(both, first, second, third)
+    assert links_to(node, "/dev/ttyUSB0") == links

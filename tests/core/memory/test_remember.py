@@ -329,8 +329,9 @@ def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
     assert remember(few, Memory(), 0.0, None)[1].ties == ties
     known = Device("x_1", unit="x_1")
     offer = Offer(few.offers["example.com/x"].resource, (known,))
-    many = Inventory({"example.com/x": offer}, ties={**ties, "x_more": "somewhere"})
-    assert remember(many, Memory(), 0.0, None)[1].ties == {"x_1": "somewhere"}
+    links = {"x_1@if00@mark": "there", "x_gone@if00@mark": "there"}
+    many = Inventory({"example.com/x": offer}, ties={**ties, **links})
+    assert remember(many, Memory(), 0.0, None)[1].ties == {"x_1": "somewhere", "x_1@if00@mark": "there"}
 
 
 # Twins

@@ -169,3 +169,23 @@ def test_the_link_of_a_twin_in_a_group_stays_that_of_this_twin(how: str) -> None
     node.allocate(pair)
     node.look(PAIR, one, two)
     assert {node.inventory.links()[link] for link in links} == {"/dev/ttyUSB1"}
+
+
+def test_a_unit_that_the_rule_tells_by_a_property_may_have_another_port_and_serial_number() -> None:
+    rules = rule("role", 'identity = ["ROLE"]')
+    node = Node()
+    (id_,) = node.look(rules, named(0, "1", ROLE="gps"))
+    node.allocate(id_)
+    node.look(rules)
+    assert node.look(rules, named(1, "2", ROLE="gps")) == {id_: "Healthy"}
+    assert node.inventory.links()[id_] == "/dev/ttyUSB1"
+
+
+def test_a_unit_that_the_rule_tells_by_its_port_may_have_another_serial_number() -> None:
+    rules = rule("slot", 'identity = "port"')
+    node = Node()
+    (id_,) = node.look(rules, a_usb_serial(0, port="1", serial="A"))
+    node.allocate(id_)
+    node.look(rules)
+    assert node.look(rules, a_usb_serial(1, port="1", serial="B", devnum=9)) == {id_: "Healthy"}
+    assert node.inventory.links()[id_] == "/dev/ttyUSB1"

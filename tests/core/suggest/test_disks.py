@@ -15,7 +15,7 @@ from genericdp.errors import GenericdpError
 from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, by_sys_path, resources_of
 from tests.scenes.inventories import ids_of, inventory_of
 from tests.scenes.machines import MACHINES, machine, node
-from tests.scenes.suggestions import DOMAIN
+from tests.scenes.suggestions import ATTRIBUTES, DOMAIN
 
 WORKBENCH = "workbench"
 MOUNTED = (
@@ -245,3 +245,15 @@ def test_an_sd_card_in_a_reader_on_usb_is_known_by_its_own_serial_number() -> No
     assert suggestion.reasons[0] == "By serial number: the rule finds this card in whichever reader it is."
     (moved,) = ids_of(inventory_of(suggestion.text, a_card("4", "0x31a4b8cd")))
     assert ids_of(inventory_of(suggestion.text, card)) == [moved]
+
+
+def test_a_drive_for_discs_is_offered_with_its_command_node_too() -> None:
+    present = Present(machine("workstation", *ATTRIBUTES), DOMAIN)
+    (drive,) = (each for each in present.nodes if each.device_node == "/dev/sr0")
+    suggestion = suggest(drive, present)
+    assert suggestion.group.paths == ("/dev/sr0",)
+    assert suggestion.rest == ("/dev/sg1",)
+    (both,) = suggestion.instead
+    assert both.remark == "/dev/sr0, /dev/sg1, for programs that also send commands to the drive:"
+    assert both.lines[-1] == 'group_by = { DEVTYPE = "scsi_device" }'
+    assert "# For more of the drive, replace the match by this:\n" in suggestion.text

@@ -338,12 +338,13 @@ def test_the_name_of_a_part_says_which_it_is(name: str, path: str, resource: str
         # A second unit of the model.
         ("twins", "/dev/ttyUSB1", "usb-serial", "usb-serial-2"),
         ("twins", "/dev/bus/usb/001/001", "xhci-host-controller", "xhci-host-controller-2"),
+        ("twins", "/dev/video2", "usb-2-0-camera", "usb-2-0-camera-2"),
         # Another part of the unit.
-        ("twins", "/dev/video2", "usb-2-0-camera", "usb-2-0-camera-video"),
-        ("twins", "/dev/video2", "usb-2-0-camera usb-2-0-camera-video", "usb-2-0-camera-2"),
+        ("workbench", "/dev/video0", "usb-capture-hdmi", "usb-capture-hdmi-video"),
+        ("workbench", "/dev/video0", "usb-capture-hdmi usb-capture-hdmi-video", "usb-capture-hdmi-2"),
     ],
 )
-def test_a_second_name_says_the_kind_only_if_the_unit_has_several(
+def test_a_second_name_says_the_kind_only_if_one_unit_has_several(
     name: str, path: str, taken: str, resource: str
 ) -> None:
     present = Present(machine(name), DOMAIN)
@@ -407,7 +408,7 @@ def test_a_keyboard_is_suggested_with_a_word_about_the_console() -> None:
 def test_a_raw_usb_node_is_suggested_with_the_answer_that_follows_a_re_plug() -> None:
     printer = suggested("twins", "/dev/bus/usb/001/007")
     assert printer.reasons[-2] == (
-        "Its path changes each time it is plugged in, and libusb looks for it there. With answer = "
+        "Its path changes each time it is plugged in, and libusb opens it by that path. With answer = "
         '"cdi", a container that starts again gets the new path, if the container runtime reads CDI.'
     )
     assert '# answer = "cdi"  # its path follows a re-plug' in printer.table
@@ -793,3 +794,15 @@ def test_a_name_does_not_end_in_the_middle_of_a_phrase() -> None:
         f"{card.sys_path}/gnss/gnss0", subsystem="gnss", node="/dev/gnss0", number="c 250:0", parent=card
     )
     assert suggest(receiver, Present(by_sys_path(receiver), DOMAIN)).name == "ethernet-controller-e810-c"
+
+
+def test_a_card_with_several_inputs_is_not_called_the_only_device_of_its_model() -> None:
+    assert suggested("studio", "/dev/video0").reasons[0] == (
+        "By model, and by what distinguishes it from /dev/video1. That of a second unit of the model would "
+        "match, too."
+    )
+    assert (
+        suggested("studio", "/dev/i2c-1")
+        .reasons[0]
+        .startswith("By model, and by what distinguishes it from /dev/i2c-0.")
+    )

@@ -92,7 +92,7 @@ def test_a_draft_offers_a_printer_once() -> None:
 def test_a_grabber_is_its_picture_with_its_controls_instead_and_its_sound_apart() -> None:
     picture = suggested("workbench", "/dev/video0")
     assert picture.group.paths == ("/dev/video0",)
-    assert [each.remark for each in picture.instead] == ["/dev/hidraw2, for programs that know the device:"]
+    assert [each.remark for each in picture.instead] == ["/dev/hidraw2, raw HID reports:"]
     assert "# For another part of the camera, replace the match by this:\n" in picture.text
     assert picture.reasons[1:] == (
         (
@@ -134,4 +134,22 @@ def test_what_is_offered_instead_outlasts_a_reboot_that_finds_everything_later(n
         if each.usb_device is not None or each.subsystem == "block":
             suggestion = suggest(each, present)
             for other in suggestion.instead if suggestion.by is not By.ARRIVAL else ():
+                if "the order of arrival" in other.about:
+                    continue
                 assert rebooted.taken_by(other.conditions) == {same[path] for path in other.paths}
+
+
+def test_each_tuner_of_a_card_is_offered_with_a_word_about_its_number() -> None:
+    suggestion = suggested("workstation", "/dev/dvb/adapter1/frontend0")
+    assert len(suggestion.group.paths) == 8
+    tuner = suggestion.instead[-1]
+    assert tuner.remark == (
+        "/dev/dvb/adapter1/demux0, /dev/dvb/adapter1/dvr0, /dev/dvb/adapter1/frontend0, "
+        "/dev/dvb/adapter1/net0, its number follows the order of arrival, unless the driver's adapter_nr "
+        "fixes it:"
+    )
+    assert tuner.conditions["DEVNAME"] == "/dev/dvb/adapter1/*"
+
+
+def test_a_tuner_alone_on_its_card_is_offered_without_a_word_about_its_number() -> None:
+    assert "order of arrival" not in suggested("industrial-pc", "/dev/dvb/adapter0/frontend0").text

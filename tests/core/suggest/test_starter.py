@@ -145,3 +145,32 @@ match.ID_MODEL = "USBasp"
 """
         in text
     )
+
+
+def test_ports_of_one_adapter_that_may_differ_are_said_to_be_any() -> None:
+    usb = a_usb_device(serial="A")
+    ports = [a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}") for n in range(2)]
+    assert started(*ports).startswith(
+        """\
+# Save it as /etc/genericdp/rules.d/90-found.toml, without what no pod needs.
+# A pod gets any of these ports. For one: 'genericdp suggest /dev/ttyUSB0'.
+[[resource]]
+"""
+    )
+    assert "any of these ports" not in started(a_usb_serial(0), a_usb_serial(1, port="3", serial="B"))
+
+
+def test_what_nothing_distinguishes_is_said_once() -> None:
+    boards = [
+        a_device(
+            f"/sys/devices/virtual/gpib_common/gpib{n}",
+            subsystem="gpib_common",
+            node=f"/dev/gpib{n}",
+            number=f"c 160:{n}",
+        )
+        for n in range(4)
+    ]
+    text = started(*boards)
+    assert text.count("CAUTION: nothing permanent distinguishes it from /dev/gpib1, /dev/gpib2,") == 1
+    assert text.count("CAUTION") == 1
+    assert text.count("[[resource]]") == 4

@@ -11,6 +11,7 @@ from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import (
     CONTROLLER,
+    a_bare_node,
     a_device,
     a_function,
     a_fuse,
@@ -96,6 +97,52 @@ match = { DEVNAME = "/dev/vfio/vfio" }
 shared = true  # goes along with every device and belongs to none
 """
     )
+
+
+def test_a_gpu_of_nvidia_is_suggested_with_the_nodes_of_its_driver() -> None:
+    gpu, *shared = (
+        a_bare_node(path, number)
+        for path, number in (
+            ("/dev/nvidia0", "c 195:0"),
+            ("/dev/nvidiactl", "c 195:255"),
+            ("/dev/nvidia-uvm", "c 511:0"),
+        )
+    )
+    assert (
+        suggested(gpu, *shared).text
+        == """\
+# /etc/genericdp/rules.d/50-nvidia0.toml
+#
+# device: /dev/nvidia0
+#
+# By its path: udev does not know it, nor which unit is behind it.
+#
+# A container gets device nodes only. It also needs the libraries of the driver:
+# see examples/families/nvidia.toml.
+
+[[resource]]
+name = "nvidia0"  # pods request example.com/nvidia0
+match = { DEVNAME = "/dev/nvidia0" }
+
+[[resource.node]]
+match = { DEVNAME = "/dev/nvidiactl" }
+shared = true  # goes along with every device and belongs to none
+
+[[resource.node]]
+match = { DEVNAME = "/dev/nvidia-uvm" }
+shared = true  # goes along with every device and belongs to none
+"""
+    )
+    assert "nvidiactl" not in suggested(shared[1], shared[0]).text
+
+
+def test_a_graphics_node_of_a_gpu_of_nvidia_is_suggested_with_a_word_about_the_others() -> None:
+    assert (
+        "NVIDIA's libraries use other nodes of the GPU, such as /dev/nvidia0. udev does not know them, so "
+        "nothing tells which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or see "
+        "examples/families/nvidia.toml."
+    ) in suggested(*a_gpu(driver="nvidia")).reasons
+    assert "NVIDIA" not in suggested(*a_gpu()).text
 
 
 def test_a_node_that_goes_along_with_others_may_have_a_rule_of_its_own() -> None:
@@ -427,8 +474,8 @@ def test_all_nodes_of_a_composite_device_make_one_but_the_raw_usb_node() -> None
 # By serial number: the rule finds this unit wherever it is plugged in.
 #
 # A container gets these 4 nodes together. The raw USB node /dev/bus/usb/001/009
-# is not among them; programs that use libusb need only that one: 'genericdp
-# suggest /dev/bus/usb/001/009'.
+# is not among them; programs that use libusb and no driver of the kernel need
+# that one instead: 'genericdp suggest /dev/bus/usb/001/009'.
 
 [[resource]]
 name = "usb-2c7c-0125"  # pods request example.com/usb-2c7c-0125

@@ -49,6 +49,20 @@ def streams_of(stream: UdevDevice, nodes: Iterable[UdevDevice]) -> list[UdevDevi
     )
 
 
+def is_depth_camera(node: UdevDevice, nodes: Iterable[UdevDevice]) -> bool:
+    """Whether it is a stream of a camera that gives several pictures through one interface, such as a depth
+    and what it is computed from. The library of such a camera opens all nodes, or the raw USB node instead.
+    """
+    if not is_stream(node):
+        return False
+    interfaces = [
+        interface.sys_path
+        for each in streams_of(node, nodes)
+        if has_pictures(each) and (interface := each.usb_interface) is not None
+    ]
+    return len(interfaces) > len({*interfaces})
+
+
 def _rank(stream: UdevDevice) -> tuple[object, ...]:
     interface = stream.usb_interface
     number = "" if interface is None else interface.attributes.get("bInterfaceNumber", "")

@@ -34,6 +34,11 @@ def is_disk(node: UdevDevice) -> bool:
     return (node.subsystem, node.devtype) == ("block", "disk")
 
 
+def is_disc_drive(node: UdevDevice) -> bool:
+    """Whether it is a drive for CDs, DVDs or Blu-ray discs."""
+    return is_disk(node) and node.sys_name.startswith("sr")
+
+
 def scsi_device_of(node: UdevDevice) -> UdevDevice | None:
     """The disk, tape drive or changer that a device node belongs to, if the kernel talks SCSI to it."""
     return next((each for each in node.ancestors() if each.devtype == "scsi_device"), None)
@@ -102,9 +107,11 @@ def _is_or_is_below(device: UdevDevice, above: UdevDevice) -> bool:
 
 
 def commands_of(node: UdevDevice, nodes: Iterable[UdevDevice]) -> Iterator[UdevDevice]:
-    """The command node of a tape drive or a changer: `mtx` opens that one."""
+    """The command node of a drive for tapes or discs, or of a changer: `mtx` and programs that copy discs
+    open that one.
+    """
     drive = scsi_device_of(node)
-    if drive is None or node.subsystem not in ("scsi_tape", "scsi_changer"):
+    if drive is None or not (node.subsystem in ("scsi_tape", "scsi_changer") or is_disc_drive(node)):
         return
     for each in nodes:
         if each.subsystem == "scsi_generic" and _is_or_is_below(each, drive):

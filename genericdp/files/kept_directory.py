@@ -1,0 +1,66 @@
+"""A directory whose files genericdp keeps right: open at all times, and without what a killed program left.
+
+The rules of this file:
+
+* It stays open, so that a shortage of descriptors keeps nothing in it from changing.
+* A name that a killed `node-removed` never renamed (`packaging/udev`) is left until udev itself would have
+  ended the program. Without the name, a running one would leave a link at a node that has gone.
+"""
+
+import os
+import time
+
+from genericdp.errors import SHORTAGES
+from genericdp.files.trust import open_trusted
+
+#: udev ends a program after 180 s (udev.conf(5), event_timeout).
+_ABANDONED_S = 300.0
+
+
+class KeptDirectory:
+    """The directory of a path, see `open_trusted`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def descriptor(self, flags: int | None = None) -> int:
+        """Open the directory again, or else use what is open if it is still the directory of this path.
+
+        flags  how it must be possible to open the path itself
+
+        Raises UntrustedError, OSError.
+        """
+        try:
+            if flags is not None:
+                os.close(os.open(self._path, flags))
+            descriptor = open_trusted(self._path)
+        except OSError as error:
+            if error.errno not in SHORTAGES or self._descriptor is None or not self._is_at_its_path():
+                raise
+            return self._descriptor
+        self.close()
+        self._descriptor = descriptor
+        return descriptor
+
+    def close(self) -> None:
+        """Close it until the next time."""
+        before, self._descriptor = self._descriptor, None
+        if before is not None:
+            os.close(before)
+
+    def _is_at_its_path(self) -> bool:
+        try:
+            return self._descriptor is not None and os.path.samestat(
+                os.fstat(self._descriptor), os.stat(self._path)
+            )
+        except OSError:
+            return False
+
+
+def is_abandoned(directory: int, name: str) -> bool:
+    """Whether a name in a directory (a descriptor) is so old that nobody will rename it."""
+    try:
+        return time.time() - os.lstat(name, dir_fd=directory).st_mtime > _ABANDONED_S
+    except OSError:
+        return False

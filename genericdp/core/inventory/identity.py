@@ -24,13 +24,13 @@ import base64
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
-from genericdp.core.inventory.past import Past, Ties
+from genericdp.core.inventory.past import Past, Ties, seated
 from genericdp.core.inventory.place import Place, Port, Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
@@ -188,7 +188,7 @@ def assign(
             mine = [identities[index] for index in indexes]
         count = max((len(mine), *(count_at(spot) for each in mine for spot in each.spots)))
         spelled = (spell.device(mine[0], at_port=is_twin, rank=rank) for rank in itertools.count())
-        may_have, known = _seated(mine, count, spelled, past)
+        may_have, known = seated([each.spots for each in mine], unit, count, spelled, past)
         for index in indexes:
             alike[index] = tuple(known)
         if len(known) > 1:
@@ -198,29 +198,6 @@ def assign(
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
     return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain)
-
-
-def _seated(
-    siblings: Sequence[Identity], count: int, spelled: Iterable[str], past: Past
-) -> tuple[list[str], Mapping[str, Sequence[Spot]]]:
-    """The ids of siblings, and all that they may have. Each keeps the one under which it is remembered."""
-    at = {spot: index for index, each in enumerate(siblings) for spot in each.spots}
-    ids: dict[int, str] = {}
-    seats: dict[str, Sequence[Spot]] = {}
-    known: Sequence[Spot] = ()
-    for rank, id_ in enumerate(spelled):
-        # Those that had the first ids may have left, and may even be forgotten.
-        if rank >= count and (len(ids) == len(siblings) or (rank > count and not known)):
-            break
-        known = past.spots_of(id_)
-        index = next((at[spot] for spot in known if spot in at and at[spot] not in ids), None)
-        if index is not None:
-            ids[index] = id_
-        if index is not None or rank < count:
-            seats[id_] = known
-    taken = {*ids.values()}
-    free = (id_ for id_ in seats if id_ not in taken)
-    return [ids.get(index) or next(free) for index in range(len(siblings))], seats
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ties:

@@ -4,7 +4,7 @@ An id is a function of the identity alone, but for what nothing tells apart: twi
 first is remembered then.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,3 +67,31 @@ class Past:
 
 
 NO_PAST = Past()
+
+
+def seated(
+    siblings: Sequence[Sequence[Spot]], unit: str, count: int, spelled: Iterator[str], past: Past
+) -> tuple[list[str], Mapping[str, Sequence[Spot]]]:
+    """The ids of siblings at these spots of a unit, and all that they may have, with what is remembered.
+
+    Each sibling keeps the id under which it is remembered. The others get what is left of the first `count`.
+    `spelled` are the ids, one after the other without end.
+    """
+    at = {spot: index for index, spots in enumerate(siblings) for spot in spots}
+    ids: dict[int, str] = {}
+    seats: dict[str, Sequence[Spot]] = {}
+    known: Sequence[Spot] = ()
+    rank, is_known = 0, unit in past.known_ports
+    # Those that had the first ids may have left since, and may even be forgotten.
+    while rank < count or (is_known and len(ids) < len(siblings) and (known or rank == count)):
+        id_ = next(spelled)
+        known = past.spots_of(id_)
+        index = next((at[spot] for spot in known if spot in at and at[spot] not in ids), None)
+        if index is not None:
+            ids[index] = id_
+        if index is not None or rank < count:
+            seats[id_] = known
+        rank += 1
+    taken = {*ids.values()}
+    free = (id_ for id_ in seats if id_ not in taken)
+    return [ids.get(index) or next(free) for index in range(len(siblings))], seats

@@ -201,7 +201,7 @@ def test_and_also_if_the_unit_comes_back_part_by_part(order: tuple[int, ...], ed
         for left in range(len(parts)):
             node.look(APART, usb, *parts[left + 1 :])
     node.look(APART)
-    there = [usb]
+    there, told = [usb], dict[str, str]()
     for number in order:
         there.append(parts[number - 1])
         told = node.look(APART, *there)

@@ -12,7 +12,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -172,7 +172,7 @@ class Renewal:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
         if device.spots == known.device.spots:
             return known.earlier
-        lost = dict.fromkeys((*known.device.spots, *known.earlier))
+        lost = dict.fromkeys((*known.earlier, *known.device.spots))
         numbers = [
             spot_of(node.number)
             for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
@@ -181,8 +181,16 @@ class Renewal:
         numbers += filter(is_of_number, known.earlier)
         for spot in device.spots:
             lost.pop(spot, None)
-        # A bare node may have another path now, and then nothing is at its spot.
-        return (*self._plugged_of(lost), *(spot for spot in numbers if spot not in device.also))
+        # An earlier release found the same nodes there.
+        before = {spot.of_all for spot in device.before}
+        kept = [
+            spot
+            for spot in lost
+            if self._plugged.nodes_at(spot)
+            or not (spot.of_all in before or _has_moved(spot, known.device.spots, device.spots))
+        ]
+        # Those that came since a pod holds the device are the last ones: the pod did not get them.
+        return (*kept[:HELD_LINK_LIMIT], *(spot for spot in numbers if spot not in device.also))
 
     def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
         return tuple(spot for spot in spots if self._plugged.nodes_at(spot))
@@ -230,6 +238,19 @@ class Renewal:
         return frozenset(
             id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
         )
+
+
+def _has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
+    """Whether the unit at a spot is plugged in elsewhere, or the bare node there has another path.
+
+    was, now  the spots of its device
+    """
+    if any(each.port == spot.port for each in now):
+        return False
+    return any(
+        each not in was and (each[1:] == spot[1:] or (spot.serial and each.serial == spot.serial))
+        for each in now
+    )
 
 
 def _ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

@@ -1,5 +1,7 @@
 """An edit of the rules gives no exclusive device node to a second pod."""
 
+from itertools import permutations
+
 import pytest
 
 from genericdp.core.allocate import RefusalReason, RefusedError
@@ -148,6 +150,12 @@ _TABLE = '[[resource.node]]\nmatch = {{ SUBSYSTEM = "{}" }}\noptional = true\n'
 _TERMINALS = rule("lte", 'group_by = "usb_device"', match='{ usb = { vendor = "2c7c" } }') + _TABLE.format(
     "tty"
 )
+
+
+def restart(node: Node) -> None:
+    node.memory = load(dump(node.memory))
+
+
 WHOLE = _TERMINALS + _TABLE.format("usbmisc")
 APART = rule("qmi", match='{ SUBSYSTEM = "usbmisc" }') + _TERMINALS
 
@@ -178,6 +186,38 @@ def test_a_node_that_a_pod_has_waits_even_after_its_unit_was_unplugged() -> None
     node.look(APART, *parts)
     node.look(APART)
     told = node.look(APART, *parts)
+    assert told["qmi_E.if04-cdc-wdm"] == "a pod may still hold it as lte_E of example.com/lte"
+
+
+@pytest.mark.parametrize("order", list(permutations(range(1, 5))))
+@pytest.mark.parametrize("edited", ["before it", "while it is unplugged"])
+def test_and_also_if_the_unit_comes_back_part_by_part(order: tuple[int, ...], edited: str) -> None:
+    node = Node()
+    usb, *parts = a_modem(serial="E")
+    node.look(WHOLE, usb, *parts)
+    node.allocate("lte_E")
+    if edited == "before it":
+        node.look(APART, usb, *parts)
+        for left in range(len(parts)):
+            node.look(APART, usb, *parts[left + 1 :])
+    node.look(APART)
+    there, told = [usb], dict[str, str]()
+    for number in order:
+        there.append(parts[number - 1])
+        told = node.look(APART, *there)
+        restart(node)
+    assert told["qmi_E.if04-cdc-wdm"] == "a pod may still hold it as lte_E of example.com/lte"
+
+
+def test_a_part_that_is_away_when_the_rules_are_edited_waits_as_well() -> None:
+    node = Node()
+    usb, *ports, control = a_modem(serial="E")
+    node.look(WHOLE, usb, *ports, control)
+    node.allocate("lte_E")
+    node.look(WHOLE, usb, *ports)
+    node.look(APART, usb, *ports)
+    node.look(APART, usb, *ports[1:])
+    told = node.look(APART, usb, *ports, control)
     assert told["qmi_E.if04-cdc-wdm"] == "a pod may still hold it as lte_E of example.com/lte"
 
 

@@ -58,9 +58,10 @@ _BY_NAME = (
     # What an NVMe drive is called, and where a controller over a network is.
     (re.compile(r"nvme-subsys\d+"), ("subsysnqn",)),
     (re.compile(r"nvme\d+"), ("subsysnqn", "address")),
-    # What a driver calls an RDMA adapter and a clock.
+    # What a driver calls an RDMA adapter, a clock and a watchdog.
     (re.compile(r"(?:uverbs|umad|issm)\d+"), ("ibdev",)),
     (re.compile(r"ptp\d+"), ("clock_name",)),
+    (re.compile(r"watchdog\d+"), ("identity",)),
     # Which namespace of its drive it is. The disk beside a generic node is the same namespace.
     (re.compile(r"nvme\d+(?:c\d+)?n\d+"), ("nsid",)),
     (re.compile(r"ng(\d+n\d+)"), ("../nvme{1}/nsid",)),

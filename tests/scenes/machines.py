@@ -34,6 +34,10 @@ _MADE = re.compile(r"(?<=\.)\d+(?=\.auto)|(?<=/dw-apb-uart\.)\d+|(?<=/i2c_design
 _SCSI = re.compile(r"(?<=/)(\d+)(?=:\d+:\d+:\d+\b)")
 #: Numbers of images of Ceph, and of I2C buses before the addresses on them.
 _BUSES = re.compile(r"(?<=/rbd/)\d+|(?<=/)\d+(?=-[0-9a-f]{4}\b)")
+#: The index of a V4L node, in what is recorded of it.
+_INDEX = re.compile(r"^P: (.*)/video4linux/.*\n(?:.+\n)*?A: index=(\d+)$", re.MULTILINE)
+#: What registers all V4L nodes of a unit in its own order: a driver for USB, or for a PCI function.
+_IN_ORDER = re.compile(r".*/usb\d+/.*|.*/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ARRIVED_LATER = 5
 
 
@@ -48,7 +52,15 @@ def after_reboot(name: str, *more: str) -> MappingProxyType[str, UdevDevice]:
     text = _LETTERS.sub(lambda found: f"{found[1]}{chr(ord(found[2]) + _ARRIVED_LATER)}", text)
     for number in (_SCSI, _MADE, _BUSES):
         text = number.sub(lambda found: str(int(found[0]) + _ARRIVED_LATER), text)
+    text = _INDEX.sub(_in_another_order, text)
     return _devices(tuple(blocks(text)), CORE_ATTRIBUTES.union(more))
+
+
+def _in_another_order(found: re.Match[str]) -> str:
+    """What is recorded of a V4L node, with the index that it has when its neighbour was registered first."""
+    if _IN_ORDER.fullmatch(found[1]):
+        return found[0]
+    return f"{found[0].removesuffix(found[2])}{int(found[2]) ^ 1}"
 
 
 @cache

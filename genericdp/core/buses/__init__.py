@@ -8,13 +8,15 @@ Reading order:
 
     kernel_name   the kernel's name without the numbers of arrival
     address       what tells a unit that has no place
+    ordinal       the number that a driver gives to a part of a unit
     scsi          disks and tapes: ATA, SAS, Fibre Channel, iSCSI
     wireless      what a radio has connected: by Bluetooth, or paired with a receiver
     nvme          drives with several controllers or behind a network, namespaces of any
     pmem          namespaces of persistent memory
     firewire      units on FireWire
     volumes       volumes of device mapper and ZFS, arrays of md, cached disks, images of Ceph
-    software      soft RDMA adapters and clocks of guests
+    software      soft RDMA adapters, clocks of guests, virtual cameras, watchdogs and input devices
+    video         nodes of cameras, codecs and image processors
     told          all that these say
 
 Does not belong here: which device nodes a unit has, and what an id is made of (`genericdp.core.inventory`).

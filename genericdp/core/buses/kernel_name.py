@@ -42,6 +42,11 @@ def stem_of(device: UdevDevice) -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "-", name)
 
 
+def is_chip(device: UdevDevice) -> bool:
+    """Whether it is a chip on an I2C bus."""
+    return device.subsystem == "i2c" and _I2C_CHIP.fullmatch(device.sys_name) is not None
+
+
 def _i2c_channel(bus: UdevDevice | None) -> tuple[str, ...]:
     """Which channel of a multiplexer a bus is. The channels may have chips with the same address."""
     found = _I2C_CHANNEL.fullmatch(bus.property("OF_FULLNAME") or "") if bus is not None else None

@@ -7,7 +7,7 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import firewire, nvme, pmem, scsi, software, volumes, wireless
+from genericdp.core.buses import firewire, nvme, pmem, scsi, software, video, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
@@ -18,10 +18,13 @@ _UNITS = {
     "hid": wireless.hid_address,
     "infiniband_mad": software.software_address,
     "infiniband_verbs": software.software_address,
+    "input": software.software_address,
     "nvme": nvme.controller_address,
     "nvme-subsystem": nvme.drive_address,
     "ptp": software.software_address,
     "tty": wireless.serial_port_address,
+    "video4linux": software.software_address,
+    "watchdog": software.software_address,
 }
 
 #: The property that may tell what nothing else does.
@@ -53,6 +56,8 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
 
     own  the device and its ancestors up to the unit, without it, nearest first
     """
+    if video.is_video(own):
+        return video.place_of(own, unit), ""
     numbered = unit if unit.subsystem in ("block", "rbd") else next(filter(_is_image, own), None)
     if numbered is not None:
         return [], "" if address_of(numbered) is not None else volumes.kind_of(numbered)
@@ -65,6 +70,8 @@ def place_of(own: Sequence[UdevDevice], unit: UdevDevice) -> tuple[list[str], st
 
 def place_before(own: Sequence[UdevDevice]) -> list[str]:
     """The place of a device within a unit as earlier releases told it: by numbers and models."""
+    if video.is_video(own):
+        return video.index_of(own)
     return [] if _has_none(own) else [*scsi.numbers_of(own), *wireless.model_of(own)]
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.buses.told import why_untold
+from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
@@ -38,7 +39,7 @@ class Member:
     def order(self) -> tuple[object, ...]:
         """The sort key: first what a re-plug does not change, last the kernel's name."""
         port, serial, within = self.place.spot[:3]
-        return (natural(within), serial, port, natural(self.device.sys_path))
+        return (natural(within), serial, port, natural(order_of(self.device)))
 
     @property
     def also(self) -> tuple[Spot, ...]:
@@ -167,14 +168,14 @@ def _identity_of(group: Group) -> Identity:
         return identify(
             place,
             place.within,
-            subject.sys_path,
+            order_of(subject),
             wanted,
             lambda name: find_property(name, subject, *nodes, within_unit=True),
         )
     if not isinstance(grouping, SameProperty):
         return OF_ALL
     place = min((member.place for member in group.members), key=lambda place: place.port.exact)
-    order = min(member.device.sys_path for member in group.members)
+    order = min(order_of(member.device) for member in group.members)
     # Parts of a device may be at several ports, and come and go. None of these is the one of the device.
     names = wanted if isinstance(wanted, tuple) else ()
 

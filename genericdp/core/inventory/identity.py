@@ -62,7 +62,7 @@ class Identity:
     readable  the same for people; equal to `key` when nothing had to be left out
     place     the place within the unit, "" for the unit as a whole
     port      where the unit is connected
-    order     the sys path, used only for siblings that nothing else tells apart
+    order     `order_of` it, used only for siblings that nothing else tells apart
     spots     where its nodes are: by them, siblings keep their ids
     """
 

@@ -19,9 +19,13 @@ _GONE = -1
 
 
 class Seen(NamedTuple):
-    """The directory in sysfs where a sibling is, or where it was when it was last seen."""
+    """The directory in sysfs where a sibling is, or where it was when it was last seen.
 
-    sys_path: str = ""
+    order        `order_of` the sibling, which ends in its sys path
+    incarnation  the inode of that directory
+    """
+
+    order: str = ""
     incarnation: int = _GONE
 
     @property

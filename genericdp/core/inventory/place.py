@@ -5,7 +5,8 @@ The rules of this file:
 * Everything comes from sysfs, nothing from the udev database. So a node without udevd, or with a wiped
   database, sees the same places.
 * Numbers that the kernel assigns in the order of arrival (`ttyUSB3`, bus 1, `event7`) never count. What
-  a driver or the hardware fixes does count: port chains, interface numbers, addresses on a bus.
+  a driver or the hardware fixes does count: port chains, interface numbers, addresses on a bus. The index of
+  a V4L node is one or the other (`buses.video`).
 * What is plugged in nowhere is told by what its bus calls it (`genericdp.core.buses`). What nothing tells
   from another one has no identity.
 """
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from genericdp.core.buses.address import Address
 from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.buses.nvme import FIRST as FIRST_NAMESPACE
+from genericdp.core.buses.ordinal import ordinal
 from genericdp.core.buses.scsi import ata_port
 from genericdp.core.buses.told import address_of, place_before, place_of
 from genericdp.core.buses.wireless import is_anonymous
@@ -34,12 +36,12 @@ _HANGERS = frozenset({"/sys/devices/platform", "/sys/devices/faux"})
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 _ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
 
-#: Attributes that tell apart the nodes of one interface: a camera's nodes, a serial adapter's ports.
-_ORDINALS = (("index", "index"), ("port_number", "port"))
+#: The attribute that tells apart the ports of a serial adapter.
+_PORT = ("port_number", "port")
 
 #: The platform device of the serial ports of a PC: only there is `line` a fixed address.
 LEGACY_SERIAL = "serial8250"
-_LINE = (("line", "line"),)
+_LINE = ("line", "line")
 
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
@@ -278,20 +280,9 @@ def _below_interface(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str
     stem = "ng" if told and device.subsystem == "nvme-generic" else stem_of(device)
     # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
-    for attribute, word in _LINE if unit.sys_name == LEGACY_SERIAL else _ORDINALS:
-        parts += _ordinal(own, attribute, word)
+    parts += ordinal(own, *(_LINE if unit.sys_name == LEGACY_SERIAL else _PORT))
     parts += ata_port(own)
     return [*parts, *told, *_input_name(own)]
-
-
-def _ordinal(own: Sequence[UdevDevice], attribute: str, word: str) -> list[str]:
-    """The value of the nearest device that has the attribute (usb-serial keeps it on a parent)."""
-    for each in own:
-        value = each.attributes.get(attribute)
-        if value is not None:
-            number = value.strip().lstrip("0")
-            return [word + number] if number.isascii() and number.isdigit() else []
-    return []
 
 
 def _input_name(own: Sequence[UdevDevice]) -> list[str]:

@@ -9,8 +9,9 @@ The rules of this file:
   never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
 * What has come is what was missing, if a property that a rule names as `identity` says so: as many have come
   with its value as are missing that had it.
-* Of the others, what has come while as many are missing is what was missing, in the order of the paths. So a
-  unit that is plugged in again, or that comes after a reboot, is as it was.
+* Of the others, what has come while as many are missing is what was missing, in the order of the paths, or of
+  what drivers call the cameras of a board. So a unit that is plugged in again, or that comes after a reboot,
+  is as it was.
 * If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold
   one of those that are missing. So is one with which udev has not finished, because its properties may tell,
   and any that comes at the spot of a wireless unit without an address.
@@ -22,6 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.past import NO_PAST, Known, Past, Seen, Siblings
@@ -40,7 +42,7 @@ NOTHING_TOLD: Told = {}
 class Plugged:
     """The device nodes that are plugged in.
 
-    groups    the spot that siblings share -> the siblings, in the order of their paths
+    groups    the spot that siblings share -> the siblings, in their order
     numbers   sys path -> number, of all siblings
     siblings  the numbers of all siblings, with those that are missing
     in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
@@ -97,7 +99,7 @@ NOTHING_PLUGGED = Plugged()
 class Groups:
     """The device nodes that are plugged in, by the spot that siblings share.
 
-    at      spot -> the nodes there, in the order of their paths
+    at      spot -> the nodes there, in their order
     shared  the spots of siblings: where there are several, and where there may be others later
     """
 
@@ -125,7 +127,7 @@ class Groups:
             if nodes:
                 at[spot] = nodes
             if len(nodes) > 1:
-                at[spot] = tuple(sorted(nodes, key=lambda node: natural(node.sys_path)))
+                at[spot] = tuple(sorted(nodes, key=_order))
             if len(nodes) > 1 or (nodes and spot.is_anonymous):
                 shared[spot] = None
         return Groups(at, shared)
@@ -166,17 +168,17 @@ class _Numbered(NamedTuple):
 
 
 def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> _Numbered:
-    here = {Seen(node.sys_path, node.incarnation): node.sys_path for node in group}
+    here = {Seen(order_of(node), node.incarnation): node.sys_path for node in group}
     before = past.siblings.get(spot)
     if before is None:
         # A device without siblings is remembered with its path alone.
-        seen_at = {seen.sys_path: seen for seen in here}
+        seen_at = {path: seen for seen, path in here.items()}
         before = {
             n: seen_at.get(each.sys_path, Seen(each.sys_path)) for n, each in past.known_at(spot).items()
         }
     stayed = {here[seen]: number for number, seen in before.items() if seen in here}
     came = [node.sys_path for node in group if node.sys_path not in stayed]
-    missing = sorted(before.keys() - stayed.values(), key=lambda n: (natural(before[n].sys_path), n))
+    missing = sorted(before.keys() - stayed.values(), key=lambda n: (natural(before[n].order), n))
     is_open = bool(came and missing) and not spot.is_anonymous
     seats = _seats(came, missing, spot, past, told) if is_open else _NO_SEATS
     sure = {**stayed, **seats.taken}
@@ -195,7 +197,7 @@ def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> 
     numbers = {**sure, **by_order}
     if not is_in_doubt:
         sure = numbers
-    siblings = {number: Seen(seen.sys_path) for number, seen in before.items()}
+    siblings = {number: Seen(seen.order) for number, seen in before.items()}
     siblings |= {sure[path]: seen for seen, path in here.items() if path in sure}
     return _Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_open else ())
 
@@ -233,6 +235,10 @@ def _seats(came: Iterable[str], missing: Iterable[int], spot: Spot, past: Past, 
         else:
             disputed = disputed or bool(numbers)
     return _Seats(taken, disputed)
+
+
+def _order(node: UdevDevice) -> tuple[object, ...]:
+    return natural(order_of(node))
 
 
 def _is_any_held(numbers: Iterable[int], known: Mapping[int, Known]) -> bool:

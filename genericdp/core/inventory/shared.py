@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from genericdp.core.buses.kernel_name import stem_of
+from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims, why_refused
 from genericdp.core.inventory.group import Member
@@ -103,7 +104,7 @@ def shared_nodes(
 
 def _order(member: Member) -> tuple[object, ...]:
     """The sort key: what a re-plug does not change."""
-    return (*map(natural, member.place.spot[:3]), natural(member.device.sys_path))
+    return (*map(natural, member.place.spot[:3]), natural(order_of(member.device)))
 
 
 class _RefusedError(Exception):

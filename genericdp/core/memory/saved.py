@@ -141,7 +141,7 @@ def _parse(document: Any, boot: str) -> Memory:
     siblings = _parse_siblings(document.get("siblings", []), devices.values())
     if document.get("boot", "") != boot:
         siblings = {
-            spot: {number: Seen(seen.sys_path) for number, seen in numbers.items()}
+            spot: {number: Seen(seen.order) for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
         }
     return Memory(devices, ties, shares, held, siblings, answered, renamed, "answered" not in document)

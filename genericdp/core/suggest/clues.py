@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from genericdp.core.buses.video import has_index
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import LEGACY_SERIAL, locate, unit_of
@@ -243,9 +244,11 @@ def details(node: UdevDevice) -> Iterator[Conditions]:
     if drive := which_of_drive(node):
         yield drive
     yield from ({"DEVNAME": one_or_more_globs(names)} for names in names_without_number(node))
+    unit = unit_of(node)
+    # Elsewhere, the nodes of cameras and the lines of serial ports are numbered in the order of arrival.
+    fixed = {"index": has_index(unit), "line": unit.sys_name == LEGACY_SERIAL}
     for attribute in ("index", "port_number", "name", "line", *_DETAILS.get(node.subsystem, ())):
-        # Elsewhere, the lines of serial ports are numbered in the order of arrival.
-        if attribute != "line" or unit_of(node).sys_name == LEGACY_SERIAL:
+        if fixed.get(attribute, True):
             yield from _nearest(node, attribute)
 
 

@@ -6,8 +6,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import locate
 from tests.scenes.builders import a_device
 from tests.scenes.inventories import inventory_of
+from tests.scenes.video import a_gamepad, a_loopback, a_watchdog
 
-RULE = '[[resource]]\nname = "soft"\nmatch = { SUBSYSTEM = ["infiniband_verbs", "infiniband_mad", "ptp"] }\n'
+RULE = '[[resource]]\nname = "soft"\nmatch = { SUBSYSTEM = "infiniband_*|ptp|input|video4linux|watchdog" }\n'
 
 
 def a_soft(subsystem: str, node: str, **attributes: str) -> UdevDevice:
@@ -39,8 +40,15 @@ def ids_of(*devices: UdevDevice) -> list[str]:
             a_soft("ptp", "/dev/ptp0", clock_name="KVM virtual PTP"),
             a_soft("ptp", "/dev/ptp1", clock_name="hyperv"),
         ),
+        (a_loopback("front door", 0), a_loopback("front door", 1), a_loopback("back door", 0)),
+        (a_watchdog("softdog", 0), a_watchdog("softdog", 1), a_watchdog("IT87 WDT", 0)),
+        (a_gamepad("pad", 5), a_gamepad("pad", 6), a_gamepad("wheel", 5)),
+        (a_gamepad("pad", 5, UNIQ='"1"'), a_gamepad("pad", 6, UNIQ='"1"'), a_gamepad("pad", 5, UNIQ='"2"')),
     ],
-    ids=["a soft RDMA adapter", "the clock of a guest"],
+    ids=[
+        *("a soft RDMA adapter", "the clock of a guest", "a virtual camera", "a watchdog"),
+        *("an input device of a program", "one that says which it is"),
+    ],
 )
 def test_a_device_of_software_is_the_same_under_any_number(
     one: UdevDevice, later: UdevDevice, other: UdevDevice

@@ -26,9 +26,6 @@ SOME = frozenset(
         ("backup-server", "block"),  # ublk
         ("gadget-board", "tty"),  # rfcomm
         ("service-laptop", "tty"),  # rfcomm
-        ("kvm-guest", "input"),  # uinput
-        ("kvm-guest", "video4linux"),  # v4l2loopback
-        ("laptop-intel", "video4linux"),  # v4l2loopback
         ("twins", "tty"),  # dw-apb-uart.3
         *(("laptop-intel", each) for each in ("hidraw", "i2c-dev", "input")),  # i2c_designware.0
         *((board, "usb") for board in ("imx-board", "rockchip-board", "ti-board")),  # root hubs

@@ -27,9 +27,10 @@ from tests.scenes.storage import (
     an_image,
     an_iscsi_disk,
 )
+from tests.scenes.video import a_gamepad, a_loopback, a_sensor, a_watchdog
 from tests.scenes.wireless import LINK, UHID, a_hid, a_paired
 
-MATCH = '{ SUBSYSTEM = "block|hidraw|input|nvme-generic|tty", DEVNAME = "*" }'
+MATCH = '{ SUBSYSTEM = "block|hidraw|input|nvme-generic|tty|video4linux|watchdog", DEVNAME = "*" }'
 RULE = rule("x", "allow_dangerous = true", match=MATCH)
 OLD = "x_old_abcdefghij"
 
@@ -46,6 +47,10 @@ TAKEN_FOR_ONE = {
     "a receiver": (a_paired(2, "c4-a5-3c-11", 1, 0), a_paired(3, "c4-a5-3c-12", 1, 1)),
     "images of Ceph": (an_image(0, "1f5c6b8b4567"), an_image(0, "1f5d6b8b4567")),
     "namespaces": tuple(a_generic_namespace(NVME_DRIVES[0], 1, nsid) for nsid in (1, 2)),
+    "cameras of a board": (a_sensor("rkisp_mainpath", 0), a_sensor("rkisp_selfpath", 0)),
+    "virtual cameras": (a_loopback("front door", 0), a_loopback("back door", 0)),
+    "watchdogs": (a_watchdog("Software Watchdog", 0), a_watchdog("IT87 WDT", 0)),
+    "input devices of a program": (a_gamepad("one", 5), a_gamepad("other", 5)),
     "arrays": (an_array(127, "3aaa0122-2982"), an_array(127, "3aaa0122-2983")),
 }
 each_of_them = pytest.mark.parametrize(

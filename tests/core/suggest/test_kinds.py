@@ -7,7 +7,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.suggest.clues import By
+from genericdp.core.suggest.clues import By, details
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
@@ -231,6 +231,14 @@ def test_the_clue_to_a_device_is_what_lasts_of_it(name: str, path: str, match: s
     present = Present(machine(name, "identity", "model"), DOMAIN)
     (device,) = [each for each in present.nodes if each.device_node == path]
     assert match in suggest(device, present).text
+
+
+def test_the_index_of_a_camera_tells_it_only_where_a_driver_orders_its_nodes() -> None:
+    def has_index(name: str, path: str) -> bool:
+        return any("ATTR{index}" in each for each in details(node(name, path)))
+
+    assert has_index("laptop-intel", "/dev/video1")
+    assert not has_index("rockchip-board", "/dev/video1")
 
 
 def test_the_numbers_of_the_model_are_no_serial_number() -> None:

@@ -47,6 +47,8 @@ UNITS = {
     "E": Unit("MANY", 2, "w", "v"),
     "F": Unit("MANY", 3, "v", "w"),
     "G": Unit("APART", 3, "x", "v", apart=True),
+    "H": Unit("0001", 1, "u", "t"),
+    "I": Unit("0001", 1, "t", "u"),
 }
 PORTS = ("1", "2", "3", "4")
 
@@ -60,7 +62,16 @@ def table(name: str, *keys: str, match: str = _TTY) -> str:
     )
 
 
+#: A kit whose parts are told by their ports.
+KIT = table("x", 'group_by = "all"') + "".join(
+    f'[[resource.node]]\nmatch.usb = {{ port = "{port}" }}\noptional = true\n'
+    f'container_path = "/dev/part{port}"\n'
+    for port in PORTS
+)
+
 RULES = {
+    "a kit": KIT,
+    "a kit without its first port": table("y", match=f'{_TTY}, usb = {{ port = "1" }}') + KIT,
     "base": table("x"),
     "renamed": table("y"),
     "in the other domain": table("other.org/x"),
@@ -157,7 +168,7 @@ class Node:
                     number=f"c 166:{first + n}",
                     properties=properties_of(name, n),
                 )
-                found.append(tty)
+                found.append(replace(tty, incarnation=since + 1))
                 self.at[tty.device_node or ""] = ((name, n, since), port)
         return by_sys_path(*found)
 
@@ -260,6 +271,20 @@ class Node:
         self.memory = saved.load(saved.dump(self.memory))
         self.step()
 
+    def reboot(self, number: int) -> None:
+        """The kernel finds the units one by one, in another order; then all containers start again."""
+        self.memory = saved.load(saved.dump(self.memory, "this boot"), "the next boot")
+        before, self.plugged, first = self.plugged, {}, 0
+        names = sorted(before)
+        for name in (*names[number % max(1, len(names)) :], *names[: number % max(1, len(names))]):
+            self.plugged[name] = (before[name][0], first, int(self.now))
+            first += UNITS[name].ports
+            self.step()
+            self.check()
+        self.step()
+        for pod in self.pods:
+            self.start(pod)
+
     def start_again(self, number: int) -> None:
         if self.pods:
             self.start(self.pods[number % len(self.pods)])
@@ -322,6 +347,7 @@ operations = st.one_of(
     st.tuples(st.just("start_again"), numbers),
     st.tuples(st.just("delete"), numbers),
     st.tuples(st.just("answer")),
+    st.tuples(st.just("reboot"), numbers),
     st.tuples(st.just("restart"), st.sampled_from(["example.com", "other.org"])),
 )
 
@@ -339,6 +365,7 @@ operations = st.one_of(
     "grouped by port, identified by foo",
     [("plug", "G", "1", 0), ("admit", 0), ("bind", "G", 0), ("bind", "G", 0), *[("admit", 0)] * 2],
 )
+@example("base", [("plug", "B", "1", 0), ("admit", 0), ("bind", "B", 0), ("edit", "whole units")])
 @given(st.sampled_from(sorted(RULES)), st.lists(operations, max_size=25))
 def test_no_two_pods_have_one_device_node_and_none_gets_what_it_did_not_have(
     rules: str, history: list[tuple[str, ...]]

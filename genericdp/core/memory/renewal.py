@@ -121,7 +121,9 @@ class Renewal:
         both = led.keys() & leads.keys()
         if not both:
             # Only the link of a device with one node does not say in its name which node that is.
-            return device.id in leads.keys() & {*known.device.links} or bool(self._plugged_of(led.values()))
+            is_regrouped = (device.id in led) is not (device.id in leads)
+            is_the_only = device.id in leads.keys() & {*known.device.links}
+            return is_regrouped or is_the_only or bool(self._plugged_of(led.values()))
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
         by_property = isinstance(self._offers[resource].resource.identity, tuple)
@@ -192,9 +194,6 @@ class Renewal:
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         return (*kept[:HELD_LINK_LIMIT], *(spot for spot in numbers if spot not in device.also))
 
-    def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
-        return tuple(spot for spot in spots if self._plugged.nodes_at(spot))
-
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]
         return any(
@@ -202,6 +201,9 @@ class Renewal:
             for spot in device.spots
             for id_ in self._holders.at(spot)
         )
+
+    def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
+        return tuple(spot for spot in spots if self._plugged.nodes_at(spot))
 
     @cached_property
     def _holders(self) -> Whereabouts:

@@ -5,7 +5,8 @@ The rules of this file:
 * A link points at a device node or, while its device is absent, at itself. Then both containerd and
   CRI-O refuse to create a container; with a missing or dangling link, CRI-O silently leaves the device
   out.
-* A link changes by rename, so it is never missing. If there is no room for a second one, it makes room.
+* A link changes by rename, so it is never missing, unless the file system has no room for a second link. Then
+  the old one is removed first.
 * A link that another process pointed at itself is dead: the node has gone, says udev's rule of the package
   (`packaging/udev`). It is left alone until its device was read again.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
@@ -122,7 +123,7 @@ class Links:
         try:
             with suppress(FileExistsError):  # opening it gives the better error
                 os.makedirs(self.directory, mode=0o755)
-            return self._kept.descriptor(flags)  # a symlink is refused, whoever it belongs to
+            return self._kept.descriptor(flags)  # a symlink is refused, whoever owns it
         except UntrustedError as error:
             message = f"cannot use the link directory '{self.directory}': {error}"
             raise GenericdpError(message, hint=error.hint) from error

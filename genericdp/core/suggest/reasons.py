@@ -98,12 +98,15 @@ def reasons(
 
 
 def of_drivers(drivers: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:
-    """What drivers of the kernel make of a USB device when that is no device node: (driver, its names)."""
+    """A caution for each kernel driver that uses a USB device without a device node.
+
+    drivers  (driver, the names of what it makes instead, such as `can0`)
+    """
     for name, made in drivers:
-        makes = f"uses it for {listed(made)}, which is no device node, so a container does not get it"
+        makes = f"uses it for {listed(made)}. A container cannot get that, because it has no device node"
         yield (
-            f"CAUTION: the kernel's driver {name} {makes if made else 'uses it'}. A program that opens the "
-            "raw USB node takes it away from that driver."
+            f"CAUTION: the kernel driver {name} {makes if made else 'uses it'}. A program that opens the "
+            "raw USB node takes the device away from that driver."
         )
 
 

@@ -219,11 +219,11 @@ def test_a_driver_without_a_device_node_is_named_with_what_it_makes_of_a_usb_dev
     suggestion = replace(suggestion, drivers=(drivers[0], ("peak_usb", ())))
     assert suggestion.reasons[-2:] == (
         (
-            "CAUTION: the kernel's driver btusb uses it for hci0, which is no device node, so a container "
-            "does not get it. A program that opens the raw USB node takes it away from that driver."
+            "CAUTION: the kernel driver btusb uses it for hci0. A container cannot get that, because it has "
+            "no device node. A program that opens the raw USB node takes the device away from that driver."
         ),
         (
-            "CAUTION: the kernel's driver peak_usb uses it. A program that opens the raw USB node takes it "
-            "away from that driver."
+            "CAUTION: the kernel driver peak_usb uses it. A program that opens the raw USB node takes the "
+            "device away from that driver."
         ),
     )

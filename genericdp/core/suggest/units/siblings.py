@@ -11,7 +11,7 @@ The rules of this file:
 * A driver of a PCI card that makes a class of its own for its nodes makes them for one program.
 * What a driver has in a numbered folder below /dev, and on no bus, belongs together: `/dev/nvgpu/igpu0`.
 * A node that gives control of the host is a device by itself: a disk, each partition, a SCSI command node.
-  Only a card that is no drive, though it calls itself one, is its nodes together.
+  The exception is a transcoder that reports itself as a drive: it is one device with all of its nodes.
 """
 
 import re

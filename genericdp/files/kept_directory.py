@@ -9,6 +9,7 @@ The rules of this file:
 
 import os
 import time
+from contextlib import suppress
 
 from genericdp.errors import SHORTAGES
 from genericdp.files.trust import open_trusted
@@ -24,21 +25,18 @@ class KeptDirectory:
         self._path = path
         self._descriptor: int | None = None
 
-    def descriptor(self, flags: int | None = None) -> int:
-        """Open the directory again, or else use what is open if it is still the directory of this path.
-
-        flags  how it must be possible to open the path itself
+    def descriptor(self) -> int:
+        """Open the directory again. In a shortage, use what is open if the path still leads to it.
 
         Raises UntrustedError, OSError.
         """
         try:
-            if flags is not None:
-                os.close(os.open(self._path, flags))
             descriptor = open_trusted(self._path)
         except OSError as error:
-            if error.errno not in SHORTAGES or self._descriptor is None or not self._is_at_its_path():
+            kept = self._still_open() if error.errno in SHORTAGES else None
+            if kept is None:
                 raise
-            return self._descriptor
+            return kept
         self.close()
         self._descriptor = descriptor
         return descriptor
@@ -49,13 +47,14 @@ class KeptDirectory:
         if before is not None:
             os.close(before)
 
-    def _is_at_its_path(self) -> bool:
-        try:
-            return self._descriptor is not None and os.path.samestat(
+    def _still_open(self) -> int | None:
+        """What is open, if the path still leads to it."""
+        with suppress(OSError):
+            if self._descriptor is not None and os.path.samestat(
                 os.fstat(self._descriptor), os.stat(self._path)
-            )
-        except OSError:
-            return False
+            ):
+                return self._descriptor
+        return None
 
 
 def is_abandoned(directory: int, name: str) -> bool:

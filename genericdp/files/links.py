@@ -19,6 +19,7 @@ The rules of this file:
 import errno
 import os
 import re
+import stat
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -119,11 +120,12 @@ class Links:
 
     def _open(self) -> int:
         """The directory as a file descriptor, so that nobody can replace it meanwhile."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            with suppress(FileExistsError):  # opening it gives the better error
+            with suppress(FileExistsError):  # what follows gives the better error
                 os.makedirs(self.directory, mode=0o755)
-            return self._kept.descriptor(flags)  # a symlink is refused, whoever owns it
+            if not stat.S_ISDIR(os.lstat(self.directory).st_mode):  # a symlink is refused, whoever owns it
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+            return self._kept.descriptor()
         except UntrustedError as error:
             message = f"cannot use the link directory '{self.directory}': {error}"
             raise GenericdpError(message, hint=error.hint) from error

@@ -11,6 +11,7 @@ The rules of this file:
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from genericdp.core.device import NOBODY, UdevDevice
 from genericdp.core.fillers import why_filler
@@ -19,6 +20,7 @@ from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.inventory.past import Past, Ties
+from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -147,39 +149,44 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
     """The names of the links of a group, with what they depend on."""
     if group.resource.group_by == NODE:
         return Links([id_])
-    names: list[str] = []
+    spots = [member.place.spot for member in group.members]
+    names = [_name(group, identity, id_, spot) for spot in spots]
     ports: dict[str, set[str]] = {}
     plain: dict[str, str] = {}
-    for member in group.members:
-        spot = member.place.spot
-        name = f"{id_}@{for_path(spot.within)}"
-        by_unit = False
-        if group.subject is None or spot.port != identity.port.exact:
-            # Another unit may have the same place, so the link says which unit it is.
-            by_unit = spot.serial != "" and group.resource.identity == "serial"
-            name += f"@{hash_of(spot.serial if by_unit else spot.port)[:_MARK_LENGTH]}"
-        if spot.number:
-            name += f"@{spot.number + 1}"
-        names.append(name)
-        if by_unit:
+    for name, spot in zip(names, spots, strict=True):
+        if _is_by_unit(group, identity, spot):
             ports.setdefault(name, set()).add(spot.port)
             if why_filler(spot.serial):
                 plain[name] = past.port_at(name)
     ties = _tie_links(ports, past)
-    is_long = [
-        name in ports and plain.get(name, ties.get(name, member.place.spot.port)) != member.place.spot.port
-        for name, member in zip(names, group.members, strict=True)
+    owners = {**ties, **plain}
+    has_it = [owners.get(name, spot.port) == spot.port for name, spot in zip(names, spots, strict=True)]
+    times = Counter(compress(names, has_it))
+    links = [
+        name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
+        for name, spot, mine in zip(names, spots, has_it, strict=True)
     ]
-    times = Counter(name for name, each in zip(names, is_long, strict=True) if not each)
-    return Links(
-        [
-            f"{name}@{hash_of(*member.place.spot)[:_LONG_MARK_LENGTH]}" if each or times[name] > 1 else name
-            for name, each, member in zip(names, is_long, group.members, strict=True)
-        ],
-        ports.keys(),
-        ties,
-        plain,
-    )
+    return Links(links, ports.keys(), ties, plain)
+
+
+def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
+    """The link of the node at a spot, if it belongs to that node alone."""
+    name = f"{id_}@{for_path(spot.within)}"
+    if _is_foreign(group, identity, spot):
+        # Another unit may have the same place, so the link says which unit it is.
+        told_by = spot.serial if _is_by_unit(group, identity, spot) else spot.port
+        name += f"@{hash_of(told_by)[:_MARK_LENGTH]}"
+    return f"{name}@{spot.number + 1}" if spot.number else name
+
+
+def _is_by_unit(group: Group, identity: Identity, spot: Spot) -> bool:
+    """Whether the link of the node at a spot names its unit by the serial number, wherever it is."""
+    return spot.serial != "" and group.resource.identity == "serial" and _is_foreign(group, identity, spot)
+
+
+def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
+    """Whether a spot may be on another unit than the one that the group is about."""
+    return group.subject is None or spot.port != identity.port.exact
 
 
 def _tie_links(ports: Mapping[str, Collection[str]], past: Past) -> Ties:

@@ -17,12 +17,14 @@ class Memory:
     private         what would be free if the process ended (USS)
     anonymous       what is in no file: heaps and stacks
     proportional    private, and a part of what it shares with others (PSS)
+    peak            the most that was resident since the start, or since `forget_peak`
     """
 
     resident: float
     private: float
     anonymous: float
     proportional: float
+    peak: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,13 @@ class Process:
             maps["Private_Clean"] + maps["Private_Dirty"],
             status["RssAnon"],
             maps["Pss"],
+            status["VmHWM"],
         )
         return Memory(*(each / 1024 for each in kib))
+
+    def forget_peak(self) -> None:
+        """Let the peak of memory begin anew."""
+        (self._directory / "clear_refs").write_text("5")
 
     def work(self) -> Work:
         """What it has done since its start."""

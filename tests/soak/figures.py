@@ -23,7 +23,7 @@ class Row:
     """What was measured at the end of one round.
 
     operations      so far
-    resident        MiB of memory; `anonymous` is the part that is in no file
+    resident        MiB of memory; `anonymous` is the part that is in no file, `peak` the most in this round
     saved           bytes of the state directory
     lines, busy_s   log lines and processor time of this round, for each operation
     plugs           ms from a plug to the kubelet's list
@@ -35,6 +35,7 @@ class Row:
     threads: int
     resident: float
     anonymous: float
+    peak: float
     saved: int
     lines: float
     busy_s: float
@@ -59,6 +60,7 @@ FIGURES = (
     Figure("threads", lambda row: row.threads, "{:.0f}", 1.25),
     Figure("RSS MiB", lambda row: row.resident, "{:.2f}", 1.05),
     Figure("anon MiB", lambda row: row.anonymous, "{:.2f}", 1.05),
+    Figure("peak MiB", lambda row: row.peak, "{:.1f}", 1.25),
     Figure("state B", lambda row: row.saved, "{:.0f}", 1.05),
     Figure("log/op", lambda row: row.lines, "{:.2f}", 1.5),
     Figure("cpu ms/op", lambda row: row.busy_s * 1000, "{:.2f}", 1.5),

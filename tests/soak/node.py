@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from genericdp.simulator import Container, Generation, Kubelet, Pod, PodStatus
+from genericdp.simulator.devices import checkpoint
 from genericdp.status.protocol import question, socket_path
 from tests.bench.daemon import a_root, daemon
 from tests.bench.process import Process
@@ -114,12 +115,28 @@ class Node:
 
     async def upgrade(self) -> None:
         """Drain the node and start a kubelet of the other generation on the same files."""
+        other = Generation.NEWER if self.generation is Generation.LEGACY else Generation.LEGACY
+        await self._drain()
+        await self._start(other)
+
+    async def reset(self) -> None:
+        """Drain the node and start a kubelet that remembers nothing.
+
+        A kubelet keeps the name of every resource that it has seen, and takes longer with each. What is
+        measured afterwards shows the past of the daemon only.
+        """
+        await self._drain()
+        (self.kubelet.directory / checkpoint.NAME).unlink(missing_ok=True)
+        await self._start(self.generation)
+
+    async def _drain(self) -> None:
         for pod in list(self.pods):
             self.delete(pod)
-        other = Generation.NEWER if self.generation is Generation.LEGACY else Generation.LEGACY
         await self.kubelet.stop()
         self._raise_panics()
-        self.kubelet = Kubelet(self.root, generation=other)
+
+    async def _start(self, generation: Generation) -> None:
+        self.kubelet = Kubelet(self.root, generation=generation)
         await self.kubelet.start()
 
     @property

@@ -26,6 +26,9 @@ PAUSE_S = 0.02
 #: How often each latency is measured in a rest.
 SAMPLES = 30
 
+#: How much memory the daemon may take in its busiest moment, in MiB.
+MOST_MIB = 100
+
 #: How much of the past is shown when something goes wrong.
 LAST = 25
 
@@ -65,6 +68,7 @@ class Soak:
         """Do at least so many operations, and go on until then (monotonic time); rest, compare, measure."""
         with self._reported():
             rng = random.Random(f"{self._seed} {number}")  # noqa: S311  (nothing secret depends on it)
+            self._node.process.forget_peak()
             count, work = 0, self._node.process.work()
             while count < operations or time.monotonic() < until:
                 operation = chosen(rng)
@@ -76,15 +80,22 @@ class Soak:
             await self._rest()
             busy_s = (self._node.process.work() - work).busy_s
             lines = self._new_lines()
+            await self._node.reset()
+            await self._rest()
             plugs, admissions = await self._sample(samples)
             await self._rest()
-        memory = self._node.process.memory()
+            memory = self._node.process.memory()
+            if memory.peak > MOST_MIB:
+                raise SoakError(
+                    f"the daemon took {memory.peak:.0f} MiB for a moment, at rest {memory.resident:.0f}"
+                )
         return Row(
             operations=self.done.total(),
             descriptors=self._node.process.descriptors().total(),
             threads=self._node.process.threads(),
             resident=memory.resident,
             anonymous=memory.anonymous,
+            peak=memory.peak,
             saved=self._node.saved(),
             lines=lines / max(1, count),
             busy_s=busy_s / max(1, count),

@@ -12,6 +12,7 @@ ROW = Row(
     threads=9,
     resident=48.0,
     anonymous=28.0,
+    peak=50.0,
     saved=4000,
     lines=1.5,
     busy_s=0.008,

@@ -3,14 +3,22 @@
 import os
 from pathlib import Path
 
+from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState, Runtime
 from tests.daemon.test_cdi_answers import a_cdi_scene, named_in
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
-from tests.scenes.scene import a_scene, both_runtimes
+from tests.scenes.scene import Scene, a_scene, both_runtimes
 from tests.scenes.service import settings_below
 from tests.scenes.shortage import a_file_system_at, descriptors_left, fill_inodes
 from tests.scenes.waiting import until
+
+
+async def exchange(scene: Scene, gone: UdevDevice, comes: UdevDevice) -> None:
+    """Unplug a device and plug in another one; return when the daemon has seen both."""
+    scene.unplug(gone)
+    scene.plug(comes)
+    await until(lambda: len(scene.daemon.inventory.offers[FTDI].devices) == 2)
 
 
 @both_runtimes
@@ -22,9 +30,7 @@ async def test_the_link_of_a_device_that_goes_without_a_descriptor_left_does_not
         await scene.until_allocatable(1)
         pod = await scene.admit()
         with descriptors_left(0):
-            scene.unplug(mine)
-            scene.plug(other)
-            await until(lambda: len(scene.daemon.inventory.offers[FTDI].devices) == 2)
+            await exchange(scene, mine, other)
             assert os.readlink(f"{scene.settings.link_dir}/ftdi_A") == "ftdi_A"
         status = await scene.kubelet.restart_container(pod, "main")
         assert status.state is ContainerState.WAITING
@@ -37,9 +43,7 @@ async def test_nor_does_its_name_in_answers_by_cdi(short_dir: Path, runtime: Run
         await scene.until_allocatable(1)
         pod = await scene.admit()
         with descriptors_left(0):
-            scene.unplug(mine)
-            scene.plug(other)
-            await until(lambda: len(scene.daemon.inventory.offers[FTDI].devices) == 2)
+            await exchange(scene, mine, other)
         assert named_in(scene) == []
         status = await scene.kubelet.restart_container(pod, "main")
         assert status.state is ContainerState.WAITING
@@ -66,9 +70,7 @@ async def test_nor_does_a_link_where_there_is_no_inode_for_a_second_one(
             await scene.until_allocatable(1)
             pod = await scene.admit()
             fillers = fill_inodes(Path(settings.link_dir))
-            scene.unplug(mine)
-            scene.plug(other)
-            await until(lambda: len(scene.daemon.inventory.offers[FTDI].devices) == 2)
+            await exchange(scene, mine, other)
             assert os.readlink(f"{settings.link_dir}/ftdi_A") == "ftdi_A"
             status = await scene.kubelet.restart_container(pod, "main")
             assert status.state is ContainerState.WAITING

@@ -157,7 +157,9 @@ async def test_one_that_cannot_open_a_lock_during_a_shortage_waits_and_then_stan
         await second.stop()
 
 
-async def test_one_that_cannot_open_a_lock_during_a_shortage_can_be_stopped(short_dir: Path) -> None:
+async def test_one_that_cannot_open_a_lock_during_a_shortage_can_be_stopped(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = settings_below(short_dir)
     lock = NodeLock(settings.link_dir)
     with lock, descriptors_left(0), contextlib.ExitStack() as stack:
@@ -165,7 +167,8 @@ async def test_one_that_cannot_open_a_lock_during_a_shortage_can_be_stopped(shor
         waiting = asyncio.create_task(
             until_alone(settings, stack, awake, stop.is_set, on_wait=lambda _: None, on_lost=stop.set)
         )
-        await asyncio.sleep(0)
+        said = f"cannot lock '{settings.link_dir}/.lock': Too many open files; waiting"
+        await until(lambda: said in caplog.messages)
         stop.set()
         awake.set()
         await waiting

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from genericdp.cli.find import bare_node, find
@@ -20,6 +20,7 @@ from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
 from genericdp.core.suggest.units.companions import BARE_COMPANIONS
+from genericdp.core.suggest.units.models import Drivers, drivers_without_node
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import Problem
 
@@ -89,7 +90,7 @@ def run(
     subject = subject_of(found, device, survey.nodes)
     suggestion = suggest(subject, present, taken=taken_by(survey.resources), by_itself=node)
     if subject.usb_device is subject:
-        suggestion = replace(suggestion, drivers=tuple(drivers_without_node(subject, survey.nodes)))
+        suggestion = replace(suggestion, drivers=drivers_without_node(_drivers_of(subject), survey.nodes))
     remarks = suggestion.remarks(survey.claims)
     if json:
         output.json(as_json(suggestion, remarks))
@@ -100,18 +101,12 @@ def run(
     return show_reservations(survey, Output(sys.stderr))
 
 
-def drivers_without_node(
-    usb: UdevDevice, nodes: Iterable[UdevDevice]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The drivers of the kernel that have a USB device without a device node, and what they made of it."""
+def _drivers_of(usb: UdevDevice) -> Drivers:
+    """The drivers of the kernel that have an interface of a USB device."""
     # Here and not above: other verbs run on machines without libudev.
     from genericdp.udev.sysfs import drivers_below  # noqa: PLC0415
 
-    paths = [node.sys_path for node in nodes]
-    found = [*drivers_below(usb.sys_path)]
-    with_node = {driver for path, driver, _ in found if any(each.startswith(f"{path}/") for each in paths)}
-    for name in dict.fromkeys(driver for _, driver, _ in found if driver not in with_node):
-        yield name, tuple(each for _, driver, made in found if driver == name for each in made)
+    return tuple(drivers_below(usb.sys_path))
 
 
 def _not_of_its_own_file(problems: Sequence[Problem]) -> Iterator[Problem]:

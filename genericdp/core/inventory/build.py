@@ -56,8 +56,8 @@ class Builder:
             self._sorting.remove(each)
         for each in came:
             self._sorting.add(each)
-        if self.claims.plugged.open:
-            self.claims.seat(self._told(self.claims.plugged.open, past), past)
+        if self.claims.plugged.unsettled:
+            self.claims.seat(self._told(self.claims.plugged.unsettled, past), past)
         for resource in self.resources:
             draft = self._drafts.get(resource.name)
             nodes = self._sorting.of[resource.name]

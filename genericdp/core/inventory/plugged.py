@@ -46,14 +46,14 @@ class Plugged:
     numbers   sys path -> number, of all siblings
     siblings  the numbers of all siblings, with those that are missing
     in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
-    open      the sys paths of those that have come while some were missing, and that properties may tell
+    unsettled the sys paths of those that have come while some were missing, and that properties may tell
     """
 
     groups: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     siblings: Siblings = field(default_factory=dict)
     in_doubt: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
-    open: frozenset[str] = frozenset()
+    unsettled: frozenset[str] = frozenset()
 
     def nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
         """The device nodes that may be the one that was at a spot."""
@@ -137,16 +137,16 @@ class Groups:
         numbers: dict[str, int] = {}
         siblings: dict[Spot, Mapping[int, Seen]] = {}
         in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
-        opened: set[str] = set()
+        unsettled: set[str] = set()
         for spot in dict.fromkeys((*self.shared, *past.siblings)):
             group = self.at.get(spot, ())
             numbered = _number(group, spot, past, told)
             numbers |= numbered.numbers
             siblings[spot] = numbered.siblings
-            opened.update(numbered.open)
+            unsettled.update(numbered.unsettled)
             if numbered.in_doubt:
                 in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
-        return Plugged(self.at, numbers, siblings, in_doubt, frozenset(opened))
+        return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled))
 
 
 NO_GROUPS = Groups()
@@ -164,7 +164,7 @@ class _Numbered(NamedTuple):
     numbers: Mapping[str, int]
     siblings: Mapping[int, Seen]
     in_doubt: Collection[str]
-    open: Collection[str]
+    unsettled: Collection[str]
 
 
 def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> _Numbered:
@@ -179,8 +179,8 @@ def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> 
     stayed = {here[seen]: number for number, seen in before.items() if seen in here}
     came = [node.sys_path for node in group if node.sys_path not in stayed]
     missing = sorted(before.keys() - stayed.values(), key=lambda n: (natural(before[n].order), n))
-    is_open = bool(came and missing) and not spot.is_anonymous
-    seats = _seats(came, missing, spot, past, told) if is_open else _NO_SEATS
+    is_unsettled = bool(came and missing) and not spot.is_anonymous
+    seats = _seats(came, missing, spot, past, told) if is_unsettled else _NO_SEATS
     sure = {**stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
@@ -199,7 +199,7 @@ def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> 
         sure = numbers
     siblings = {number: Seen(seen.order) for number, seen in before.items()}
     siblings |= {sure[path]: seen for seen, path in here.items() if path in sure}
-    return _Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_open else ())
+    return _Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_unsettled else ())
 
 
 class _Seats(NamedTuple):

@@ -12,14 +12,16 @@ from genericdp.cli.find import find
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.cli.survey import look, survey_of
-from genericdp.cli.verbs.suggest import as_json, drivers_without_node, show
+from genericdp.cli.verbs.suggest import as_json, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.present import Present
 from genericdp.core.suggest.suggestion import suggest
+from genericdp.core.suggest.units.models import drivers_without_node
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
+from genericdp.udev.sysfs import drivers_below
 from tests.scenes.builders import (
     a_device,
     a_fuse,
@@ -214,7 +216,7 @@ def test_a_driver_without_a_device_node_is_named_with_what_it_makes_of_a_usb_dev
     node = a_device(f"{port}/tty/ttyACM0", subsystem="tty", node="/dev/ttyACM0", number="c 166:0")
 
     drivers = (("btusb", ("hci0",)), ("rndis_host", ("usb0",)))
-    assert tuple(drivers_without_node(usb, (usb, node))) == drivers
+    assert drivers_without_node(tuple(drivers_below(usb.sys_path)), (usb, node)) == drivers
     suggestion = suggest(usb, Present(by_sys_path(usb), "example.com"))
     suggestion = replace(suggestion, drivers=(drivers[0], ("peak_usb", ())))
     assert suggestion.reasons[-2:] == (

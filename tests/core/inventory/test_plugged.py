@@ -82,7 +82,7 @@ def test_a_property_says_which_of_those_that_are_missing_has_come() -> None:
     one = plugged_of([D], past, {D.sys_path: ("c",)})
     assert numbers(one) == {"ttyACM3": 2}
     assert one.in_doubt == {}
-    assert one.open == {D.sys_path}
+    assert one.unsettled == {D.sys_path}
 
 
 def test_a_number_that_is_remembered_of_several_values_is_that_of_none() -> None:

@@ -112,9 +112,10 @@ def identify(
         raise UnidentifiedError(why_untold(place.untold))
     if wanted == "serial" and place.serial is not None:
         return Identity("serial", place.serial, place.serial, within, port, order)
-    if port.readable == place.unit.sys_name:
-        if place.serial is not None:
-            raise UnidentifiedError(_NO_PORT)
+    is_name = port.readable == place.unit.sys_name
+    if (is_name or port.is_turn) and place.serial is not None:
+        raise UnidentifiedError(_NO_PORT)
+    if is_name:
         return Identity("name", port.readable, port.readable, within, port, order)
     return Identity("port", port.exact, port.readable, within, port, order)
 

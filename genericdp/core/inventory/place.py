@@ -18,6 +18,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from genericdp.core.buses.address import Address
+from genericdp.core.buses.arrival import AUTO_NUMBER, address_path, parentless_path
 from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.buses.nvme import FIRST as FIRST_NAMESPACE
 from genericdp.core.buses.ordinal import ordinal
@@ -46,9 +47,6 @@ _LINE = ("line", "line")
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 
-#: Platform devices that drivers create are numbered in the order of arrival: `xhci-hcd.1.auto`.
-AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
-
 
 @dataclass(frozen=True, slots=True)
 class Port:
@@ -57,11 +55,15 @@ class Port:
     exact     different for any two ports of the node
     readable  for people; two ports may have the same
     hub       different for any two hubs; "" when it is not USB
+    is_turn   nothing is plugged in there, and the kernel only counts who comes
+    was       what an earlier release saved instead of `exact`; "" if that is the same
     """
 
     exact: str
     readable: str
     hub: str = ""
+    is_turn: bool = False
+    was: str = ""
 
 
 _NUMBER = "number"
@@ -154,7 +156,9 @@ def locate(device: UdevDevice) -> Place:
     told, untold = place_of(own, unit)
     within, in_full = _within(own, unit, told)
     spot = Spot(port.exact, serial or "", in_full)
-    is_new = address is not None or unit.subsystem == "faux" or untold or told != place_before(own)
+    is_new = (
+        address is not None or unit.subsystem == "faux" or untold or told != place_before(own) or port.was
+    )
     before = _spot_before(device) if is_new else spot
     return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
 
@@ -167,7 +171,8 @@ def _spot_before(device: UdevDevice) -> Spot:
     unit = _unit_on_a_bus(device)
     own = _below(unit, device)
     _, in_full = _within(own, unit, place_before(own))
-    return Spot(_port_on_a_bus(unit).exact, _serial_of(own, unit) or "", in_full, UNKNOWN)
+    port = _port_on_a_bus(unit)
+    return Spot(port.was or port.exact, _serial_of(own, unit) or "", in_full, UNKNOWN)
 
 
 def unit_of(device: UdevDevice) -> UdevDevice:
@@ -220,14 +225,18 @@ def _port_on_a_bus(unit: UdevDevice) -> Port:
     if unit.subsystem == _MEDIATED:
         return Port(f"{_MEDIATED} {unit.sys_name}", unit.sys_name)
     if unit.subsystem in _ADDRESSED:
-        path = AUTO_NUMBER.sub(".auto", unit.sys_path)
-        return Port(path, f"port-{path.rpartition('/')[2]}")
-    return Port(unit.sys_path, unit.devname if unit.is_bare else unit.sys_name)
+        path, was = address_path(unit), AUTO_NUMBER.sub(".auto", unit.sys_path)
+        return Port(path, f"port-{path.rpartition('/')[2]}", was=was if was != path else "")
+    if unit.is_bare:
+        return Port(unit.sys_path, unit.devname)
+    path = parentless_path(unit)
+    is_turn = path != unit.sys_path
+    return Port(path, path.rpartition("/")[2], is_turn=is_turn, was=unit.sys_path if is_turn else "")
 
 
 def _usb_port(unit: UdevDevice) -> Port:
     found = _USB_PATH.fullmatch(unit.sys_path)
-    controller = AUTO_NUMBER.sub(".auto", found.group(1)) if found else unit.sys_path.rpartition("/")[0]
+    controller = found.group(1) if found else unit.sys_path.rpartition("/")[0]
     root = unit
     for hub in unit.ancestors():
         if hub.subsystem == "usb":
@@ -235,8 +244,11 @@ def _usb_port(unit: UdevDevice) -> Port:
     # Only the major version: kernels disagree about the minor version of the same root hub.
     generation = root.attributes.get("version", "").strip().partition(".")[0]
     chain = unit.sys_name.partition("-")[2] or "0"
+    was = UsbPort(AUTO_NUMBER.sub(".auto", controller), generation, chain)
+    if root.parent is not None and controller.startswith(root.parent.sys_path):
+        controller = address_path(root.parent) + controller[len(root.parent.sys_path) :]
     port = UsbPort(controller, generation, chain)
-    return Port(port.exact, f"port-{chain}", port.hub)
+    return Port(port.exact, f"port-{chain}", port.hub, was=was.exact if was != port else "")
 
 
 def _serial_of(own: Sequence[UdevDevice], unit: UdevDevice) -> str | None:

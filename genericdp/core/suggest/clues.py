@@ -178,7 +178,8 @@ def _property_of(group: Siblings, conditions: Conditions) -> str:
     nothing; "" if none.
     """
     place = locate(group.nodes[0])
-    is_counted = place.port.readable == place.unit.sys_name and re.search(r"\d$", place.unit.sys_name)
+    is_name = place.port.readable == place.unit.sys_name
+    is_counted = place.port.is_turn or (is_name and re.search(r"\d$", place.unit.sys_name))
     in_reader = place.usb is not None and is_card(group.nodes[0])
     is_told = not in_reader and (place.serial is not None or not is_counted)
     if (is_told and not place.untold) or group.group_by != "node":

@@ -62,6 +62,8 @@ _BY_NAME = (
     (re.compile(r"(?:uverbs|umad|issm)\d+"), ("ibdev",)),
     (re.compile(r"ptp\d+"), ("clock_name",)),
     (re.compile(r"watchdog\d+"), ("identity",)),
+    # Where a board of Hailo is that has no parent in sysfs.
+    (re.compile(r"hailo\d+"), ("board_location",)),
     # Which namespace of its drive it is. The disk beside a generic node is the same namespace.
     (re.compile(r"nvme\d+(?:c\d+)?n\d+"), ("nsid",)),
     (re.compile(r"ng(\d+n\d+)"), ("../nvme{1}/nsid",)),

@@ -54,7 +54,7 @@ def rules_for(dev: Path, edit: int = 0) -> tuple[Resource, ...]:
 
 def of_udev(minor: int) -> UdevDevice:
     return a_device(
-        f"/sys/devices/virtual/acme/acme{minor}",
+        f"/sys/devices/virtual/acme/acme{minor}ctl",
         subsystem="acme",
         node=f"/dev/acme{minor}",
         number=f"c {UNKNOWN_MAJOR}:{minor}",

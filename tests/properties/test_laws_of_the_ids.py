@@ -5,9 +5,9 @@ import re
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from genericdp.core.buses.port import Port
 from genericdp.core.inventory.identity import ID_LIMIT, OF_ALL, Identity, Speller
 from genericdp.core.inventory.offer import ids_of
-from genericdp.core.inventory.place import Port
 from tests.properties.strategies import DOMAIN, names
 
 #: Texts of few letters, so that what is different often looks alike.

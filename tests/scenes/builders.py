@@ -7,6 +7,7 @@ The values are those of real units, shortened to what rules, ids and health look
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from genericdp.core.bare_node import Sighting, device_of
 from genericdp.core.device import DeviceNumber, UdevDevice
@@ -291,3 +292,14 @@ def resources_of(text: str, *, domain: str = "example.com") -> tuple[Resource, .
     resources, problems = parse_rules("50-test.toml", text, domain)
     assert not problems, "\n".join(problem.render() for problem in problems)
     return resources
+
+
+def a_chain(*links: tuple[str, str], parent: UdevDevice | None = None, **last: Any) -> UdevDevice:
+    """A device below others, each given as (its sys path below the one above, subsystem)."""
+    device = parent
+    for index, (below, subsystem) in enumerate(links):
+        above = device.sys_path if device is not None else "/sys/devices"
+        is_last = index == len(links) - 1
+        device = a_device(f"{above}/{below}", subsystem=subsystem, parent=device, **(last if is_last else {}))
+    assert device is not None
+    return device

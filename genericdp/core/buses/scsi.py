@@ -4,6 +4,7 @@ The rules of this file:
 
 * A SCSI host and a session are numbered in the order of arrival, and so is a target behind SAS, Fibre Channel
   and iSCSI. Elsewhere channel and target are addresses: on USB, of virtio, of a RAID controller.
+* What is a SCSI host but no controller of disks is one for each of its targets.
 * A transport has a name for each target that is the same after every boot. Where there is none, the name that
   the disk has for itself counts (VPD page 0x83). Where there is neither, nothing tells which disk it is.
 """
@@ -75,7 +76,16 @@ def _is_counted(unit: UdevDevice, disk: UdevDevice | None) -> bool:
         return True
     if disk is None:
         return False
+    if unit.subsystem == "pci" and not _is_storage(unit):
+        # An adapter of a network has a host for each target (ib_srp).
+        return True
     return unit.driver in _COUNTING_DRIVERS or _COUNTED_TARGET.search(disk.sys_path) is not None
+
+
+def _is_storage(function: UdevDevice) -> bool:
+    """Whether a PCI function is a controller of disks: its class is mass storage or Fibre Channel."""
+    kind = function.properties.get("PCI_CLASS", "").rjust(6, "0")
+    return kind.startswith(("01", "0C04")) or kind == "000000"
 
 
 def _numbers(disk: UdevDevice | None) -> list[str]:

@@ -7,13 +7,14 @@ The rules of this file:
 
 from collections.abc import Sequence
 
-from genericdp.core.buses import firewire, nvme, pmem, scsi, software, video, volumes, wireless
+from genericdp.core.buses import card, firewire, nvme, pmem, scsi, software, video, volumes, wireless
 from genericdp.core.buses.address import Address
 from genericdp.core.device import UdevDevice
 
 _UNITS = {
     "block": volumes.volume_address,
     "rbd": volumes.image_address,
+    "hailo_chardev": card.card_address,
     "firewire": firewire.guid_address,
     "hid": wireless.hid_address,
     "infiniband_mad": software.software_address,

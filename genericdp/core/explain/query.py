@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from genericdp.core.buses.port import Port
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import Identity, Speller, basis_of
-from genericdp.core.inventory.place import Port, locate
+from genericdp.core.inventory.place import locate
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.match import usb_value

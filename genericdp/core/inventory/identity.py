@@ -27,11 +27,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from genericdp.core.buses.port import Port
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
 from genericdp.core.inventory.past import Past, Ties, seated
-from genericdp.core.inventory.place import Place, Port, Spot
+from genericdp.core.inventory.place import Place, Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
 ID_LIMIT = 63

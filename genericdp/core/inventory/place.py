@@ -11,31 +11,23 @@ The rules of this file:
   from another one has no identity.
 """
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
 from genericdp.core.buses.address import Address
-from genericdp.core.buses.arrival import AUTO_NUMBER, address_path, parentless_path
 from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.buses.nvme import FIRST as FIRST_NAMESPACE
 from genericdp.core.buses.ordinal import ordinal
+from genericdp.core.buses.port import ADDRESSED, Port, port_on_a_bus
 from genericdp.core.buses.scsi import ata_port
 from genericdp.core.buses.told import address_of, place_before, place_of
 from genericdp.core.buses.wireless import is_anonymous
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.core.usb_port import UsbPort
-
-#: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
-_MEDIATED = "mdev"
 
 #: What hangs off these has been made of nothing by a driver: hosts of iSCSI, and since Linux 6.14 vgem.
 _HANGERS = frozenset({"/sys/devices/platform", "/sys/devices/faux"})
-
-#: Buses whose device names are addresses: the same slot has the same name after every boot.
-_ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
 
 #: The attribute that tells apart the ports of a serial adapter.
 _PORT = ("port_number", "port")
@@ -43,27 +35,6 @@ _PORT = ("port_number", "port")
 #: The platform device of the serial ports of a PC: only there is `line` a fixed address.
 LEGACY_SERIAL = "serial8250"
 _LINE = ("line", "line")
-
-#: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
-_USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """Where a unit is connected.
-
-    exact     different for any two ports of the node
-    readable  for people; two ports may have the same
-    hub       different for any two hubs; "" when it is not USB
-    is_turn   nothing is plugged in there, and the kernel only counts who comes
-    was       what an earlier release saved instead of `exact`; "" if that is the same
-    """
-
-    exact: str
-    readable: str
-    hub: str = ""
-    is_turn: bool = False
-    was: str = ""
 
 
 _NUMBER = "number"
@@ -151,13 +122,20 @@ def locate(device: UdevDevice) -> Place:
     """The place of a udev device. `within` and `spot` may hold what a device says about itself."""
     unit, address = _unit_and_address(device)
     own = _below(unit, device)
-    port = _port_on_a_bus(unit) if address is None else _port_at(address)
+    port = port_on_a_bus(unit) if address is None else Port(address.exact, address.readable)
     serial = _serial_of(own, unit) if address is None else address.serial or None
     told, untold = place_of(own, unit)
     within, in_full = _within(own, unit, told)
     spot = Spot(port.exact, serial or "", in_full)
     is_new = (
-        address is not None or unit.subsystem == "faux" or untold or told != place_before(own) or port.was
+        address is not None
+        or unit.subsystem == "faux"
+        or untold
+        or port.was
+        or told != place_before(own)
+        # Its kernel name is read in another way.
+        or "!" in device.sys_name
+        or device.subsystem == "platform"
     )
     before = _spot_before(device) if is_new else spot
     return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
@@ -170,8 +148,8 @@ def _spot_before(device: UdevDevice) -> Spot:
     """
     unit = _unit_on_a_bus(device)
     own = _below(unit, device)
-    _, in_full = _within(own, unit, place_before(own))
-    port = _port_on_a_bus(unit)
+    _, in_full = _within(own, unit, place_before(own), before=True)
+    port = port_on_a_bus(unit)
     return Spot(port.was or port.exact, _serial_of(own, unit) or "", in_full, UNKNOWN)
 
 
@@ -202,53 +180,11 @@ def _unit_on_a_bus(device: UdevDevice, below: Collection[str] = ()) -> UdevDevic
         return usb
     top = device
     for candidate in device.self_and_ancestors():
-        if candidate.subsystem in _ADDRESSED:
+        if candidate.subsystem in ADDRESSED:
             return candidate
         if candidate.sys_path not in below:
             top = candidate
     return top
-
-
-def port_of(unit: UdevDevice) -> Port:
-    """Where a unit (from `unit_of`) is connected."""
-    address = address_of(unit)
-    return _port_on_a_bus(unit) if address is None else _port_at(address)
-
-
-def _port_at(address: Address) -> Port:
-    return Port(address.exact, address.readable)
-
-
-def _port_on_a_bus(unit: UdevDevice) -> Port:
-    if unit.subsystem == "usb":
-        return _usb_port(unit)
-    if unit.subsystem == _MEDIATED:
-        return Port(f"{_MEDIATED} {unit.sys_name}", unit.sys_name)
-    if unit.subsystem in _ADDRESSED:
-        path, was = address_path(unit), AUTO_NUMBER.sub(".auto", unit.sys_path)
-        return Port(path, f"port-{path.rpartition('/')[2]}", was=was if was != path else "")
-    if unit.is_bare:
-        return Port(unit.sys_path, unit.devname)
-    path = parentless_path(unit)
-    is_turn = path != unit.sys_path
-    return Port(path, path.rpartition("/")[2], is_turn=is_turn, was=unit.sys_path if is_turn else "")
-
-
-def _usb_port(unit: UdevDevice) -> Port:
-    found = _USB_PATH.fullmatch(unit.sys_path)
-    controller = found.group(1) if found else unit.sys_path.rpartition("/")[0]
-    root = unit
-    for hub in unit.ancestors():
-        if hub.subsystem == "usb":
-            root = hub
-    # Only the major version: kernels disagree about the minor version of the same root hub.
-    generation = root.attributes.get("version", "").strip().partition(".")[0]
-    chain = unit.sys_name.partition("-")[2] or "0"
-    was = UsbPort(AUTO_NUMBER.sub(".auto", controller), generation, chain)
-    if root.parent is not None and controller.startswith(root.parent.sys_path):
-        controller = address_path(root.parent) + controller[len(root.parent.sys_path) :]
-    port = UsbPort(controller, generation, chain)
-    return Port(port.exact, f"port-{chain}", port.hub, was=was.exact if was != port else "")
 
 
 def _serial_of(own: Sequence[UdevDevice], unit: UdevDevice) -> str | None:
@@ -270,7 +206,9 @@ def _below(unit: UdevDevice, device: UdevDevice) -> list[UdevDevice]:
     return own
 
 
-def _within(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> tuple[str, str]:
+def _within(
+    own: Sequence[UdevDevice], unit: UdevDevice, told: list[str], *, before: bool = False
+) -> tuple[str, str]:
     """The place within the unit, in the short form and in full; `told` is what a bus says about it."""
     if not own:
         return "", "usb" if unit.subsystem == "usb" else "node"
@@ -280,16 +218,19 @@ def _within(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> tup
     in_full = [f"if{number}"] if number else []
     within = in_full if number != "00" else []
     if own[0] is not interface:
-        parts = _below_interface(list(takewhile(lambda each: each is not interface, own)), unit, told)
+        below = list(takewhile(lambda each: each is not interface, own))
+        parts = _below_interface(below, unit, told, before=before)
         in_full = [*in_full, *parts]
         within = [*within, *(part for part in parts if part != FIRST_NAMESPACE)]
     return "-".join(within), "-".join(in_full) or "node"
 
 
-def _below_interface(own: Sequence[UdevDevice], unit: UdevDevice, told: list[str]) -> list[str]:
+def _below_interface(
+    own: Sequence[UdevDevice], unit: UdevDevice, told: list[str], *, before: bool
+) -> list[str]:
     device = own[0]
     # The generic node of an NVMe namespace has the number of arrival in its name, like its disk.
-    stem = "ng" if told and device.subsystem == "nvme-generic" else stem_of(device)
+    stem = "ng" if told and device.subsystem == "nvme-generic" else stem_of(device, before=before)
     # A tty or a camera's video node is what one expects at an interface; anything else is named.
     parts = [] if device.subsystem == "tty" or stem == "video" else [stem]
     parts += ordinal(own, *(_LINE if unit.sys_name == LEGACY_SERIAL else _PORT))

@@ -17,8 +17,8 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from itertools import combinations_with_replacement
 
+from genericdp.core.buses.kernel_name import AUTO_NUMBER
 from genericdp.core.device import UdevDevice
-from genericdp.core.buses.arrival import AUTO_NUMBER
 from genericdp.core.suggest.quoting import exactly
 
 #: Names with a number that always means the same.

@@ -7,9 +7,9 @@ The rules of this file:
 
 from collections.abc import Iterator
 
+from genericdp.core.buses.kernel_name import AUTO_NUMBER
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.buses.arrival import AUTO_NUMBER
 from genericdp.core.rules.match import usb_value
 from genericdp.core.suggest.conditions import Conditions
 from genericdp.core.suggest.quoting import exactly

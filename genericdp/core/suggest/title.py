@@ -8,10 +8,9 @@ The rules of this file:
 import re
 from collections.abc import Container, Iterable, Iterator
 
-from genericdp.core.buses.kernel_name import stem_of
+from genericdp.core.buses.kernel_name import AUTO_NUMBER, stem_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.model import model_name, usb_ids
-from genericdp.core.buses.arrival import AUTO_NUMBER
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import usb_value
 from genericdp.core.rules.resource import Resource

@@ -1,7 +1,8 @@
 """Which unit `/dev/fw1` is."""
 
+from genericdp.core.buses.port import Port
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import UNKNOWN, Port, Spot, locate
+from genericdp.core.inventory.place import UNKNOWN, Spot, locate
 from tests.scenes.builders import a_device
 from tests.scenes.inventories import offered
 from tests.scenes.storage import below

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from genericdp.core.buses.port import Port
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.place import Port, locate, unit_of
+from genericdp.core.inventory.place import Place, locate, unit_of
 from tests.scenes.builders import a_bare_node, a_device
 from tests.scenes.inventories import inventory_of
 from tests.scenes.storage import (
@@ -168,3 +169,18 @@ def test_the_other_nodes_of_a_disk_are_told_by_the_same_name() -> None:
     assert locate(generic).within == "sg-sas5000c500a1b2c3d4"
     assert locate(first).within == "part-sas5000c500a1b2c3d4"
     assert locate(generic).unit is HBA
+
+
+def test_an_adapter_of_a_network_has_a_host_for_each_target() -> None:
+    """ib_srp makes it right below the PCI function, and each target has the number 0 there."""
+
+    def at(pci_class: str, host: int) -> Place:
+        adapter = a_device(
+            "/sys/devices/pci0000:00/0000:00:06.0", subsystem="pci", properties={"PCI_CLASS": pci_class}
+        )
+        return locate(a_disk(a_host(adapter, host), f"{host}:0:0:0", 0, wwid=f"naa.{host}"))
+
+    assert at("20700", 7).spot != at("20700", 8).spot
+    assert at("20700", 7).within == "disk-naa.7"
+    assert at("10700", 7).spot == at("10700", 8).spot
+    assert at("C0400", 7).spot == at("C0400", 8).spot

@@ -67,7 +67,7 @@ def test_the_nodes_of_a_soft_adapter_are_two() -> None:
 def test_an_earlier_release_told_it_by_its_number() -> None:
     before = locate(a_soft("ptp", "/dev/ptp1", clock_name="KVM virtual PTP")).before
     assert before is not None
-    assert before.of_all == locate(a_soft("ptp", "/dev/ptp1")).spot
+    assert before == locate(a_soft("ptp", "/dev/ptp1")).before
 
 
 def test_a_clock_of_hardware_is_told_by_its_place() -> None:

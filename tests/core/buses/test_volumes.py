@@ -2,9 +2,10 @@
 
 import pytest
 
+from genericdp.core.buses.port import Port
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.place import UNKNOWN, Port, Spot, locate
+from genericdp.core.inventory.place import UNKNOWN, Spot, locate
 from tests.core.buses.test_scsi import DISK, id_of, refusals_of
 from tests.scenes.builders import a_device
 from tests.scenes.storage import a_cached_disk, a_virtual_disk, a_volume, a_zvol, an_array, an_image

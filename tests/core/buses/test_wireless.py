@@ -2,8 +2,9 @@
 
 import pytest
 
+from genericdp.core.buses.port import Port
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import UNKNOWN, Place, Port, Spot, locate
+from genericdp.core.inventory.place import UNKNOWN, Place, Spot, locate
 from genericdp.core.memory import saved
 from tests.scenes.builders import a_device
 from tests.scenes.edits import Node, rule

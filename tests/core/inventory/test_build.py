@@ -168,7 +168,10 @@ def test_a_builder_keeps_nothing_about_devices_that_have_left() -> None:
 
 def calls_of_an_event(consoles: int) -> int:
     """How many functions are called to build the inventory again after one device of many has changed."""
-    nodes = (a_device(f"/sys/devices/virtual/tty/tty{n}", node=f"/dev/tty{n}") for n in range(consoles))
+    nodes = (
+        a_device(f"/sys/devices/virtual/tty/tty{n}", subsystem="tty", node=f"/dev/tty{n}")
+        for n in range(consoles)
+    )
     builder = Builder(
         resources_of(FTDI + '[[resource]]\nname = "tty"\nmatch = { SUBSYSTEM = "tty" }\n'), DOMAIN
     )

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from genericdp.core.buses.port import Port
 from genericdp.core.inventory.identity import (
     ID_LIMIT,
     OF_ALL,
@@ -18,7 +19,7 @@ from genericdp.core.inventory.identity import (
     natural,
 )
 from genericdp.core.inventory.past import Past, Ties
-from genericdp.core.inventory.place import Port, locate
+from genericdp.core.inventory.place import locate
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial
 
 DOMAIN = "example.com"

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from genericdp.core.buses.port import Port
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import UNKNOWN, Place, Port, Spot, locate, port_of, unit_of
+from genericdp.core.inventory.place import UNKNOWN, Place, Spot, locate, unit_of
 from tests.scenes.builders import (
     CONTROLLER,
+    a_chain,
     a_device,
     a_fuse,
     a_modem,
@@ -17,17 +19,6 @@ from tests.scenes.builders import (
 )
 
 PLATFORM = "/sys/devices/platform/soc"
-
-
-def a_chain(*links: tuple[str, str], parent: UdevDevice | None = None, **last: Any) -> UdevDevice:
-    """A device below others, each given as (its sys path below the one above, subsystem)."""
-    device = parent
-    for index, (below, subsystem) in enumerate(links):
-        above = device.sys_path if device is not None else "/sys/devices"
-        is_last = index == len(links) - 1
-        device = a_device(f"{above}/{below}", subsystem=subsystem, parent=device, **(last if is_last else {}))
-    assert device is not None
-    return device
 
 
 def within(device: UdevDevice) -> tuple[str, str]:
@@ -64,7 +55,7 @@ def test_the_two_root_hubs_of_a_controller_are_told_apart_by_their_generation() 
             parent=root,
             attributes={"version": "1"},
         )
-        return port_of(stick).exact
+        return locate(stick).port.exact
 
     assert on(1, " 2.00\n") == on(4, " 2.00") == f"{CONTROLLER} usb2 2"
     # Kernels differ about the minor version of one and the same root hub.
@@ -73,13 +64,13 @@ def test_the_two_root_hubs_of_a_controller_are_told_apart_by_their_generation() 
 
 def test_the_ports_of_two_controllers_differ() -> None:
     other = a_chain(("pci0000:00/0000:00:1a.0", "pci"), ("usb1", "usb"), ("1-2", "usb"), devtype="usb_device")
-    assert port_of(other).exact == "/sys/devices/pci0000:00/0000:00:1a.0 usb 2"
-    assert port_of(a_usb_device("2")).exact == f"{CONTROLLER} usb 2"
+    assert locate(other).port.exact == "/sys/devices/pci0000:00/0000:00:1a.0 usb 2"
+    assert locate(a_usb_device("2")).port.exact == f"{CONTROLLER} usb 2"
 
 
 def test_a_controller_that_its_driver_made_is_not_told_by_the_number_of_its_arrival() -> None:
     def behind(number: int) -> Port:
-        return port_of(
+        return locate(
             a_chain(
                 ("platform/soc/a800000.usb", "platform"),
                 (f"xhci-hcd.{number}.auto", "platform"),
@@ -87,7 +78,7 @@ def test_a_controller_that_its_driver_made_is_not_told_by_the_number_of_its_arri
                 ("1-1", "usb"),
                 devtype="usb_device",
             )
-        )
+        ).port
 
     assert behind(0) == behind(1)
     assert behind(0).exact == f"{PLATFORM}/a800000.usb/xhci-hcd.auto usb 1"
@@ -100,14 +91,14 @@ def test_a_root_hub_is_a_unit_too() -> None:
 
 
 def test_devices_at_the_ports_of_one_root_hub_share_a_hub() -> None:
-    assert port_of(a_usb_device("1")).hub == port_of(a_usb_device("4")).hub
-    assert port_of(a_usb_device("1")).hub != port_of(a_usb_device("1.1")).hub
-    assert port_of(a_usb_device("1.1")).hub == port_of(a_usb_device("1.4")).hub
+    assert locate(a_usb_device("1")).port.hub == locate(a_usb_device("4")).port.hub
+    assert locate(a_usb_device("1")).port.hub != locate(a_usb_device("1.1")).port.hub
+    assert locate(a_usb_device("1.1")).port.hub == locate(a_usb_device("1.4")).port.hub
 
 
 def test_a_usb_device_without_the_usual_parents_has_a_port_all_the_same() -> None:
     odd = a_device("/sys/devices/odd/1-2", subsystem="usb", devtype="usb_device")
-    assert port_of(odd) == Port("/sys/devices/odd usb 2", "port-2", "/sys/devices/odd usb ")
+    assert locate(odd).port == Port("/sys/devices/odd usb 2", "port-2", "/sys/devices/odd usb ")
 
 
 def test_a_node_belongs_to_the_usb_device_not_to_the_hub_above() -> None:
@@ -347,7 +338,7 @@ def test_the_line_of_a_serial_port_counts_where_it_is_an_address(path: str, plac
 def test_a_place_is_a_value() -> None:
     tty = a_usb_serial(port="2", serial="A5")
     assert tty.usb_device is not None
-    port = port_of(tty.usb_device)
+    port = locate(tty.usb_device).port
     assert locate(tty) == Place(tty.usb_device, port, "A5", "", Spot(port.exact, "A5", "if00"))
     assert locate(tty).usb is tty.usb_device
     assert locate(a_fuse()).usb is None

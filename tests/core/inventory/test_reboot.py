@@ -13,26 +13,18 @@ from genericdp.core.rules.resource import Resource
 from tests.scenes.builders import resources_of
 from tests.scenes.machines import MACHINES, after_reboot, machine
 
-#: Subsystems of device nodes that nothing but a number of arrival tells.
-TOLD_BY_NUMBERS = frozenset(
+#: Nodes that have a number in their id, by machine and subsystem.
+WITH_NUMBER = frozenset(
     {
-        *("adl_pci7432", "comedi", "EtherCAT", "gpib_common", "hfi1_user", "hidg", "pps", "rngd_mgmt"),
-        *("rpmsg", "rpmsg_pru", "ubi", "ublk-char"),
+        # Somebody has chosen it.
+        *(("backup-server", each) for each in ("block", "ublk-char")),
+        *((each, "tty") for each in ("gadget-board", "service-laptop")),  # rfcomm
+        # It is behind the number of the model (`PCI7432W0`).
+        ("laboratory-pc", "adl_pci7432"),
+        # The serial number of a root hub is the kernel's name of its controller.
+        *((board, "usb") for board in ("imx-board", "rockchip-board", "ti-board")),
     }
 )
-#: The same for some nodes of a machine, and nodes whose port has such a number.
-SOME = frozenset(
-    {
-        ("backup-server", "block"),  # ublk
-        ("gadget-board", "tty"),  # rfcomm
-        ("service-laptop", "tty"),  # rfcomm
-        ("twins", "tty"),  # dw-apb-uart.3
-        *(("laptop-intel", each) for each in ("hidraw", "i2c-dev", "input")),  # i2c_designware.0
-        *((board, "usb") for board in ("imx-board", "rockchip-board", "ti-board")),  # root hubs
-        ("jetson", "iio"),  # HID-SENSOR-1.auto
-    }
-)
-
 
 KEYS = {
     "node": "",
@@ -64,7 +56,7 @@ def test_links_do_not_depend_on_the_order_in_which_devices_are_found(name: str, 
         for subsystem, rule in zip(subsystems, rules, strict=True)
         if links_before[rule.name] != links_after[rule.name]
     ]
-    assert [each for each in changed if each not in TOLD_BY_NUMBERS and (name, each) not in SOME] == []
+    assert [each for each in changed if (name, each) not in WITH_NUMBER] == []
 
 
 def links_of(rules: Sequence[Resource], devices: Mapping[str, UdevDevice]) -> dict[str, dict[int, str]]:

@@ -1,0 +1,89 @@
+"""Where a unit is connected: a port of USB, an address on a bus; for what is connected nowhere, its path.
+
+The rules of this file:
+
+* A port is the same after every boot: it has no number of arrival.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from genericdp.core.buses.kernel_name import AUTO_NUMBER, parentless_name, platform_name, stem_of
+from genericdp.core.device import UdevDevice
+from genericdp.core.usb_port import UsbPort
+
+#: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
+_MEDIATED = "mdev"
+
+#: Buses whose device names are addresses: the same slot has the same name after every boot.
+ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
+
+#: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
+_USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Where a unit is connected.
+
+    exact     different for any two ports of the node
+    readable  for people; two ports may have the same
+    hub       different for any two hubs; "" when it is not USB
+    is_turn   nothing is plugged in there, and the kernel only counts who comes
+    was       what an earlier release saved instead of `exact`; "" if that is the same
+    """
+
+    exact: str
+    readable: str
+    hub: str = ""
+    is_turn: bool = False
+    was: str = field(default="", compare=False)
+
+
+def port_on_a_bus(unit: UdevDevice) -> Port:
+    """Where a unit is connected that no bus gives a name of its own (`told.address_of`)."""
+    path = unit.sys_path
+    if unit.subsystem == "usb":
+        return _usb_port(unit)
+    if unit.is_bare:
+        return Port(path, unit.devname)
+    if unit.subsystem == _MEDIATED:
+        return Port(f"{_MEDIATED} {unit.sys_name}", unit.sys_name)
+    if unit.subsystem in ADDRESSED:
+        lasting, was = _lasting_path(unit), AUTO_NUMBER.sub(".auto", path)
+        return Port(lasting, f"port-{lasting.rpartition('/')[2]}", was=was if was != lasting else "")
+    name = parentless_name(unit)
+    if name == unit.sys_name:
+        return Port(path, name)
+    return Port(f"{path.rpartition('/')[0]}/{name}", name, is_turn=True, was=path)
+
+
+def _usb_port(unit: UdevDevice) -> Port:
+    found = _USB_PATH.fullmatch(unit.sys_path)
+    controller = found.group(1) if found else unit.sys_path.rpartition("/")[0]
+    root = unit
+    for hub in unit.ancestors():
+        if hub.subsystem == "usb":
+            root = hub
+    # Only the major version: kernels disagree about the minor version of the same root hub.
+    generation = root.attributes.get("version", "").strip().partition(".")[0]
+    chain = unit.sys_name.partition("-")[2] or "0"
+    was = UsbPort(AUTO_NUMBER.sub(".auto", controller), generation, chain)
+    if root.parent is not None and controller.startswith(root.parent.sys_path):
+        controller = _lasting_path(root.parent) + controller[len(root.parent.sys_path) :]
+    port = UsbPort(controller, generation, chain)
+    return Port(port.exact, f"port-{chain}", port.hub, was=was.exact if was != port else "")
+
+
+def _lasting_path(device: UdevDevice) -> str:
+    """The path of a device on a bus with addresses, without numbers of arrival."""
+    path = device.sys_path
+    for each in device.self_and_ancestors():
+        if each.subsystem == "platform":
+            name = platform_name(each)
+        elif each.subsystem and each.subsystem not in ADDRESSED:
+            name = stem_of(each)
+        else:
+            continue
+        path = f"{each.sys_path.rpartition('/')[0]}/{name}{path[len(each.sys_path) :]}"
+    return path

@@ -74,6 +74,13 @@ class FakeUdev:
             Path(gone.device_node or "").unlink()
             self._tell("remove", gone)
 
+    def change(self, *devices: UdevDevice) -> None:
+        """Let udev say something else of devices that are there."""
+        for device in devices:
+            changed = replace(device, device_node=self.node(device))
+            self._devices[changed.sys_path] = changed
+            self._tell("change", changed)
+
     def node(self, device: UdevDevice) -> str:
         """Where the node of a device is."""
         return f"{self.dev}/{device.devname}"

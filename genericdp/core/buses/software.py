@@ -4,6 +4,7 @@ The rules of this file:
 
 * Its node is numbered in the order of arrival, among those of hardware: `uverbs2`, `ptp1`, `video4`. It has a
   name that stays, from its driver or from who has made it (`rdma link add`, `card_label`).
+* An RDMA adapter may be renamed while it is in use (`rdma dev set`).
 * Two with the same name are siblings: nothing but their order tells them apart.
 * An input device that a program has made is the parent of its nodes. The kernel announces what else it is
   called.
@@ -36,7 +37,7 @@ def software_address(device: UdevDevice) -> Address | None:
     if attribute is None or not device.is_virtual:
         return None
     name = _on_one_line(device.attributes.get(attribute, ""))
-    return Address(f"{device.subsystem} {name}", name) if name else None
+    return Address(f"{device.subsystem} {name}", name, is_given=attribute == "ibdev") if name else None
 
 
 def _input_address(device: UdevDevice) -> Address | None:

@@ -21,7 +21,7 @@ from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import OF_ALL, Identity, identify, natural
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.place import Place, Spot, locate, spot_of, unit_of
+from genericdp.core.inventory.place import Place, Spot, locate, spot_of, spot_of_node, unit_of
 from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
 from genericdp.core.vfio import why_not_viable
@@ -45,11 +45,13 @@ class Member:
     def also(self) -> tuple[Spot, ...]:
         """Where the very node may be found later, although it is another device by then.
 
-        A bare node may get another path, and a VFIO group another first function.
+        A bare node may get another path, a VFIO group another first function, a volume another name.
         """
         device = self.device
         if device.is_bare:
             return (spot_of(device.number),)
+        if self.place.is_given:
+            return (spot_of_node(device),)
         if not device.companions or device.subsystem != "vfio":
             return ()
         return tuple(locate(replace(device, parent=each, companions=())).spot for each in device.companions)

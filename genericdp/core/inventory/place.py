@@ -86,6 +86,16 @@ def is_of_number(spot: Spot) -> bool:
     return spot.within == _NUMBER and not spot.port.startswith("/")
 
 
+def spot_of_node(device: UdevDevice) -> Spot:
+    """A spot for a device node until the next boot: whatever it is called, it is the same device."""
+    return Spot(f"{device.number} {device.incarnation}", "", _NUMBER)
+
+
+def is_of_node(spot: Spot) -> bool:
+    """Whether it is one of `spot_of_node`."""
+    return is_of_number(spot) and spot.port.count(" ") > 1
+
+
 def is_of_path(spot: Spot) -> bool:
     """Whether it is that of a bare node, whose port is its path."""
     return spot.port.startswith("/dev/")
@@ -102,6 +112,7 @@ class Place:
     spot    all of it as text, with nothing left out; without siblings as far as `locate` knows
     untold  what nobody can tell it to be, such as "disk"; "" if it is told from everything else
     before  the spot that an earlier release saved, if it was another one
+    is_given  whether it may get another spot while it is in use
     """
 
     unit: UdevDevice
@@ -111,6 +122,7 @@ class Place:
     spot: Spot
     untold: str = ""
     before: Spot | None = None
+    is_given: bool = False
 
     @property
     def usb(self) -> UdevDevice | None:
@@ -138,7 +150,10 @@ def locate(device: UdevDevice) -> Place:
         or device.subsystem == "platform"
     )
     before = _spot_before(device) if is_new else spot
-    return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
+    is_given = address is not None and address.is_given
+    return Place(
+        unit, port, serial, within, spot, untold, None if before.of_all == spot else before, is_given
+    )
 
 
 def _spot_before(device: UdevDevice) -> Spot:

@@ -6,6 +6,7 @@ The rules of this file:
   got. As long as the pod holds the id, the id means what the pod got.
 * A link that a pod got leads to what it led to, or nowhere.
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
+* A volume may get another name, and another volume its name, while a pod has it: then the id means neither.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 * An earlier release took several units for one. An id that a pod got then means the unit with the properties
   that the rule names. If several units have them, it means none of them until the pod has gone.
@@ -17,7 +18,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.place import Spot, is_of_number, spot_of
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered, Whereabouts
@@ -112,6 +113,8 @@ class Renewal:
             return False
         if self._resources[device.id] != resource or self._is_held_by_others(device):
             return True
+        if known is not None and self._has_another_name(known.device, device):
+            return True
         if known is None or device.spots == known.device.spots:
             return False
         led = dict(zip(known.device.links, known.device.spots, strict=False))
@@ -132,6 +135,23 @@ class Renewal:
             for link in both
             if led[link].of_all not in was_there
         )
+
+    def _has_another_name(self, known: Device, device: Device) -> bool:
+        """Whether what a pod got is still plugged in, and something else has its name now."""
+        return (
+            known.also != device.also
+            and {*known.spots} <= {*device.spots}
+            and any(spot not in device.also for spot in self._still_plugged(known.also))
+        )
+
+    def _still_plugged(self, also: Iterable[Spot]) -> list[Spot]:
+        """Those of device nodes that may get another name (`spot_of_node`) and are plugged in."""
+        return [spot for spot in also if is_of_node(spot) and spot in self._nodes]
+
+    @cached_property
+    def _nodes(self) -> frozenset[Spot]:
+        groups = self._plugged.groups.values()
+        return frozenset([spot_of_node(node) for group in groups for node in group])
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
@@ -180,6 +200,7 @@ class Renewal:
             for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
             if node.is_bare and spot not in device.spots
         ]
+        numbers += self._still_plugged(known.device.also)
         numbers += filter(is_of_number, known.earlier)
         for spot in device.spots:
             lost.pop(spot, None)
@@ -192,13 +213,16 @@ class Renewal:
             or not (spot.of_all in before or _has_moved(spot, known.device.spots, device.spots))
         ]
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
-        return (*kept[:HELD_LINK_LIMIT], *(spot for spot in numbers if spot not in device.also))
+        return (
+            *kept[:HELD_LINK_LIMIT],
+            *(spot for spot in dict.fromkeys(numbers) if spot not in device.also),
+        )
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]
         return any(
             id_ != device.id and not (is_shared and self._is_shared[id_])
-            for spot in device.spots
+            for spot in (*device.spots, *filter(is_of_node, device.also))
             for id_ in self._holders.at(spot)
         )
 

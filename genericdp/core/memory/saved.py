@@ -16,7 +16,7 @@ from typing import Any
 
 from genericdp.core.inventory.offer import Device, Health, ids_of
 from genericdp.core.inventory.past import Seen, Siblings
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, is_of_node
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
 from genericdp.core.memory.answered import CdiDevice
@@ -126,7 +126,11 @@ def _render_answered(memory: Memory) -> list[dict[str, Any]]:
 
 def _parse(document: Any, boot: str) -> Memory:
     ties = {fields.text(unit): fields.text(port) for unit, port in document["ties"].items()}
-    devices = {id_: _parse_device(fields.device_id(id_), entry) for id_, entry in document["devices"].items()}
+    is_same_boot = document.get("boot", "") == boot
+    devices = {
+        id_: _parse_device(fields.device_id(id_), entry, is_same_boot=is_same_boot)
+        for id_, entry in document["devices"].items()
+    }
     shares = _parse_shares(document)
     for id_, one in shares.withdrawn.items():
         if id_ in devices and id_ != one.device:
@@ -139,7 +143,7 @@ def _parse(document: Any, boot: str) -> Memory:
     answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
     siblings = _parse_siblings(document.get("siblings", []), devices.values())
-    if document.get("boot", "") != boot:
+    if not is_same_boot:
         siblings = {
             spot: {number: Seen(seen.order) for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
@@ -158,7 +162,11 @@ def _parse_shares(document: Any) -> Shares:
     return Shares(replicas, withdrawn)
 
 
-def _parse_device(id_: str, entry: Any) -> Remembered:
+def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
+    def spots_of(key: str) -> tuple[Spot, ...]:
+        found = (fields.spot(spot) for spot in fields.items(entry.get(key, [])))
+        return tuple(spot for spot in found if is_same_boot or not is_of_node(spot))
+
     spots = tuple(fields.spot(spot) for spot in fields.items(entry.get("spots", [])))
     links = tuple(fields.link_of(id_, name) for name in fields.items(entry["links"]))
     shared = tuple(fields.shared_link(name) for name in fields.items(entry.get("shared", [])))
@@ -171,11 +179,11 @@ def _parse_device(id_: str, entry: Any) -> Remembered:
         port=fields.text(entry["port"]),
         hub=fields.text(entry["hub"]),
         spots=spots,
-        also=tuple(fields.spot(spot) for spot in fields.items(entry.get("also", []))),
+        also=spots_of("also"),
     )
-    earlier = tuple(fields.spot(spot) for spot in fields.items(entry.get("earlier", [])))
     listed = fields.truth(entry.get("listed", True))
-    return Remembered(fields.resource(entry["resource"]), device, earlier=earlier, listed=listed)
+    resource = fields.resource(entry["resource"])
+    return Remembered(resource, device, earlier=spots_of("earlier"), listed=listed)
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:

@@ -1,6 +1,7 @@
 """Disks that the kernel counts in the order of arrival: a pod gets its own after a boot, or none."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,10 @@ async def test_a_namespace_that_comes_when_another_goes_is_another_device(
 async def test_pods_get_their_own_disks_after_a_boot_that_numbers_them_in_another_order(
     short_dir: Path, disk: Callable[[int, str], UdevDevice]
 ) -> None:
-    before, after = (disk(0, "a"), disk(1, "b")), (disk(0, "b"), disk(1, "a"))
+    before = (disk(0, "a"), disk(1, "b"))
+    after = [
+        replace(each, incarnation=900 + number) for number, each in enumerate((disk(0, "b"), disk(1, "a")))
+    ]
     minor_after = {minor_of(one): minor_of(other) for one, other in zip(before, reversed(after), strict=True)}
     async with a_scene(short_dir, *before, rules=DISK_RULE) as scene:
         await scene.until_allocatable(2, DISK)

@@ -41,7 +41,7 @@ TAKEN_FOR_ONE = {
     "SAS": (a_sas_disk(0, "0x5000c500a1b2c3d4", 0), a_sas_disk(0, "0x5000c500a1b2c3d5", 1)),
     "Fibre Channel": (an_fc_disk(0, "0x5000c500a1b2c3d4", 0), an_fc_disk(0, "0x5000c500a1b2c3d5", 1)),
     "iSCSI": (an_iscsi_disk(2, 1, f"{IQN}:a", 0), an_iscsi_disk(2, 1, f"{IQN}:b", 1)),
-    "volumes": (a_volume(0, "LVM-abc"), a_volume(0, "LVM-def")),
+    "volumes": (a_volume(0, "LVM-abc"), replace(a_volume(0, "LVM-def"), incarnation=900)),
     "Bluetooth": (a_hid(UHID, 1, "aa:bb:cc:00:00:01", 0), a_hid(UHID, 2, "aa:bb:cc:00:00:02", 1)),
     "Bluetooth on USB": (a_hid(LINK, 1, "aa:bb:cc:00:00:01", 0), a_hid(LINK, 2, "aa:bb:cc:00:00:02", 1)),
     "a receiver": (a_paired(2, "c4-a5-3c-11", 1, 0), a_paired(3, "c4-a5-3c-12", 1, 1)),

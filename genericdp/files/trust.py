@@ -9,9 +9,9 @@ The rules of this file:
 * In a sticky directory such as /tmp, anybody may add names, but only the owner of a name may change it. So an
   entry is judged by its own owner, and a file with a second hard link is refused: others may have linked it.
 * The directory of a ConfigMap may have any mode, where the kubelet mounts it read-only into a pod: it lets
-  everybody write it (`const perm os.FileMode = 0777` of pkg/volume/emptydir), below a directory that only root
-  can search. That a mount is read-only is not enough: to a service with `ProtectSystem=strict` everything is,
-  and so is a directory of the node in a pod, while other users of the node can write it.
+  everybody write it (`const perm os.FileMode = 0777` of pkg/volume/emptydir), below a directory that only
+  root can search. That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
+  everything is, and so is a directory of the node in a pod, while other users of the node can write it.
 * A text is read under a lease (fcntl(2)), which nobody gets while the file is open for writing: half a file
   may say more than the whole one, and look right.
 * What is opened is what was checked: the path is opened one component at a time, each relative to the
@@ -49,8 +49,8 @@ _DEV_NULL = os.makedev(1, 3)
 #: The mounts that this process sees (proc_pid_mountinfo(5)).
 MOUNTINFO = "/proc/self/mountinfo"
 
-#: How the path of a volume ends that only the kubelet writes, with its name (`GetPodVolumeDir`). Of others, as
-#: emptyDir, the directory belongs to all containers of the pod.
+#: How the path of a volume ends that only the kubelet writes, with its name
+#: (`GetPodVolumeDir`). The directory of an emptyDir belongs to all containers of the pod.
 _VOLUME = re.compile(rb"/volumes/kubernetes\.io~(?:configmap|downward-api|projected|secret)/[^/]+\Z")
 
 #: File systems whose server may give no leases. They refuse one as if the file were open for writing

@@ -7,8 +7,9 @@ The rules of this file:
   but the absence of one proves nothing.
 * A kubelet that starts answers before its kubelet.sock has replaced that of the one before. So the socket on
   which it answers counts as well, and whether a kubelet follows our lists.
-* What was given before this daemon serves may never have been saved. So the checkpoint counts as well, until
-  it was read while the kubelet follows our lists. After that, this daemon gives everything.
+* What was given before this daemon serves may never have been saved, and may be in the checkpoint a moment
+  later. So the checkpoint counts as well until it was read while the kubelet follows our lists. From then on,
+  this daemon gives everything.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
   and once when it knows its pods.
 * A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written

@@ -257,7 +257,7 @@ async def test_a_checkpoint_that_cannot_be_read_is_read_again_until_it_can(
 async def test_what_the_checkpoint_names_counts_until_it_was_read_while_the_kubelet_follows_our_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Until then, another genericdp may have given it. After that, it may only be of the past."""
+    """Until then, the daemon before may have given it. After that, it may only be of the past."""
     monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
     asked = Asked(monkeypatch)

@@ -7,6 +7,9 @@ The rules of this file:
   but the absence of one proves nothing.
 * A kubelet that starts answers before its kubelet.sock has replaced that of the one before. So the socket on
   which it answers counts as well, and whether a kubelet follows our lists.
+* What was given before this daemon serves may never have been saved, and may be in the checkpoint a moment
+  later. So the checkpoint counts as well until it was read while the kubelet follows our lists. From then on,
+  this daemon gives everything.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
   and once when it knows its pods.
 * A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written
@@ -17,6 +20,7 @@ The rules of this file:
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from genericdp.core.memory.held import Answer, Held, may_be_of_the_past
@@ -90,6 +94,7 @@ class Forgetting:
         self._tries = 0
         self._answered: tuple[object, object] | None = None
         self._incomplete = self._unread = False
+        self._knows_earlier = False
         self._written = float("-inf")
 
     def look_again(self) -> None:
@@ -177,8 +182,11 @@ class Forgetting:
             self._tries, self._incomplete = 0, not complete
             first, self._answered = self._answered != seen, seen
             found = self._read_checkpoint()
-            ids, named = (None, ()) if found is None else (found.ids, found.named)
-            answer = Answer(frozenset(held), asked, complete, ids, first, named)
+            answer = Answer(frozenset(held), asked, complete, checkpointed=None, first=first)
+            if found is not None:
+                earlier = frozenset[tuple[str, str]]() if self._knows_earlier else found.given
+                self._knows_earlier |= self._lists.are_followed()
+                answer = replace(answer, checkpointed=found.ids, named=found.named, earlier=earlier)
             self._tell(answer)
             if self._is_needed() and may_be_of_the_past(self._held(), answer):
                 self._have_it_written()

@@ -1,14 +1,16 @@
 """Unix sockets that other processes may listen on."""
 
+import errno
 import socket
 
-from genericdp.errors import SHORTAGES
+#: How connecting fails if nobody listens.
+_NOBODY = (errno.ECONNREFUSED, errno.ENOENT, errno.ENOTDIR)
 
 
 def accepts(path: str) -> bool:
     """Whether somebody listens on the socket; tried by connecting and closing at once.
 
-    Raises OSError if it cannot be tried, for want of descriptors or memory.
+    Raises OSError if it cannot be told, for want of descriptors, memory or permission.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.setblocking(False)
@@ -17,7 +19,7 @@ def accepts(path: str) -> bool:
         except BlockingIOError:
             return True  # the queue is full: somebody listens, and is busy
         except OSError as error:
-            if error.errno in SHORTAGES:
+            if error.errno not in _NOBODY:
                 raise
             return False
         return True

@@ -1,7 +1,10 @@
 """Whether somebody listens on a unix socket."""
 
+import os
 import socket
 from pathlib import Path
+
+import pytest
 
 from genericdp.unixsocket import accepts
 
@@ -26,3 +29,19 @@ def test_a_socket_whose_queue_is_full_is_alive(short_dir: Path) -> None:
             one.connect(str(path))
             two.connect(str(path))
             assert accepts(str(path))
+
+
+def test_who_may_not_connect_cannot_tell(short_dir: Path) -> None:
+    """Somebody may listen: such a socket is not removed."""
+    path = short_dir / "x.sock"
+    short_dir.chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+        made.listen(1)
+        path.chmod(0o600)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(PermissionError):
+                accepts(str(path))
+        finally:
+            os.seteuid(0)

@@ -35,15 +35,16 @@ _LONGEST_GRACE_S = 86_400
 #: As in the kubelet's own client of this API.
 _LONGEST_ANSWER = 16 << 20
 
-#: How a call fails if there is nobody who answers, or not in time.
-_SILENT = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-
 _Request = TypeVar("_Request", bound=Message)
 _Answer = TypeVar("_Answer", bound=Message)
 
 
 class RuntimeRefusesError(RuntimeUnavailableError):
     """It answers, but not with what was asked for."""
+
+
+class RuntimeSlowError(RuntimeUnavailableError):
+    """It does not answer in time."""
 
 
 class ContainerRuntime:
@@ -117,8 +118,10 @@ class ContainerRuntime:
             return method.response.FromString(answer)
         except grpc.aio.AioRpcError as error:
             why = error.details()
-            if error.code() in _SILENT:
+            if error.code() is grpc.StatusCode.UNAVAILABLE:
                 failed = RuntimeUnavailableError
+            if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                failed = RuntimeSlowError
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 hint = "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
         except DecodeError as error:
@@ -130,14 +133,19 @@ class ContainerRuntime:
 async def connected(setting: str = "") -> AsyncIterator[ContainerRuntime]:
     """The runtime of the setting `runtime_socket`, or the first that answers if it is "".
 
-    Raises RuntimeUnavailableError.
+    One that is late may be that of the kubelet, so no other is taken for it. Raises RuntimeUnavailableError.
     """
     failures: list[RuntimeUnavailableError] = []
-    for socket in candidates(setting):
+    found = candidates(setting)
+    for socket in found:
         async with _channel(socket) as channel:
             runtime = ContainerRuntime(socket, channel)
             try:
                 await runtime.meet()
+            except RuntimeSlowError as error:
+                if socket != found[-1]:
+                    error.hint = "if the kubelet has another runtime, set 'runtime_socket' to its socket"
+                raise
             except RuntimeUnavailableError as error:
                 failures.append(error)
                 continue

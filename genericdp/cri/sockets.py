@@ -10,6 +10,7 @@ import os
 from genericdp.errors import GenericdpError
 
 #: A node may have Docker's containerd beside that of its Kubernetes distribution, so that one comes late.
+#: It is not even asked while another one is only slow.
 SOCKETS = (
     "/run/k3s/containerd/containerd.sock",  # k3s, RKE2
     "/run/k0s/containerd.sock",

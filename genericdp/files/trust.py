@@ -8,10 +8,10 @@ The rules of this file:
   reads them, and nobody else may write the file or the directories.
 * In a sticky directory such as /tmp, anybody may add names, but only the owner of a name may change it. So an
   entry is judged by its own owner, and a file with a second hard link is refused: others may have linked it.
-* A directory that is mounted read-only from another file system may have any mode. The kubelet mounts the
-  directory of a ConfigMap like this, and lets everybody write it (`const perm os.FileMode = 0777` of
-  pkg/volume/emptydir). That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
-  everything is, while other users can write it.
+* The directory of a ConfigMap may have any mode, where the kubelet mounts it read-only into a pod: it lets
+  everybody write it (`const perm os.FileMode = 0777` of pkg/volume/emptydir), below a directory that only
+  root can search. That a mount is read-only is not enough: to a service with `ProtectSystem=strict`
+  everything is, and so is a directory of the node in a pod, while other users of the node can write it.
 * A text is read under a lease (fcntl(2)), which nobody gets while the file is open for writing: half a file
   may say more than the whole one, and look right.
 * What is opened is what was checked: the path is opened one component at a time, each relative to the
@@ -22,6 +22,7 @@ import codecs
 import errno
 import fcntl
 import os
+import re
 import signal
 import stat
 from contextlib import ExitStack
@@ -47,6 +48,10 @@ _DEV_NULL = os.makedev(1, 3)
 
 #: The mounts that this process sees (proc_pid_mountinfo(5)).
 MOUNTINFO = "/proc/self/mountinfo"
+
+#: How the path of a volume ends that only the kubelet writes, with its name
+#: (`GetPodVolumeDir`). The directory of an emptyDir belongs to all containers of the pod.
+_VOLUME = re.compile(rb"/volumes/kubernetes\.io~(?:configmap|downward-api|projected|secret)/[^/]+\Z")
 
 #: File systems whose server may give no leases. They refuse one as if the file were open for writing
 #: (nfs4_add_lease and cifs_setlease in the kernel).
@@ -151,11 +156,12 @@ class _Entry:
             writers = self._has_acl
         return bool(writers)
 
-    def is_mounted_read_only(self, above: "_Entry") -> bool:
-        """Whether it is a directory that is mounted, read-only, from another file system than `above`."""
-        if not self.is_directory or self.status.st_dev == above.status.st_dev:
+    @property
+    def is_volume(self) -> bool:
+        """Whether it is a directory that only the kubelet writes, mounted read-only."""
+        if not self.is_directory or not os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY:
             return False
-        return bool(os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY)
+        return _VOLUME.search(_mounted(self.descriptor)) is not None
 
     @property
     def _has_acl(self) -> bool:
@@ -209,7 +215,7 @@ def _check(found: _Entry, directory: _Entry) -> None:
     if found.is_directory and status.st_mode & stat.S_ISVTX:
         return
     writable = (found.is_directory or found.is_file) and found.others_write
-    if writable and not found.is_mounted_read_only(directory):
+    if writable and not found.is_volume:
         raise UntrustedError(f"other users can write '{path}'", hint=f"chmod go-w '{path}'")
     if not found.is_directory and status.st_nlink > 1 and directory.others_write:
         raise UntrustedError(
@@ -251,14 +257,27 @@ def _leases(descriptor: int) -> bool:
 def _is_without_leases(device: int) -> bool:
     """Whether the file system with this number may refuse a lease on any file."""
     number = f"{os.major(device)}:{os.minor(device)}".encode()
+    return any(mount[2] == number and type_ in _WITHOUT_LEASES for mount, type_ in _mounts())
+
+
+def _mounted(descriptor: int) -> bytes:
+    """What of its file system is mounted where a directory is; b"" if that cannot be read."""
+    try:
+        with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
+            numbers = [line.split()[1] for line in file if line.startswith(b"mnt_id:")]
+    except OSError:
+        return b""
+    return next((mount[3] for mount, _ in _mounts() if mount[0] in numbers), b"")
+
+
+def _mounts() -> list[tuple[list[bytes], bytes]]:
+    """The fields of all mounts, and the types of their file systems; none if they cannot be read."""
     try:
         with open(MOUNTINFO, "rb") as file:
-            mounts = [line.partition(b" - ") for line in file]
+            lines = [line.partition(b" - ") for line in file]
     except OSError:
-        return False
-    return any(
-        mount.split(b" ")[2] == number and rest.split(b" ")[0] in _WITHOUT_LEASES for mount, _, rest in mounts
-    )
+        return []
+    return [(mount.split(b" "), rest.split(b" ")[0]) for mount, _, rest in lines]
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:

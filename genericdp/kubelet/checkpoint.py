@@ -44,12 +44,16 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursi
 class Checkpoint:
     """What containers have been given.
 
-    ids    of all resources
+    given  (resource, id) of all resources
     named  what is known of the containers that were answered by CDI
     """
 
-    ids: frozenset[str] = frozenset()
+    given: frozenset[tuple[str, str]] = frozenset()
     named: tuple[Named, ...] = ()
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(id_ for _, id_ in self.given)
 
 
 def read(directory: str) -> Checkpoint:
@@ -57,8 +61,12 @@ def read(directory: str) -> Checkpoint:
     path = os.path.join(directory, NAME)
     try:
         entries = list(_entries(directory))
-        ids = frozenset(id_ for entry in entries for id_ in _ids(entry["DeviceIDs"]))
-        return Checkpoint(ids, tuple(_named(entries)))
+        given = frozenset(
+            (entry["ResourceName"], id_) for entry in entries for id_ in _ids(entry["DeviceIDs"])
+        )
+        if not all(isinstance(text, str) for pair in given for text in pair):
+            raise TypeError
+        return Checkpoint(given, tuple(_named(entries)))
     except FileNotFoundError:
         return Checkpoint()
     except OSError as error:

@@ -196,7 +196,7 @@ class KubeletSocket:
                     listens = accepts(self.path)
                     if listens and self._is_ours():
                         return found
-                except OSError:  # too few descriptors: no event says when there are enough
+                except OSError:  # too few descriptors, or no permission: no event says when that ends
                     await self._pause(_LONGEST_PAUSE_S)
                     continue
                 await self._pause(AGAIN_S if listens else pause)

@@ -120,6 +120,8 @@ class Listener:
     def _hint(self, error: OSError) -> str:
         if error.errno == errno.EADDRINUSE and not self._path:
             return "'ss --listening --tcp --processes' shows who listens there"
+        if error.errno == errno.EACCES and self._path:
+            return "the directory, or the socket that is there, belongs to another user: choose another path"
         return _HINTS.get(error.errno or 0) or what_is_short(error)
 
     async def close(self) -> None:

@@ -58,6 +58,24 @@ async def test_the_first_runtime_that_answers_is_taken(
             assert asked.socket == str(kubelet.runtime_socket)
 
 
+async def test_no_other_runtime_is_taken_for_one_that_is_late(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy one may be that of the kubelet, beside Docker's."""
+    monkeypatch.setattr(runtime, "_TIMEOUT_S", 0.5)
+    path = short_dir / "late.sock"
+    async with Kubelet(short_dir) as kubelet:
+        monkeypatch.setattr(sockets, "SOCKETS", (str(path), str(kubelet.runtime_socket)))
+        with socket.socket(socket.AF_UNIX) as late:
+            late.bind(str(path))
+            late.listen()
+            with pytest.raises(RuntimeUnavailableError) as caught:
+                async with connected():
+                    pass
+        assert str(caught.value) == f"the container runtime does not answer on '{path}': Deadline Exceeded"
+        assert caught.value.hint == "if the kubelet has another runtime, set 'runtime_socket' to its socket"
+
+
 async def test_a_server_without_cri_is_not_a_runtime(short_dir: Path) -> None:
     path = short_dir / "other.sock"
     async with a_grpc_server(path):

@@ -12,9 +12,10 @@ from genericdp.errors import GenericdpError
 from genericdp.forgetting import Forgetting
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.kubelet.socket import KubeletSocket
+from tests.scenes.rules import FTDI
 from tests.scenes.waiting import idle, until
 
-HELD: Holdings = {("example.com/ftdi", "ftdi_A"): (Holder("default", "pod", "main"),)}
+HELD: Holdings = {(FTDI, "ftdi_A"): (Holder("default", "pod", "main"),)}
 ANSWER = frozenset(HELD)
 
 
@@ -80,7 +81,7 @@ class Asked:
         assert directory == "/var/lib/kubelet/device-plugins"
         if isinstance(self.checkpointed, GenericdpError):
             raise self.checkpointed
-        return Checkpoint(self.checkpointed, self.named)
+        return Checkpoint(frozenset((FTDI, id_) for id_ in self.checkpointed), self.named)
 
     async def _ask(self, socket_path: str) -> Holdings | None:
         assert socket_path == "/pod-resources"
@@ -107,7 +108,7 @@ async def test_a_kubelet_is_asked_once_when_it_has_started(monkeypatch: pytest.M
 
 async def test_what_the_checkpoint_says_of_answers_by_cdi_goes_along(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(monkeypatch)
-    asked.named = (Named("example.com/ftdi", frozenset({"ftdi_A"}), ("example.com/ftdi=ftdi_A",)),)
+    asked.named = (Named(FTDI, frozenset({"ftdi_A"}), ("example.com/ftdi=ftdi_A",)),)
     await asked.run_until(lambda: asked.answers)
     assert [answer.named for answer in asked.answers] == [asked.named]
 
@@ -228,7 +229,7 @@ async def test_a_kubelet_whose_checkpoint_may_be_old_is_made_to_write_it_at_most
     monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
     asked = Asked(monkeypatch)
     asked.now += PODS_SETTLE_S
-    asked.held = {"ftdi_B": Holding("example.com/ftdi", "ftdi_B", shared=False)}
+    asked.held = {"ftdi_B": Holding(FTDI, "ftdi_B", shared=False)}
     asked.checkpointed = frozenset({"ftdi_B"})
     asked.waits = waits
     await asked.run_until(lambda: asked.answers, last=lambda: not waits or asked.times > 20)
@@ -251,3 +252,51 @@ async def test_a_checkpoint_that_cannot_be_read_is_read_again_until_it_can(
     assert asked.answers[0].checkpointed is None
     assert asked.answers[-1].checkpointed == frozenset()
     assert asked.tried == [*([error] * (len(asked.tried) - 1)), None]
+
+
+async def test_what_the_checkpoint_names_counts_until_it_was_read_while_the_kubelet_follows_our_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until then, the daemon before may have given it. After that, it may only be of the past."""
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.checkpointed, asked.followed, asked.waits = frozenset({"ftdi_B"}), False, True
+
+    def happen(_: Forgetting) -> None:
+        asked.followed = True
+
+    await asked.run_until(lambda: len(asked.answers) > 1, happen, lambda: len(asked.answers) > 4)
+    earlier = frozenset({(FTDI, "ftdi_B")})
+    counted = [answer.earlier == earlier for answer in asked.answers]
+    assert counted == sorted(counted, reverse=True)
+    assert (counted[0], counted[1], counted[-1]) == (True, True, False)
+
+
+async def test_what_could_not_be_read_at_first_counts_when_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.checkpointed = GenericdpError("cannot read it")
+
+    def happen(it: Forgetting) -> None:
+        asked.checkpointed = frozenset({"ftdi_B"})
+        it.look_again()
+
+    await asked.run_until(lambda: asked.times > 1, happen)
+    assert asked.answers[0].earlier == frozenset()
+    assert asked.answers[-1].earlier == {(FTDI, "ftdi_B")}
+
+
+async def test_what_the_checkpoint_names_for_the_next_kubelet_was_given_by_this_daemon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.checkpointed = frozenset({"ftdi_B"})
+
+    def happen(it: Forgetting) -> None:
+        asked.starts(up_s=KUBELET_SETTLES_S + 1)
+        it.look_again()
+
+    await asked.run_until(lambda: asked.answers, happen)
+    assert [answer.first for answer in asked.answers] == [True, True]
+    assert [answer.earlier for answer in asked.answers] == [{(FTDI, "ftdi_B")}, frozenset()]

@@ -106,6 +106,62 @@ async def test_a_full_disk_stops_no_pod_and_who_has_what_is_saved_when_there_is_
             assert list(StateFile(scene.settings.state_dir).load().held) == ["ftdi_A"]
 
 
+@pytest.mark.parametrize("who", ["an init container", "a pod of a kubelet without the API server"])
+async def test_what_could_not_be_saved_before_a_restart_is_learned_from_the_kubelets_checkpoint(
+    short_dir: Path, who: str
+) -> None:
+    """PodResources lists neither."""
+    state = short_dir / "state"
+    with a_file_system_at(state):
+        async with a_scene(short_dir, STICK) as scene:
+            await scene.until_allocatable(1)
+            await scene.service.stop()
+            await scene.service.start()
+            await scene.until_allocatable(1)
+            fill(state)
+            if "init" in who:
+                init = Container("init", limits={FTDI: 1})
+                pod = await scene.kubelet.admit(Pod("flash", [Container("main")], init_containers=[init]))
+            else:
+                pod = await scene.admit()
+                await scene.kubelet.restart(readmit=False)
+            await scene.service.stop()
+            assert StateFile(scene.settings.state_dir).load().held == {}
+            await scene.service.start()
+            await until(lambda: "ftdi_A" in scene.daemon.memory.held)
+            (state / "other").unlink()
+            LoopTime().advance(30.0)
+            await until(lambda: not scene.daemon.recorder.history.failing)
+            await rename(scene)
+            await answers(scene, 3)
+            assert (await scene.admit(resource=SERIAL, name="other")).phase is Phase.FAILED
+            await scene.kubelet.readmit()
+            scene.kubelet.delete(pod)
+            await scene.until_allocatable(1, SERIAL)
+
+
+async def test_an_old_checkpoint_holds_no_device_longer_than_until_the_kubelet_has_written_it_again(
+    short_dir: Path,
+) -> None:
+    """It names a pod that has gone, and a daemon that starts cannot know that."""
+    async with a_scene(short_dir, STICK) as scene:
+        await scene.until_allocatable(1)
+        await scene.service.stop()
+        saved = Path(scene.settings.state_dir, "memory.json")
+        text = saved.read_bytes()
+        await scene.service.start()
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        await scene.service.stop()
+        saved.write_bytes(text)
+        scene.kubelet.delete(pod)
+        scene.edit_rules(RENAMED)
+        await scene.service.start()
+        await until(lambda: "ftdi_A" in scene.daemon.memory.held)
+        await scene.until_allocatable(1, SERIAL)
+        assert not scene.daemon.memory.held
+
+
 async def test_an_edit_of_replicas_takes_effect_when_the_only_holder_has_gone(short_dir: Path) -> None:
     async with a_scene(short_dir, STICK) as scene:
         await scene.until_allocatable(1)

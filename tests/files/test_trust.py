@@ -196,13 +196,16 @@ def test_an_access_control_list_may_let_another_user_write(room: Path) -> None:
 
 READ = """exec "$2" -c "from genericdp.files.trust import read_text; print(read_text('$1/10-a.toml'))"\n"""
 
-CONFIG_MAP = f"""
-mkdir -p "$1.volume"
-mount -t tmpfs tmpfs "$1.volume"
-cp -a "$1/." "$1.volume/"
-mount --bind "$1.volume" "$1"
-mount -o remount,bind,ro "$1"
+#: What is mounted into a pod: `$3` of a directory of the node that only root can search.
+MOUNTED = f"""
+mkdir -m 700 "$1.node"
+mount -t tmpfs tmpfs "$1.node"
+mkdir -p "$1.node/$3"
+cp -a "$1/." "$1.node/$3"
+mount --bind "$1.node/$3" "$1"
+mount -o "remount,bind,$4" "$1"
 {READ}"""
+VOLUMES = "kubelet/pods/6a1f/volumes"
 
 #: What `ProtectSystem=strict` of systemd.exec(5) does to every directory, in the eyes of the service alone.
 PROTECTED = f"""
@@ -211,8 +214,18 @@ mount -o remount,bind,ro "$1"
 {READ}"""
 
 
-def test_a_config_map_is_read_where_kubernetes_mounts_it(room: Path) -> None:
+def mounted_in_a_pod(rules: Path, source: str, options: str = "ro") -> subprocess.CompletedProcess[str]:
+    """What `read_text` makes of a rule file in a mount namespace where `rules` is mounted like this."""
+    command = ["unshare", "--mount", "sh", "-euc", MOUNTED, "sh", str(rules), sys.executable, source, options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    Path(f"{rules}.node").rmdir()
+    return done
+
+
+@pytest.mark.parametrize("kind", ["configmap", "projected", "secret", "downward-api"])
+def test_a_config_map_is_read_where_kubernetes_mounts_it(room: Path, kind: str) -> None:
     """The kubelet gives its directory to everybody (0777) and mounts it read-only."""
+    volume = f"{VOLUMES}/kubernetes.io~{kind}/rules"
     mounted = room / "rules.d"
     (mounted / "..2026_11_22").mkdir(parents=True, mode=0o755)
     (mounted / "..2026_11_22" / "10-a.toml").write_text("rules")
@@ -220,11 +233,40 @@ def test_a_config_map_is_read_where_kubernetes_mounts_it(room: Path) -> None:
     (mounted / "10-a.toml").symlink_to("..data/10-a.toml")
     mounted.chmod(0o777)
     assert refusal(mounted / "10-a.toml")[0] == f"refused: other users can write '{mounted}'"
-    command = ["unshare", "--mount", "sh", "-euc", CONFIG_MAP, "sh", str(mounted), sys.executable]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "rules\n"
+    assert mounted_in_a_pod(mounted, volume).stdout == "rules\n"
     give_away(mounted / "..data")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert f"refused: the symlink '{mounted}/..data' belongs to user {STRANGER}" in done.stderr
+    stderr = mounted_in_a_pod(mounted, volume).stderr
+    assert f"refused: the symlink '{mounted}/..data' belongs to user {STRANGER}" in stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        # A directory of the node, which its users can write: they could take rule files away.
+        ("etc/genericdp/rules.d", "ro"),
+        # The other containers of the pod can write it.
+        (f"{VOLUMES}/kubernetes.io~empty-dir/rules", "ro"),
+        (f"{VOLUMES}/kubernetes.io~configmap/rules", "rw"),
+        (f"{VOLUMES}/kubernetes.io~configmap/rules/below", "ro"),
+    ],
+)
+def test_that_a_mount_is_read_only_does_not_keep_others_from_writing_what_is_mounted(
+    room: Path, source: str, options: str
+) -> None:
+    rules = room / "rules.d"
+    rules.mkdir()
+    (rules / "10-a.toml").write_text("rules")
+    assert mounted_in_a_pod(rules, source, options).stdout == "rules\n"
+    rules.chmod(0o777)
+    assert f"refused: other users can write '{rules}'" in mounted_in_a_pod(rules, source, options).stderr
+
+
+def test_without_a_list_of_mounts_a_directory_is_none_of_the_kubelets(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "MOUNTINFO", str(room / "none"))
+    (room / "in").chmod(0o777)
+    assert refusal(room / "in" / "file")[0] == f"refused: other users can write '{room}/in'"
 
 
 @pytest.mark.parametrize("writable", [".", "10-a.toml"])

@@ -11,7 +11,7 @@ class Volume:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._version = 0
-        path.mkdir()
+        path.mkdir(parents=True)
         path.chmod(0o777)
 
     def update(self, files: Mapping[str, str]) -> None:

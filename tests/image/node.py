@@ -45,9 +45,10 @@ class Node:
         shutil.rmtree(_ROOT, ignore_errors=True)
         _ROOT.mkdir()
         self.kubelet = Kubelet(self.place("/var/lib/kubelet"))
-        self.rules = Volume(_ROOT / "rules")
+        volumes = _ROOT / "pods" / "uid" / "volumes" / "kubernetes.io~configmap"
+        self.rules = Volume(volumes / "rules")
         self.rules.update({"50-screen.toml": self.screen_rules("screen")})
-        self.settings = Volume(_ROOT / "settings")
+        self.settings = Volume(volumes / "settings")
         self.settings.update({"genericdp.toml": settings()})
         self.pods: list[Pod] = []
         self._resources = contextlib.AsyncExitStack()

@@ -42,14 +42,17 @@ def test_every_id_of_every_container_and_resource_counts(directory: Path) -> Non
     ]
     simulated.write(directory, simulated.render(entries, {"example.com/x": ["not given"]}))
     assert simulated.NAME == NAME
-    assert read(str(directory)) == read(f"{directory}/") == Checkpoint(frozenset("abcde"))
+    pairs = {("init", "a"), ("main", "b"), ("main", "c"), ("main", "d"), ("main", "e")}
+    found = Checkpoint(frozenset((f"example.com/{name}", id_) for name, id_ in pairs))
+    assert read(str(directory)) == read(f"{directory}/") == found
+    assert found.ids == frozenset("abcde")
 
 
 def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
     (directory / NAME).write_text(
-        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a", "b"]}]}}'
+        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "ResourceName": "x", "DeviceIDs": ["a", "b"]}]}}'
     )
-    assert read(str(directory)).ids == {"a", "b"}
+    assert read(str(directory)).given == {("x", "a"), ("x", "b")}
 
 
 @pytest.mark.parametrize(
@@ -59,8 +62,11 @@ def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
         "[]",
         "{}",
         '{"Data": {"PodDeviceEntries": [1]}}',
-        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": 7}]}}',
-        '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": [{}]}]}}',
+        '{"Data": {"PodDeviceEntries": [{"ResourceName": "x", "DeviceIDs": 7}]}}',
+        '{"Data": {"PodDeviceEntries": [{"ResourceName": "x", "DeviceIDs": [{}]}]}}',
+        '{"Data": {"PodDeviceEntries": [{"ResourceName": "x", "DeviceIDs": [7]}]}}',
+        '{"Data": {"PodDeviceEntries": [{"ResourceName": 7, "DeviceIDs": ["a"]}]}}',
+        '{"Data": {"PodDeviceEntries": [{"DeviceIDs": ["a"]}]}}',
         "[" * 100_000,
     ],
 )
@@ -128,7 +134,15 @@ def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(di
     simulated.write(directory, simulated.render(entries, {}))
     names = ("example.com/tty=a1", "example.com/tty=a2", "example.com/tty=a1:hash", "v.example/c=n")
     assert read(str(directory)) == Checkpoint(
-        frozenset({"a1", "a2", "b", "c"}), (Named("example.com/tty", frozenset({"a1", "a2"}), names),)
+        frozenset(
+            {
+                ("example.com/tty", "a1"),
+                ("example.com/tty", "a2"),
+                ("example.com/bus", "b"),
+                ("example.com/own", "c"),
+            }
+        ),
+        (Named("example.com/tty", frozenset({"a1", "a2"}), names),),
     )
 
 
@@ -138,7 +152,7 @@ def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: obj
     entry = {**names, "DeviceIDs": {"-1": ["a"]}, "AllocResp": answer}
     text = json.dumps({"Data": {"PodDeviceEntries": [entry]}})
     (directory / NAME).write_text(text)
-    assert read(str(directory)) == Checkpoint(frozenset("a"))
+    assert read(str(directory)) == Checkpoint(frozenset({("example.com/a", "a")}))
     assert answers_in(str(directory)) in ({}, {("uid", "main", "example.com/a"): Saved({})})
 
 
@@ -152,7 +166,7 @@ def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, wh
         case "directory":
             path.mkdir()
         case _:
-            path.write_text('{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "DeviceIDs": ["a"]}]}}')
+            path.write_text('{"Data": {"PodDeviceEntries": [{"ResourceName": "x", "DeviceIDs": ["a"]}]}}')
             assert read(str(directory)).ids == {"a"}
             with path.open("a") as file:
                 file.write(" " * LONGEST)

@@ -50,6 +50,9 @@ LARGE: Mapping[str, Text] = {
     "one comment": repeated("#"),
     "blank lines": repeated(" \n\t\r\n"),
     "globs": repeated('"*a*b{n}", ', '[[resource]]\nname = "r"\nmatch = { SUBSYSTEM = [', '"a"] }\n'),
+    "names of nodes": repeated(
+        '"/dev/x{n}", ', '[[resource]]\nname = "r"\nmatch = { DEVNAME = [', '"/dev/x"] }\n'
+    ),
     "expressions": repeated(
         '{ regex = "(a?b+){9}{n}" }, ', '[[resource]]\nname = "r"\nmatch = { SUBSYSTEM = [', '"a"] }\n'
     ),

@@ -78,6 +78,24 @@ async def test_a_socket_on_which_somebody_listens_is_left_alone(path: Path) -> N
         assert await answer_to(path, b"hello\n") == b"hello\n"
 
 
+async def test_a_socket_to_which_it_may_not_connect_is_left_alone(short_dir: Path) -> None:
+    path = short_dir / "s"
+    short_dir.chmod(0o777)
+    async with listening(f"unix:{path}"):
+        path.chmod(0o600)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(GenericdpError) as refused:
+                await Listener(f"unix:{path}", echo).open()
+        finally:
+            os.seteuid(0)
+        assert str(refused.value) == f"cannot listen on 'unix:{path}': Permission denied"
+        assert refused.value.hint == (
+            "the directory, or the socket that is there, belongs to another user: choose another path"
+        )
+        assert await answer_to(path, b"hello\n") == b"hello\n"
+
+
 async def test_what_is_no_socket_is_left_alone(path: Path) -> None:
     path.write_text("mine")
     listener = Listener(f"unix:{path}", echo)

@@ -9,6 +9,9 @@ The rules of this file:
 * PodResources never lists what only an init container got, and a kubelet that has just started knows no pod
   before it has reached the API server, however long that takes. So an id that this kubelet has never listed
   is held for as long as its checkpoint names it, or cannot be read.
+* What was given may never have been saved: the disk may have been full. So what the checkpoint names when a
+  daemon starts is held, too. Its pod may have gone, and nothing tells. So what this daemon has known to be
+  held, and knows to be free, is not held again because the checkpoint still names it.
 * Pods of another plugin may hold ids of the same resource that no device can have. They are ignored.
 * An answer may name any number of ids of which nothing is known. They are taken while the list has room for
   them, because each of them is listed, saved and looked at in every step.
@@ -73,6 +76,8 @@ class Answer:
     checkpointed  the ids in the kubelet's checkpoint, also of pods that have gone; None: nobody knows
     first         whether it is the first one of a kubelet, as far as this daemon knows
     named         what the checkpoint says of answers by CDI, also of pods that have gone
+    earlier       (resource, id) of what is in the checkpoint and may have been given before this daemon
+                  serves
     """
 
     ids: frozenset[tuple[str, str]]
@@ -81,6 +86,7 @@ class Answer:
     checkpointed: frozenset[str] | None = frozenset()
     first: bool = False
     named: tuple[Named, ...] = ()
+    earlier: frozenset[tuple[str, str]] = frozenset()
 
 
 def is_being_admitted(holding: Holding, now: float) -> bool:
@@ -107,16 +113,9 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         for is_listed in (id_ in listed or (holding.listed and not answer.first),)
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
-    offered: dict[str, Holding] = {}
-    others: list[tuple[str, str]] = []
-    for name, id_ in sorted(_of_ours(answer, offers, devices)):
-        if id_ in kept:
-            continue
-        if name in offers and id_ in offers[name].ids:
-            offered[id_] = _holding(offers[name], id_, listed=True)
-        else:
-            others.append((name, id_))
-    after = {**kept, **offered, **_with_room(others, {**kept, **offered}, offers, devices)}
+    after = _with(kept, _of_ours(answer.ids, offers, devices), offers, devices, listed=True)
+    earlier = (each for each in answer.earlier if each[1] not in held)
+    after = _with(after, _of_ours(earlier, offers, devices), offers, devices, listed=False)
     return held if after == held else after
 
 
@@ -136,19 +135,41 @@ def may_be_of_the_past(held: Held, answer: Answer) -> bool:
 
 def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mapping[str, int]:
     """How many ids of each offered resource an answer lists that `learn` had no room for."""
-    return Counter(name for name, id_ in _of_ours(answer, offers, {}) if id_ not in held)
+    return Counter(name for name, id_ in _of_ours(answer.ids, offers, {}) if id_ not in held)
 
 
 def _of_ours(
-    answer: Answer, offers: Mapping[str, Offer], devices: Mapping[str, Remembered]
+    named: Iterable[tuple[str, str]], offers: Mapping[str, Offer], devices: Mapping[str, Remembered]
 ) -> Iterable[tuple[str, str]]:
-    """The resource and id of everything that an answer lists and that a device of ours may have."""
+    """Those of these resources and ids that a device of ours may have."""
     ours = {*offers, *(known.resource for known in devices.values())}
     return (
         (name, id_)
-        for name, id_ in answer.ids
+        for name, id_ in named
         if name in ours and (may_be_current_id(id_) or (may_be_id(id_) and _is_known(id_, devices)))
     )
+
+
+def _with(
+    held: Held,
+    named: Iterable[tuple[str, str]],
+    offers: Mapping[str, Offer],
+    devices: Mapping[str, Remembered],
+    *,
+    listed: bool,
+) -> Held:
+    """The holdings with those that the kubelet names, as resource and id."""
+    offered: dict[str, Holding] = {}
+    others: list[tuple[str, str]] = []
+    for name, id_ in sorted(named):
+        if id_ in held:
+            continue
+        if name in offers and id_ in offers[name].ids:
+            offered[id_] = _holding(offers[name], id_, listed=listed)
+        else:
+            others.append((name, id_))
+    after = {**held, **offered}
+    return {**after, **_with_room(others, after, offers, devices, listed=listed)} if others else after
 
 
 def _with_room(
@@ -156,6 +177,8 @@ def _with_room(
     held: Held,
     offers: Mapping[str, Offer],
     devices: Mapping[str, Remembered],
+    *,
+    listed: bool,
 ) -> Held:
     """What pods have of devices that are not offered, as far as a list has room: first of remembered ones."""
     ids = Counter(holding.resource for holding in held.values())
@@ -167,7 +190,7 @@ def _with_room(
         if ids[name] >= ID_LIMIT:
             continue
         offer = offers.get(name)
-        holding = _unoffered(name, id_, devices)
+        holding = _unoffered(name, id_, devices, listed=listed)
         here = mine.setdefault(name, set())
         most = most_devices(offer.resource.replicas if offer is not None else None)
         if holding.device in here or len(here) < most:
@@ -196,11 +219,11 @@ def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | Non
     return Holding(offer.resource.name, device, shared, listed, given)
 
 
-def _unoffered(resource: str, id_: str, devices: Mapping[str, Remembered]) -> Holding:
+def _unoffered(resource: str, id_: str, devices: Mapping[str, Remembered], *, listed: bool) -> Holding:
     """What a pod has of a device that is not offered now: it may be back later.
 
     The rules may have had replicas when the pod got it.
     """
     device = id_.rpartition(".")[0]
     is_replica = id_ not in devices and may_be_id_of(device, id_)
-    return Holding(resource, device if is_replica else id_, shared=is_replica, listed=True)
+    return Holding(resource, device if is_replica else id_, shared=is_replica, listed=listed)

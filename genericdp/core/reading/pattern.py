@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from genericdp.core.reading.kind import Kind, list_schema, read_list
 from genericdp.core.reading.scalars import boolean, is_number, number, text
-from genericdp.core.reading.source import At, Mistake
+from genericdp.core.reading.source import PARTS_LIMIT, At, Mistake
 from genericdp.core.rules import pattern
 from genericdp.core.rules.pattern import BadPatternError, Pattern
 from genericdp.core.words import kind_of, listing, nearest
@@ -147,10 +147,23 @@ def _wanted_table(at: At, form: Form) -> Pattern:
         case "exists":
             return pattern.exists(boolean(child))
         case _:
-            try:
-                return pattern.regex(text(child))
-            except BadPatternError as error:
-                raise Mistake(child, str(error), error.hint) from None
+            return _regex(child)
+
+
+def _regex(at: At) -> Pattern:
+    try:
+        found = pattern.regex(text(at))
+    except BadPatternError as error:
+        raise Mistake(at, str(error), error.hint) from None
+    at.source.parts += found.parts
+    if at.source.parts > PARTS_LIMIT:
+        raise Mistake(
+            at,
+            f"the regular expressions of this file have more than {PARTS_LIMIT} parts "
+            "with their repetitions written out",
+            "repeat with '*' or '+', or split the file",
+        )
+    return found
 
 
 def _between(at: At, form: Form) -> Pattern:

@@ -22,6 +22,10 @@ T = TypeVar("T")
 #: So many mistakes are reported of one file.
 MISTAKES_LIMIT = 100
 
+#: So many parts the regular expressions of one file have, with their repetitions written out. They are read
+#: in a fraction of a second.
+PARTS_LIMIT = 100_000
+
 #: How many characters of a very long message or hint are shown at each end.
 _ENDS = 400
 
@@ -63,12 +67,16 @@ class Lines:
 
 @dataclass(slots=True)
 class Source:
-    """The lines of one file, the places of what is in them, and the problems found so far."""
+    """The lines of one file, the places of what is in them, and the problems found so far.
+
+    parts  how many parts the regular expressions have that were read so far
+    """
 
     file: str
     lines: Lines
     positions: Positions
     problems: list[Problem] = field(default_factory=list)
+    parts: int = 0
 
     def location(self, path: Path, *, on_key: bool = False) -> Location:
         """Where a value (or its key) is; for something that is not written, where its table begins."""

@@ -94,9 +94,9 @@ def parse(text: str) -> Part:
         raise BadExpressionError("its groups are nested too deeply") from None
 
 
-def beginning(text: str) -> str:
-    """What every value begins with that matches a regular expression. Raises BadExpressionError."""
-    return _beginning(parse(text))[0]
+def beginning(part: Part) -> str:
+    """What every value begins with that matches a part."""
+    return _beginning(part)[0]
 
 
 def _beginning(part: Part) -> tuple[str, bool]:

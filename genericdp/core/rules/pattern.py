@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from genericdp.core.rules.expression import BadExpressionError, beginning
+from genericdp.core.rules.expression import BadExpressionError
 from genericdp.core.rules.regex import Regex
 
 Test = Callable[[str | None], bool]
@@ -25,6 +25,8 @@ Test = Callable[[str | None], bool]
 #: The longest glob and the longest regular expression. A snapshot keeps no longer value of a device.
 LENGTH_LIMIT = 4096
 
+#: Without any of these, a glob is a text.
+_SPECIAL = re.compile(r"[*?\[\\|]")
 
 #: A longer number than any that the kernel has is none.
 _NUMBER = re.compile(r"([+-]?)(?:0[xX]([0-9A-Fa-f]{1,32})|([0-9]{1,32}(?:\.[0-9]{1,32})?))")
@@ -49,12 +51,14 @@ class Pattern:
     text        how it is shown
     literals    the only values that it can hold for, so that rules can be indexed by them; None: unknown
     beginnings  every value that it holds for begins with one of these; None: it may hold for any value
+    parts       those of a regular expression, with its repetitions written out
     """
 
     text: str
     holds: Test = field(compare=False, repr=False)
     literals: frozenset[str] | None = field(default=None, compare=False, repr=False)
     beginnings: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    parts: int = field(default=0, compare=False, repr=False)
 
 
 def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
@@ -65,7 +69,7 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
     """
     _check_length(text)
     folded = fold or (lambda value: value)
-    alternatives = [_alternative(part) for part in _split_alternatives(text)]
+    alternatives = _alternatives(text)
     literals = [each.literal for each in alternatives if each.literal is not None]
     beginnings = tuple(each.beginning for each in alternatives) if fold is None else None
     if len(literals) == len(alternatives):
@@ -98,7 +102,8 @@ def regex(text: str) -> Pattern:
     return Pattern(
         f"regex {text!r}",
         lambda value: value is not None and compiled.matches(value),
-        beginnings=(beginning(text),),
+        beginnings=(compiled.beginning,),
+        parts=compiled.parts,
     )
 
 
@@ -167,12 +172,12 @@ def any_of(patterns: tuple[Pattern, ...]) -> Pattern:
 
 
 def _beginnings_of(patterns: tuple[Pattern, ...]) -> tuple[str, ...] | None:
-    found: tuple[str, ...] = ()
+    found: list[str] = []
     for pattern in patterns:
         if pattern.beginnings is None:
             return None
         found += pattern.beginnings
-    return found
+    return tuple(found)
 
 
 def repr_text(text: str) -> str:
@@ -227,6 +232,13 @@ class _Alternative:
     source: str
     literal: str | None
     beginning: str
+
+
+def _alternatives(text: str) -> list[_Alternative]:
+    """Those of a glob. Most are a text, which is soon read."""
+    if _SPECIAL.search(text) is None:
+        return [_Alternative(re.escape(text), text, text)]
+    return [_alternative(part) for part in _split_alternatives(text)]
 
 
 def _alternative(text: str) -> _Alternative:

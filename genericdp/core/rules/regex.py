@@ -18,6 +18,7 @@ from genericdp.core.rules.expression import (
     Part,
     Repeat,
     Sequence,
+    beginning,
     parse,
 )
 
@@ -42,14 +43,31 @@ class _State(dict[str, "_State"]):
 
 
 class Regex:
-    """A compiled regular expression."""
+    """A compiled regular expression.
 
-    __slots__ = ("_kept", "_matching", "_places", "_reach", "_start", "_states", "_width")
+    beginning  what every value begins with that it matches
+    parts      how many parts it has, with its repetitions written out
+    """
+
+    __slots__ = (
+        "_kept",
+        "_matching",
+        "_places",
+        "_reach",
+        "_start",
+        "_states",
+        "_width",
+        "beginning",
+        "parts",
+    )
 
     def __init__(self, text: str) -> None:
         """Raises BadExpressionError."""
         places = self._places = _Places()
-        self._start = _State(places.add(parse(text), _END))
+        tree = parse(text)
+        self._start = _State(places.add(tree, _END))
+        self.beginning = beginning(tree)
+        self.parts = places.parts
         self._width = len(places.after) // 8 + 1
         self._forget()
 
@@ -102,20 +120,21 @@ class _Places:
     """The places of an expression at which a character is matched, each with those that can follow it.
 
     after     place -> the places that can come next, as bits. Place 0 is the end.
+    parts     how many parts have been added
     literals  character -> the places that match it alone
     sets      source of a set -> the places that match it
     """
 
     def __init__(self) -> None:
         self.after = [0]
-        self._parts = 0
+        self.parts = 0
         self._literals: dict[str, int] = {}
         self._sets: dict[re.Pattern[str], int] = {}
 
     def add(self, part: Part, after: int) -> int:
         """Add the places of a part, behind which come the places `after`. Returns where it can begin."""
-        self._parts += 1
-        if self._parts > PARTS_LIMIT:
+        self.parts += 1
+        if self.parts > PARTS_LIMIT:
             raise BadExpressionError(
                 f"with its repetitions written out it has more than {PARTS_LIMIT} parts",
                 "repeat with '*' or '+', or write a list of expressions",

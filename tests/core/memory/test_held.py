@@ -35,8 +35,10 @@ def learned(
     resource: str = NAME,
     checkpointed: frozenset[str] | None = frozenset(),
     first: bool = False,
+    earlier: frozenset[str] = frozenset(),
 ) -> Held:
     answer = Answer(frozenset((resource, id_) for id_ in ids), asked, complete, checkpointed, first)
+    answer = replace(answer, earlier=frozenset((resource, id_) for id_ in earlier))
     remembered = {"x_gone": Remembered(NAME, Device("x_gone"))}
     return learn(held, answer, {NAME: offering("x_A", "x_B")}, remembered)
 
@@ -158,6 +160,37 @@ def test_an_id_that_is_too_long_for_a_device_is_that_of_a_replica(replicas: int 
     for offer in (offering(), offering(longest), offering(longest, replicas=replicas)):
         held = learn({}, answer, {NAME: offer}, {})
         assert [(id_, one.device) for id_, one in held.items()] == [(f"{longest}.1999", longest)]
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize(
+    ("id_", "device"), [("x_A", "x_A"), ("x_gone", "x_gone"), ("x_gone.7", "x_gone"), ("x_never", "x_never")]
+)
+def test_what_an_earlier_daemon_gave_and_could_not_save_is_held_while_the_checkpoint_names_it(
+    id_: str, device: str, complete: bool
+) -> None:
+    """Its disk was full. The kubelet lists no init container, and no pod before it reaches the API server."""
+    named = frozenset({id_})
+    held = learned({}, complete=complete, checkpointed=named, earlier=named, first=True)
+    assert held == {id_: Holding(NAME, device, shared=id_ != device, listed=False)}
+    assert learned(held, checkpointed=named) is held
+    assert learned(held) == {}, "its pod has gone"
+    listed = learned({}, id_, checkpointed=named, earlier=named)
+    assert listed == {id_: Holding(NAME, device, shared=id_ != device, listed=True)}
+    assert learned(listed, checkpointed=named, earlier=named) == {}, "the kubelet listed it before"
+
+
+def test_what_an_earlier_daemon_gave_counts_only_if_it_may_be_ours() -> None:
+    for id_, resource in (("x_A", "nvidia.com/gpu"), ("/dev/ttyUSB0", NAME), ("", NAME), ("\udc80", NAME)):
+        assert learned({}, resource=resource, checkpointed=frozenset({id_}), earlier=frozenset({id_})) == {}
+
+
+def test_what_only_a_checkpoint_names_is_taken_while_the_list_has_room_for_it() -> None:
+    flood = frozenset((NAME, f"x_{n}x") for n in range(2 * ID_LIMIT))
+    answer = Answer(frozenset({(NAME, "x_B")}), 0.0, complete=False, earlier=flood)
+    held = learn({}, answer, {NAME: offering("x_A", "x_B")}, {})
+    assert len(held) == ID_LIMIT
+    assert held["x_B"].listed
 
 
 def test_the_devices_of_other_plugins_do_not_count() -> None:

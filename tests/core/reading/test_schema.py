@@ -66,6 +66,7 @@ ONLY_CHECK_SEES = {
     "shared-at-the-path-of-the-device",
     "shared-with-an-index",
     "shared-without-a-match",
+    "too-many-parts",
     "usb-port-empty",
 }
 

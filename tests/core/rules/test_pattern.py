@@ -237,3 +237,9 @@ def test_any_of_several_holds_when_one_does() -> None:
 @given(st.text("ab*?|", max_size=12))
 def test_patterns_of_the_same_text_are_equal(text: str) -> None:
     assert pattern.glob(text) == pattern.glob(text)
+
+
+def test_the_time_for_a_list_of_patterns_grows_in_proportion_to_it() -> None:
+    patterns = tuple(pattern.glob(f"/dev/x{number}") for number in range(FACTOR * 4000))
+    assert growth(lambda size: pattern.any_of(patterns[:size]), 4000) < IN_PROPORTION
+    assert pattern.any_of(patterns[:2]).beginnings == ("/dev/x0", "/dev/x1")

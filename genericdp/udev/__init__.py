@@ -13,7 +13,6 @@ Reading order:
     pending       what several hints amount to
     polling       asks for attributes to be read again, for rules that want it
     hearing       are udev's events arriving? (a pure judgement)
-    namespace     one reason why they may not
     subscription  one socket for events
     monitor       turns events into hints
 

@@ -32,8 +32,7 @@ from genericdp.core.hint import (
 from genericdp.udev import snapshot
 from genericdp.udev.devices import RUN
 from genericdp.udev.hearing import Hearing
-from genericdp.udev.namespace import hears_no_uevents
-from genericdp.udev.subscription import FAILURES, Subscription
+from genericdp.udev.subscription import FAILURES, Subscription, hears_no_uevents
 
 #: 128 MiB, as udevd itself uses: 400,000 events.
 RECEIVE_BUFFER = 128 << 20

@@ -11,7 +11,7 @@ import pytest
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
 from genericdp.core.status.wording import why_silent
 from genericdp.udev import Monitor, UdevDevices
-from genericdp.udev.namespace import hears_no_uevents
+from genericdp.udev.subscription import hears_no_uevents
 from tests.udev.elsewhere import Elsewhere
 from tests.udev.hotplug import CONTROL, NULL, Console, forget, macvtap, reserve_console, trigger, udevd
 from tests.udev.listening import Heard, by_node

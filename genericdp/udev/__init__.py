@@ -5,6 +5,7 @@ Reading order:
     sysfs         which devices exist
     uevent_file   which properties the kernel gave a device, and which its name forged
     snapshot      one device, read from sysfs and the udev database
+    bounded       reads that may hang, in a thread
     iommu         which functions the node of a VFIO device hands over
     database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)

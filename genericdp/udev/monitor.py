@@ -30,7 +30,7 @@ from genericdp.core.hint import (
     Uevent,
 )
 from genericdp.udev import snapshot
-from genericdp.udev.devices import RUN
+from genericdp.udev.database import RUN
 from genericdp.udev.hearing import Hearing
 from genericdp.udev.subscription import FAILURES, Subscription, hears_no_uevents
 

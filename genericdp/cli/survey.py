@@ -64,7 +64,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     devices.remember(lambda: memory.devices)
     devices.resync()
     if devices.unread is not None:
-        remarks = (*remarks, str(devices.unread))
+        remarks = (*remarks, "; ".join(filter(None, (str(devices.unread), devices.unread.hint))))
     if devices.unseen is not None:
         remarks = (*remarks, f"{devices.unseen}; {devices.unseen.hint}")
     survey = survey_of(settings, files.resources, devices.devices, memory, unread=devices.unread is not None)

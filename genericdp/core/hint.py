@@ -62,7 +62,8 @@ class Silence:
     """Why udev's events do not arrive.
 
     source  NO_SOCKET: whose events, "kernel" or "udev"
-    detail  NO_SOCKET: the system's error; NO_UDEV: the control socket that is missing
+    detail  NO_SOCKET: the system's error; NO_UDEV: the control socket that is missing; UNANSWERED: the sys
+            path of the device of which udev was to tell first
     """
 
     cause: SilenceCause

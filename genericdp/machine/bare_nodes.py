@@ -20,8 +20,10 @@ from genericdp.core.bare_node import Sighting, device_of, judge
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.memory.remembered import Remembered, bare_paths
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_of
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.errors import GenericdpError
 from genericdp.udev import sysfs
+from genericdp.udev.bounded import Bounded
+from genericdp.udev.unread import what_helps
 
 DEV = "/dev"
 
@@ -50,6 +52,7 @@ class BareNodes:
         self._judged: dict[str, tuple[Sighting, str]] = {}
         self._devices: dict[str, UdevDevice] = {}
         self._unread: dict[str, OSError] = {}
+        self._bounded = Bounded()
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
@@ -65,7 +68,7 @@ class BareNodes:
     def unread(self) -> GenericdpError | None:
         """What could not be read the last time, None if everything could."""
         for path, why in self._unread.items():
-            return GenericdpError(f"cannot read '{path}': {why.strerror}", hint=what_is_short(why))
+            return GenericdpError(f"cannot read '{path}': {why.strerror}", hint=what_helps(why))
         return None
 
     def concern(self, path: str) -> bool:
@@ -133,7 +136,7 @@ class BareNodes:
             if number is not None and number not in owners:
                 # The kernel makes a node, and removes it, some time before udev says so.
                 try:
-                    owner = sysfs.node_of(number)
+                    owner = self._bounded.call(sysfs.node_of, number)
                 except OSError as error:
                     self._unread[path], owner = error, ""
                 if owner is not None:

@@ -8,10 +8,11 @@ The rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.hint import Hint, NodeChange, Resync, Uevent
+from genericdp.core.hint import Hint, NodeChange, RescanCause, Resync, Uevent
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource, attributes_of
@@ -73,7 +74,11 @@ class MachineDevices:
         listen: Listen = listen_to_udev,
     ) -> None:
         resources = tuple(resources)
-        self._udev = udev if udev is not None else UdevDevices({*attributes_of(resources), *names})
+        if udev is None:
+            wanted = {*attributes_of(resources), *names}
+            udev = UdevDevices(wanted, on_answer=self._see_answer)
+        self._udev = udev
+        self._on_answer: Callable[[], object] = bool
         self._listen = listen
         self._bare = BareNodes(names_in(resources), shown)
         self._watch: NodeWatch | None = None
@@ -125,7 +130,22 @@ class MachineDevices:
 
     def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
         """Call `sink` with hints from now on; returns the function that ends it. See `Listen`."""
-        from genericdp.machine.node_watch import NodeWatch  # noqa: PLC0415  (see the rules of this file)
+        import asyncio  # noqa: PLC0415  (see the rules of this file)
+
+        from genericdp.machine.node_watch import NodeWatch  # noqa: PLC0415
+        from genericdp.retry import FIRST_S, Retry  # noqa: PLC0415
+
+        loop = asyncio.get_running_loop()
+        # The pause lets what has been kept waiting come back together.
+        again = Retry(lambda: sink(Resync(RescanCause.UNREAD)), longest_s=FIRST_S)
+
+        def look_again() -> None:
+            if self._watch is not None:
+                again.failed()
+
+        def see_answer() -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(look_again)
 
         def hear(path: str) -> None:
             if not path or self._bare.concern(path):
@@ -133,15 +153,21 @@ class MachineDevices:
 
         watch = self._watch = NodeWatch(hear)
         self._bare.on_directory = watch.add
+        self._on_answer = see_answer
         end = self._listen(sink, rescan_s)
 
         def close() -> None:
+            self._on_answer = bool
+            again.succeeded()
             end()
             watch.close()
             self._watch = None
             self._bare.on_directory = lambda _: None
 
         return close
+
+    def _see_answer(self) -> None:
+        self._on_answer()
 
     def _judge(self, changed: bool) -> bool:
         if self._watch is not None:

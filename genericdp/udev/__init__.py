@@ -5,6 +5,7 @@ Reading order:
     sysfs         which devices exist
     uevent_file   which properties the kernel gave a device, and which its name forged
     snapshot      one device, read from sysfs and the udev database
+    bounded       reads that may hang, in a thread
     iommu         which functions the node of a VFIO device hands over
     database      what udev knows about it, and whether that is still valid
     devices       all devices, kept up to date by hints (`core.hint`)
@@ -13,7 +14,6 @@ Reading order:
     pending       what several hints amount to
     polling       asks for attributes to be read again, for rules that want it
     hearing       are udev's events arriving? (a pure judgement)
-    namespace     one reason why they may not
     subscription  one socket for events
     monitor       turns events into hints
 

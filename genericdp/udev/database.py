@@ -15,16 +15,21 @@ from dataclasses import replace
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.udev import sysfs
+from genericdp.udev.bounded import Bounded
+
+RUN = "/run/udev"
 
 
 class Database:
     """Completes snapshots with what udev knows; remembers what it needs for that.
 
-    run    udev's run directory
+    run      udev's run directory
+    bounded  reads what may hang
     """
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, bounded: Bounded) -> None:
         self.run = run
+        self._bounded = bounded
         # The sys paths that udev has described, in its database or in a message.
         self._described: set[str] = set()
         # For which incarnation a database entry was written: its (inode, time) was first read for that one.
@@ -53,7 +58,7 @@ class Database:
         """
         if found.initialized and self._is_of_another(found):
             self._described.discard(found.sys_path)
-            return self._without_udev(_of_the_kernel(found), known if trust_the_past else None)
+            return self._without_udev(self._of_the_kernel(found), known if trust_the_past else None)
         if found.initialized:
             self._described.add(found.sys_path)
             return found
@@ -94,20 +99,19 @@ class Database:
         matters = found.number is not None or "IFINDEX" in found.properties
         return matters and sysfs.is_there(f"{self.run}/control")
 
+    def _of_the_kernel(self, found: UdevDevice) -> UdevDevice:
+        names = self._bounded.call(sysfs.names_of_the_kernel, found.sys_path)
+        return replace(
+            found,
+            initialized=False,
+            properties={name: value for name, value in found.properties.items() if name in names},
+            devlinks=(),
+            tags=frozenset(),
+        )
+
 
 def _is_the_same(found: UdevDevice, known: UdevDevice) -> bool:
     return (found.incarnation, found.number) == (known.incarnation, known.number)
-
-
-def _of_the_kernel(found: UdevDevice) -> UdevDevice:
-    names = sysfs.names_of_the_kernel(found.sys_path)
-    return replace(
-        found,
-        initialized=False,
-        properties={name: value for name, value in found.properties.items() if name in names},
-        devlinks=(),
-        tags=frozenset(),
-    )
 
 
 def _with(found: UdevDevice, described: UdevDevice) -> UdevDevice:

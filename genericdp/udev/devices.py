@@ -11,6 +11,7 @@ The rules of this file:
 * The node of an IOMMU group has its functions as parent and companions. They are looked at with it, and it is
   hung below them again when one of them changes.
 * A device that cannot be read is not gone: its last snapshot stays, and a later `resync` reads it.
+* Whatever the kernel may not answer is read by `bounded`. Listing and looking for files takes no lock.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,10 +24,9 @@ from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 from genericdp.core.vfio import with_first
 from genericdp.errors import GenericdpError
 from genericdp.udev import coldplug, iommu, snapshot, sysfs
-from genericdp.udev.database import Database
-from genericdp.udev.unread import Unread, complaint, plain
-
-RUN = "/run/udev"
+from genericdp.udev.bounded import Bounded, OnAnswer
+from genericdp.udev.database import RUN, Database
+from genericdp.udev.unread import Unread, complaint, failure, message_of, stand_in
 
 #: What one scan has found: sys path -> the device there, or the nearest one above it.
 _Seen = dict[str, UdevDevice | None]
@@ -36,15 +36,17 @@ class UdevDevices:
     """The devices with a device node, and their ancestors. Synchronous; starts empty, `resync` fills it.
 
     attributes    sysfs attributes to read beyond the CORE_ATTRIBUTES
+    on_answer     called in some thread when the kernel answers after all: a resync reads what is `unread`
     run           udev's run directory (a constant of udev; only tests use another one)
 
     Raises GenericdpError if libudev cannot be loaded. Failures of sysfs raise nothing, see `unread`.
     """
 
-    def __init__(self, attributes: Iterable[str] = (), *, run: str = RUN) -> None:
+    def __init__(self, attributes: Iterable[str] = (), *, on_answer: OnAnswer = bool, run: str = RUN) -> None:
         snapshot.context()
+        self._bounded = Bounded(on_answer)
         self._attributes = CORE_ATTRIBUTES.union(attributes)
-        self._database = Database(run)
+        self._database = Database(run, self._bounded)
         self._devices: dict[str, UdevDevice] = {}
         self._unread: dict[str, Unread] = {}
         self._groups = iommu.Groups()
@@ -77,21 +79,20 @@ class UdevDevices:
     def resync(self) -> bool:
         """Read every device again; True if anything changed."""
         changes = self._changes
-        before, self._unread = self._unread, {}
         try:
             sys_paths = sysfs.sys_paths_with_node()
         except OSError as error:
-            self._unread = {**before, error.filename: Unread(plain(error))}
+            self._unread[error.filename] = failure({}, error.filename, error)
             return False
+        self._bounded.plan(snapshot.look_at, sysfs.and_above(sys_paths))
         seen: _Seen = {}
         # Parents sort before their children.
         for sys_path in sorted(sys_paths):
             if sys_path not in seen:
-                message = before[sys_path].message if sys_path in before else None
-                seen[sys_path] = self._look_at(sys_path, seen, message)
-        found = [device for device in seen.values() if device]
+                seen[sys_path] = self._look_at(sys_path, seen)
+        self._unread = {path: each for path, each in self._unread.items() if path in seen}
         # What could not be read keeps its parents as well.
-        kept = {each.sys_path for device in found for each in device.related()}
+        kept = {each.sys_path for device in seen.values() if device for each in device.related()}
         for sys_path in self._devices.keys() - kept:
             self._take_out(sys_path)
         return self._has_changed_since(changes)
@@ -131,6 +132,7 @@ class UdevDevices:
         try:
             seen, top = self._unchanged_ancestors(sys_path)
             if sys_path in self._devices or sysfs.has_node(sys_path):
+                self._bounded.plan(snapshot.look_at, sysfs.and_above([sys_path], seen))
                 seen[sys_path] = self._look_at(sys_path, seen, message, trust_the_past=trust_the_past)
             for path in self._at_and_below(top):
                 if path not in seen:
@@ -159,7 +161,7 @@ class UdevDevices:
     def _differs(self, sys_path: str, names: frozenset[str]) -> bool:
         known = self._devices.get(sys_path)
         try:
-            now = snapshot.attributes(sys_path, names & self._attributes)
+            now = self._bounded.call(snapshot.attributes, sys_path, names & self._attributes)
         except OSError as error:
             self._keep(sys_path, error)
             return False
@@ -193,6 +195,7 @@ class UdevDevices:
         return self._has_changed_since(changes)
 
     def _has_changed_since(self, changes: int) -> bool:
+        self._bounded.plan(snapshot.look_at)
         if self._changes == changes:
             return False
         # An ancestor is kept only for its descendants.
@@ -219,7 +222,8 @@ class UdevDevices:
             seen[path] = self._look_at(path, seen)
         found = seen[path]
         if found is None and path in self._unread:
-            raise plain(self._unread[path].why)
+            above = self._parent_of(path, seen)
+            found = seen[path] = self._put_in(stand_in(path, self._unread[path], self._attributes, above))
         return found
 
     def _hang_groups(self, sys_path: str, seen: _Seen) -> None:
@@ -251,20 +255,15 @@ class UdevDevices:
         return self._look_at(sys_path, seen)
 
     def _look_at(
-        self,
-        sys_path: str,
-        seen: _Seen,
-        message: UdevDevice | None = None,
-        *,
-        trust_the_past: bool = True,
+        self, sys_path: str, seen: _Seen, message: UdevDevice | None = None, *, trust_the_past: bool = True
     ) -> UdevDevice | None:
         known = self._devices.get(sys_path)
+        message = message_of(self._unread, sys_path, message) if trust_the_past else message
         try:
-            device = snapshot.find(sys_path)
+            found = self._bounded.call(snapshot.look_at, sys_path, self._attributes)
             parent, companions = self._above(sys_path, seen)
-            found = None if device is None else snapshot.snapshot(device, self._attributes, parent)
             if found is not None:
-                found = iommu.in_group(found, companions)
+                found = iommu.in_group(replace(found, parent=parent), companions)
                 found = self._database.complete(found, known, message, trust_the_past=trust_the_past)
         except OSError as error:
             return self._keep(sys_path, error, message)
@@ -276,7 +275,7 @@ class UdevDevices:
 
     def _keep(self, sys_path: str, why: OSError, message: UdevDevice | None = None) -> UdevDevice | None:
         """The last snapshot of a device that cannot be read now, None without one."""
-        self._unread[sys_path] = Unread(plain(why), message)
+        self._unread[sys_path] = failure(self._unread, sys_path, why, message)
         known = self._devices.get(sys_path)
         with suppress(OSError):
             if known is not None and sysfs.incarnation(sys_path) != known.incarnation:

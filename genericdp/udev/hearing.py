@@ -87,12 +87,17 @@ class Hearing:
         awaited = self._awaited_since()
         return awaited is not None and now >= awaited + self._patience_s
 
+    @property
+    def awaited(self) -> Uevent | None:
+        """The first event of the kernel that udev has neither answered nor got as far as."""
+        return next(
+            (event for number, (_, event) in self._unanswered.items() if number > self._answered), None
+        )
+
     def _awaited_since(self) -> float | None:
-        """When it began that udev neither answered nor got as far as an event of the kernel."""
-        for number, (heard_at, _) in self._unanswered.items():
-            if number > self._answered:
-                return max(heard_at, self._last_heard)
-        return None
+        """When it began that there is one."""
+        awaited = self.awaited
+        return None if awaited is None else max(self._unanswered[awaited.seqnum][0], self._last_heard)
 
     def _set_mark(self, now: float) -> None:
         oldest = next(iter(self._unanswered), self._answered)

@@ -30,10 +30,9 @@ from genericdp.core.hint import (
     Uevent,
 )
 from genericdp.udev import snapshot
-from genericdp.udev.devices import RUN
+from genericdp.udev.database import RUN
 from genericdp.udev.hearing import Hearing
-from genericdp.udev.namespace import hears_no_uevents
-from genericdp.udev.subscription import FAILURES, Subscription
+from genericdp.udev.subscription import FAILURES, Subscription, hears_no_uevents
 
 #: 128 MiB, as udevd itself uses: 400,000 events.
 RECEIVE_BUFFER = 128 << 20
@@ -51,7 +50,6 @@ _GIVE_UP_AFTER = 3
 _LOOK_AGAIN_S = (0.05, 0.2, 0.75, 3.0)
 _LOOK_AGAIN_LIMIT = 1000
 
-_UNANSWERED = Silence(SilenceCause.UNANSWERED)
 _USER_NAMESPACE = Silence(SilenceCause.USER_NAMESPACE)
 
 
@@ -230,7 +228,9 @@ class Monitor:
             self._wait_for_udev()
             return
         self._is_heard = False
-        self._unheard = _UNANSWERED if self._is_running() else None
+        awaited = self._hearing.awaited
+        waits_for = Silence(SilenceCause.UNANSWERED, detail="" if awaited is None else awaited.sys_path)
+        self._unheard = waits_for if self._is_running() else None
         self._judge()
 
     def _is_running(self) -> bool:

@@ -86,14 +86,18 @@ def find(sys_path: str) -> pyudev.Device | None:
     raise _unread(sys_path, number)
 
 
-def snapshot(
-    device: pyudev.Device, attributes: frozenset[str], parent: UdevDevice | None
-) -> UdevDevice | None:
-    """What sysfs and the udev database say about a device now; None if it disappeared meanwhile.
+def look_at(sys_path: str, attributes: frozenset[str]) -> UdevDevice | None:
+    """What sysfs and the udev database say about a device now, without its parents; None without one.
 
     `initialized` says whether the database has an entry for it; `database` judges what that is worth.
     Raises OSError if a part of it cannot be read.
     """
+    device = find(sys_path)
+    return None if device is None else _snapshot(device, attributes)
+
+
+def _snapshot(device: pyudev.Device, attributes: frozenset[str]) -> UdevDevice | None:
+    """None if it disappears meanwhile."""
     with suppress(UnicodeDecodeError):
         sys_path = device.sys_path
         inode = incarnation(sys_path)
@@ -131,7 +135,6 @@ def snapshot(
             properties=properties,
             attributes=_attributes(device, sys_path, attributes),
             tags=_tags(properties),
-            parent=parent,
         )
         # Another inode now: the values come partly from one device and partly from another.
         if inode is None or incarnation(sys_path) != inode:

@@ -7,7 +7,7 @@ The rules of this file:
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from genericdp.core.device import DeviceNumber
 
@@ -33,6 +33,17 @@ def sys_paths_with_node() -> set[str]:
             except OSError as error:
                 unless_gone(error)
     return {path for path in found if path.startswith(DEVICES)}
+
+
+def and_above(sys_paths: Iterable[str], without: Container[str] = ()) -> list[str]:
+    """These paths and those above them that may be devices, without some and what is above them; sorted."""
+    found: set[str] = set()
+    for sys_path in sys_paths:
+        path = sys_path
+        while path.startswith(DEVICES) and path not in found and path not in without:
+            found.add(path)
+            path = path.rpartition("/")[0]
+    return sorted(found)
 
 
 def node_of(number: DeviceNumber) -> str | None:

@@ -3,32 +3,113 @@
 The rules of this file:
 
 * What could not be read is not gone: it is kept here until it can be read again.
+* While a driver probes a device, its hub does not answer, either (`bounded`). What comes from the memory of
+  the kernel stands for the hub then, so that what else is behind it can be read. Nobody gets the hub itself.
 """
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from genericdp.core.device import UdevDevice
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
+from genericdp.errors import MORE_THREADS, GenericdpError, what_is_short
+from genericdp.udev.sysfs import incarnation, names_in, unless_gone
+
+#: What to do if a device cannot be read in time, or without a thread.
+_CURES = {
+    errno.ETIMEDOUT: (
+        "a driver may still be busy with it, or its hardware hangs; if this lasts longer than a minute,"
+        " unplug it; 'journalctl --dmesg' may say more"
+    ),
+    errno.EAGAIN: MORE_THREADS,
+}
+
+#: What the kernel says of a hub in any case.
+_OF_A_HUB = frozenset({"authorized", "bDeviceClass", "busnum", "devnum", "idProduct", "idVendor", "version"})
+_HUB = "09"
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Why a path of sysfs could not be read, and what udev said about it meanwhile."""
+    """Why a path of sysfs could not be read, and what udev said about it meanwhile.
+
+    behind  the device above it that is the reason, or ""
+    """
 
     why: OSError
     message: UdevDevice | None = None
+    behind: str = ""
+
+
+def failure(
+    unread: Mapping[str, Unread], path: str, why: OSError, message: UdevDevice | None = None
+) -> Unread:
+    """That a path could not be read. An error whose file name is unread, too, is that one's."""
+    behind = why.filename if why.filename in unread and why.filename != path else ""
+    return Unread(plain(why), message_of(unread, path, message), behind)
+
+
+def message_of(unread: Mapping[str, Unread], path: str, message: UdevDevice | None) -> UdevDevice | None:
+    """What udev has said last: this message, or without one that of the last time."""
+    return unread[path].message if message is None and path in unread else message
 
 
 def complaint(unread: Mapping[str, Unread]) -> GenericdpError | None:
     """What could not be read, for people: sys path -> why. None if there is nothing."""
     if not unread:
         return None
-    path, first = next(iter(unread.items()))
-    what = f"'{path}'" if len(unread) == 1 else f"{len(unread)} devices, such as '{path}'"
-    return GenericdpError(f"cannot read {what}: {first.why.strerror}", hint=what_is_short(first.why))
+    reasons = {path: each for path, each in unread.items() if each.behind not in unread}
+    hanging = [path for path, each in reasons.items() if each.why.errno == errno.ETIMEDOUT]
+    hubs = {above for path in hanging for above in _above(path)}.intersection(hanging)
+    named = [path for path in reasons if path not in hubs] or [*unread]
+    what = f"'{named[0]}'" if len(named) == 1 else f"{len(named)} devices, such as '{named[0]}'"
+    first = unread[named[0]].why
+    return GenericdpError(f"cannot read {what}: {first.strerror}", hint=what_helps(first))
+
+
+def what_helps(error: OSError) -> str:
+    """What to do about something that could not be read, or ""."""
+    return _CURES.get(error.errno or 0) or what_is_short(error)
 
 
 def plain(error: OSError) -> OSError:
     """The error without its traceback, which would keep everything that led to it."""
     return OSError(error.errno, error.strerror)
+
+
+def stand_in(path: str, unread: Unread, wanted: frozenset[str], parent: UdevDevice | None) -> UdevDevice:
+    """What stands for a hub that does not answer as the parent of others.
+
+    wanted  the attributes to read: if these are more than usual, rules may ask about the hub
+
+    Raises the error of anything else that could not be read.
+    """
+    names = frozenset(names_in(path))
+    is_usual = unread.why.errno == errno.ETIMEDOUT and names.isdisjoint(wanted - CORE_ATTRIBUTES)
+    attributes = {name: _value(f"{path}/{name}") for name in _OF_A_HUB & names} if is_usual else {}
+    if attributes.pop("bDeviceClass", "") != _HUB:
+        raise OSError(unread.why.errno, unread.why.strerror, path)
+    return UdevDevice(
+        sys_path=path,
+        subsystem="usb",
+        devtype="usb_device",
+        driver="usb",
+        incarnation=incarnation(path) or 0,
+        node_is_there=False,
+        attributes=attributes,
+        parent=parent,
+    )
+
+
+def _value(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError as error:
+        unless_gone(error)
+        return ""
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path

@@ -67,6 +67,7 @@ async def _main() -> None:
         match hint:
             case Deafness():
                 _say(deaf=why_silent(hint.silence) if hint.silence else "")
+                _say(cause=hint.silence and hint.silence.cause)
             case Resync():
                 _say(resync=why_rescan(hint))
             case Uevent():

@@ -32,6 +32,20 @@ def test_an_event_of_the_kernel_that_udev_does_not_follow_is_deafness_when_patie
     assert hearing.is_deaf(58.0)
 
 
+def test_the_first_event_that_udev_has_not_got_as_far_as_is_the_one_that_is_awaited() -> None:
+    hearing = Hearing(PATIENCE_S)
+    found = [hearing.awaited]
+
+    for number in (100, 101, 102, 103):
+        hearing.kernel(event(number), 50.0)
+    found.append(hearing.awaited)
+    for number in (101, 103):
+        hearing.udev(number, 50.1)
+        found.append(hearing.awaited)
+
+    assert found == [None, event(100), event(102), None]
+
+
 def test_an_answered_event_is_not_waited_for() -> None:
     hearing = Hearing(PATIENCE_S)
 

@@ -22,6 +22,8 @@ import shutil
 import socket
 import struct
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -164,6 +166,29 @@ class Testbed:
         path = self._sysfs(entry) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+
+    @contextmanager
+    def stuck(self, entry: Entry, name: str = "dev") -> Iterator[Callable[[], None]]:
+        """Reading a device hangs, as while a driver probes it, until the function that this gives is called.
+
+        It is one file that hangs: that with its number, because libudev does not read a pipe.
+        """
+        path = self._sysfs(entry) / name
+        value, after = path.read_bytes(), path.with_suffix(".after")
+        path.unlink()
+        os.mkfifo(path)
+        # Opening it must not hang: the preload library has a lock, which it holds meanwhile.
+        held = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+        def release() -> None:
+            after.write_bytes(value)
+            after.replace(path)
+            os.write(held, value)
+            stack.close()
+
+        with ExitStack() as stack:
+            stack.callback(os.close, held)
+            yield release
 
     def node(self, entry: Entry) -> Path:
         """The file that is shown as the device node, to be tampered with."""

@@ -12,8 +12,8 @@ _SILENT = {
     SilenceCause.NO_SOCKET: "no socket for {source} events: {detail}",
     SilenceCause.NO_UDEV: "udev is not running ('{detail}' does not exist)",
     SilenceCause.UNANSWERED: (
-        "kernel events arrive without udev's: genericdp is not in udev's network namespace,"
-        " or systemd-udevd hangs"
+        "kernel events arrive without udev's, the first one of '{detail}': genericdp is not in"
+        " udev's network namespace, or systemd-udevd hangs, or that device keeps it waiting"
     ),
     SilenceCause.USER_NAMESPACE: "the kernel sends no events to the network namespace of a user namespace",
 }
@@ -36,7 +36,10 @@ def why_silent(silence: Silence) -> str:
 
 _WHAT_TO_DO = {
     SilenceCause.NO_UDEV: "in a pod, mount the host's '/run/udev'; on a host, systemctl start systemd-udevd",
-    SilenceCause.UNANSWERED: "in a pod, set 'hostNetwork: true'; on a host, systemctl restart systemd-udevd",
+    SilenceCause.UNANSWERED: (
+        "in a pod, set 'hostNetwork: true'; on a host, unplug the device if the kernel does not answer for"
+        " it, or else systemctl restart systemd-udevd"
+    ),
     SilenceCause.USER_NAMESPACE: "in a pod, set 'hostNetwork: true' and remove 'hostUsers: false'",
 }
 

@@ -1,0 +1,193 @@
+"""Reads that may hang in the kernel: in a thread, and waited for no longer than a bound.
+
+The rules of this file:
+
+* While a driver probes a device, whoever reads its strings waits, and on some kernels (6.1) whoever reads
+  its `uevent` file: for as long as the device likes. The same goes for the USB hub that it is connected to.
+  What a driver asks its hardware for can hang as well.
+* What has not come back is neither asked again nor waited for before it has. Nothing waits for its thread,
+  not even the end of the process.
+* libudev may be used in several threads, but each of its devices in one only.
+* A thread that wakes another one takes as long as reading a device. So what will be needed is read ahead.
+"""
+
+import errno
+import signal
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: How long to wait for a read (seconds): a busy machine needs some time for one that does not hang, too.
+BOUND_S = 0.2
+
+#: How many may hang at once.
+LIMIT = 16
+
+#: How much is read ahead at once. It is kept until it is needed.
+_AT_ONCE = 32
+
+OnAnswer = Callable[[], object]
+
+#: What a thread does; whether it goes on.
+_Job = Callable[[], bool]
+
+#: What a read returned, or raised.
+_Outcome = tuple[Any, Exception | None]
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """What a thread reads, one after the other.
+
+    outcomes  what came of it so far
+    since     when the next one was begun
+    is_left   nobody waits any more
+    """
+
+    whats: list[Hashable]
+    since: float = field(default_factory=time.monotonic)
+    outcomes: list[_Outcome] = field(default_factory=list)
+    done: SimpleQueue[None] = field(default_factory=SimpleQueue)
+    is_left: bool = False
+
+
+class Bounded:
+    """Reads in one thread, and after each read that hangs in another one. To be used from one thread.
+
+    on_answer  called in some thread when something has come back that was no longer waited for
+    """
+
+    def __init__(self, on_answer: OnAnswer = bool) -> None:
+        self._on_answer = on_answer
+        self._lock = Lock()
+        self._hanging: set[Hashable] = set()
+        self._jobs: SimpleQueue[_Job] | None = None
+        self._end: Callable[[], object] = bool
+        self._planned: set[tuple[Callable[..., Any], Hashable]] = set()
+        self._plan: deque[Hashable] = deque()
+        self._ahead: dict[Hashable, _Outcome] = {}
+
+    def plan(self, read: Callable[..., Any], whats: Iterable[Hashable] = ()) -> None:
+        """These will be read by this function, most of them in this order. Without any: what was read ahead
+        is too old by now.
+        """
+        self._plan = deque(whats)
+        self._planned = {(read, what) for what in self._plan}
+        self._ahead = {}
+
+    def call(self, read: Callable[..., T], what: Hashable, *others: object) -> T:
+        """What `read(what, *others)` returns or raises. Of one thing, only one read hangs at a time.
+
+        Raises OSError: ETIMEDOUT if it has not come back, EAGAIN without a thread.
+        """
+        outcome = None
+        if (read, what) in self._planned:
+            self._planned.discard((read, what))
+            while self._plan and what not in self._ahead:
+                some = [self._plan.popleft() for _ in range(min(_AT_ONCE, len(self._plan)))]
+                self._ahead |= self._each(read, some, others)
+            outcome = self._ahead.pop(what, None)
+        answer, error = outcome or self._each(read, [what], others)[what]
+        if error is not None:
+            raise error
+        found: T = answer
+        return found
+
+    def _each(
+        self, read: Callable[..., Any], whats: list[Hashable], others: tuple[object, ...]
+    ) -> dict[Hashable, _Outcome]:
+        found: dict[Hashable, _Outcome] = {}
+        left = whats
+        while left:
+            found |= {what: (None, _no_answer()) for what in left if self._is_hopeless(what)}
+            left = [what for what in left if what not in found]
+            batch = _Batch(left)
+            try:
+                self._read(batch, read, others)
+            except RuntimeError as error:
+                why = OSError(errno.EAGAIN, str(error))
+                return dict.fromkeys(left, (None, why)) | found
+            found |= zip(left, batch.outcomes, strict=False)
+            if batch.is_left:
+                found[left[len(batch.outcomes)]] = None, _no_answer()
+            left = left[len(batch.outcomes) + 1 :]
+        return found
+
+    def _is_hopeless(self, what: Hashable) -> bool:
+        return what in self._hanging or len(self._hanging) >= LIMIT
+
+    def _read(self, batch: _Batch, read: Callable[..., Any], others: tuple[object, ...]) -> None:
+        """Raises RuntimeError if no thread can be started."""
+        if not batch.whats:
+            return
+        (self._jobs or self._start()).put(partial(self._do, batch, read, others))
+        left_s = BOUND_S
+        while left_s > 0:
+            try:
+                batch.done.get(timeout=left_s)
+            except Empty:
+                left_s = batch.since + BOUND_S - time.monotonic()
+            else:
+                return
+        with self._lock:
+            if len(batch.outcomes) < len(batch.whats):
+                self._hanging.add(batch.whats[len(batch.outcomes)])
+                batch.is_left = True
+                self._let_go()
+
+    def _do(self, batch: _Batch, read: Callable[..., Any], others: tuple[object, ...]) -> bool:
+        for what in batch.whats:
+            outcome = _outcome(read, what, others)
+            with self._lock:
+                if batch.is_left:
+                    self._hanging.discard(what)
+                    break
+                batch.outcomes.append(outcome)
+                batch.since = time.monotonic()
+        else:
+            batch.done.put(None)
+            return True
+        self._on_answer()
+        return False
+
+    def _start(self) -> SimpleQueue[_Job]:
+        jobs: SimpleQueue[_Job] = SimpleQueue()
+        Thread(target=_work, args=(jobs,), name="sysfs", daemon=True).start()
+        self._jobs = jobs
+        # The thread does not know this object while it has nothing to do, and ends with it.
+        self._end = weakref.finalize(self, jobs.put, bool).detach
+        return jobs
+
+    def _let_go(self) -> None:
+        """Leave the thread to itself: it ends when its read does."""
+        self._end()
+        self._jobs = None
+
+
+def _outcome(read: Callable[..., Any], what: Hashable, others: tuple[object, ...]) -> _Outcome:
+    try:
+        return read(what, *others), None
+    except OSError as error:
+        # Its traceback would keep devices of libudev.
+        return None, error.with_traceback(None)
+    except Exception as error:  # noqa: BLE001  (raised where it is waited for)
+        return None, error
+
+
+def _work(jobs: SimpleQueue[_Job]) -> None:
+    # Signals are for the main thread. Here, one would end a read early.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    while jobs.get()():
+        pass
+
+
+def _no_answer() -> OSError:
+    return OSError(errno.ETIMEDOUT, "the kernel does not answer")

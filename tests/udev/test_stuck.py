@@ -1,0 +1,322 @@
+"""A device that hangs in the kernel, as they do while a driver probes it: all others go on."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.hint import Poll, RescanCause, Resync, Uevent
+from genericdp.core.inventory.place import locate
+from genericdp.core.rules.node_names import names_of
+from genericdp.errors import MORE_THREADS
+from genericdp.machine.bare_nodes import BareNodes
+from genericdp.machine.devices import MachineDevices
+from genericdp.udev import UdevDevices, snapshot
+from genericdp.udev.bounded import BOUND_S, LIMIT
+from tests.scenes.waiting import PATIENCE_S, idle
+from tests.udev import gadgets
+from tests.udev.gadgets import Entry, Gadget
+from tests.udev.listening import Heard, by_node
+from tests.udev.testbed import Testbed
+
+pytestmark = pytest.mark.testbed
+
+HEALTHY = gadgets.serial_dongle()
+STUCK = gadgets.serial_dongle("3", tty=1, serial="STUCK", devnum=9)
+ROOT_HUB, USB, TTY = STUCK[1], STUCK[2], STUCK[-1]
+
+NO_ANSWER = "the kernel does not answer"
+UNPLUG_IT = (
+    "a driver may still be busy with it, or its hardware hangs; if this lasts longer than a minute,"
+    " unplug it; 'journalctl --dmesg' may say more"
+)
+
+
+def threads() -> set[threading.Thread]:
+    """Those that read devices; those of an earlier test may be about to end."""
+    return {thread for thread in threading.enumerate() if thread.name == "sysfs"}
+
+
+def stick(number: int) -> Gadget:
+    return gadgets.serial_dongle(f"{3 + number}", tty=1 + number, serial=f"S{number}", devnum=9 + number)
+
+
+def usb_of(gadget: Gadget) -> Entry:
+    return gadget[2]
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < seconds
+
+
+def look_until_all_is_read(devices: UdevDevices, answered: threading.Event) -> None:
+    while devices.unread is not None:
+        assert answered.wait(PATIENCE_S)
+        answered.clear()
+        devices.apply(Resync(RescanCause.UNREAD))
+
+
+def test_others_are_read_and_the_device_is_when_it_answers(bed: Testbed) -> None:
+    bed.plug(HEALTHY, STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with bed.stuck(USB) as release:
+        devices.resync()
+
+        assert "/dev/ttyUSB0" in by_node(devices)
+        assert "/dev/ttyUSB1" not in by_node(devices)
+        assert devices.unread is not None
+        assert str(devices.unread) == f"cannot read '{USB.sys_path}': {NO_ANSWER}"
+        assert devices.unread.hint == UNPLUG_IT
+        assert not answered.is_set()
+
+        release()
+        look_until_all_is_read(devices, answered)
+    usb = by_node(devices)["/dev/ttyUSB1"].usb_device
+    assert usb is not None
+    assert usb.attributes["serial"] == "STUCK"
+
+
+def test_a_known_device_stays_what_it_was(bed: Testbed) -> None:
+    bed.plug(HEALTHY, STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+    devices.resync()
+    before = dict(devices.devices)
+
+    with bed.stuck(USB) as release:
+        assert not devices.apply(Uevent("change", USB.sys_path, "usb", "udev"))
+        assert str(devices.unread) == f"cannot read '{USB.sys_path}': {NO_ANSWER}"
+        assert not devices.resync()
+        assert devices.devices == before
+        release()
+        look_until_all_is_read(devices, answered)
+    assert devices.devices == before
+
+
+def test_what_does_not_answer_is_neither_waited_for_nor_asked_again(bed: Testbed) -> None:
+    bed.plug(STUCK)
+    answered, before = threading.Event(), threads()
+    devices = UdevDevices(("manufacturer", "product"), on_answer=answered.set)
+
+    with bed.stuck(USB) as release:
+        devices.resync()
+        with at_most(100 * BOUND_S / 2):
+            for _ in range(100):
+                devices.resync()
+                assert devices.unread is not None
+        assert len(threads() - before) == 2
+        release()
+        look_until_all_is_read(devices, answered)
+
+
+def test_health_that_is_polled_does_not_wait_for_it_either(bed: Testbed) -> None:
+    bed.plug(STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(("product",), on_answer=answered.set)
+    devices.resync()
+    before = dict(devices.devices)
+    poll = Poll({TTY.sys_path: frozenset({"product"})})
+
+    with bed.stuck(USB) as release:
+        assert not devices.apply(Uevent("change", USB.sys_path, "usb", "udev"))
+        with at_most(100 * BOUND_S / 2):
+            for _ in range(100):
+                assert not devices.apply(poll)
+        assert str(devices.unread) == f"cannot read '{USB.sys_path}': {NO_ANSWER}"
+        assert devices.devices == before
+        release()
+        look_until_all_is_read(devices, answered)
+
+
+def test_there_is_a_limit_to_how_many_are_waited_for(bed: Testbed) -> None:
+    sticks = [stick(number) for number in range(LIMIT + 2)]
+    bed.plug(*sticks)
+    answered, before = threading.Event(), threads()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with ExitStack() as stack:
+        releases = [stack.enter_context(bed.stuck(usb_of(each))) for each in sticks]
+        with at_most((LIMIT + 5) * BOUND_S):
+            devices.resync()
+        assert len(threads() - before) == LIMIT
+        assert not by_node(devices).keys() & {f"/dev/ttyUSB{number + 1}" for number in range(len(sticks))}
+
+        for release in releases:
+            release()
+        look_until_all_is_read(devices, answered)
+    assert by_node(devices).keys() >= {f"/dev/ttyUSB{number + 1}" for number in range(len(sticks))}
+
+
+@contextmanager
+def without_threads() -> Iterator[None]:
+    size = threading.stack_size(1 << 46)
+    try:
+        yield
+    finally:
+        threading.stack_size(size)
+
+
+def test_without_threads_devices_are_read_later(bed: Testbed) -> None:
+    bed.plug(HEALTHY)
+    devices = UdevDevices()
+
+    with without_threads():
+        devices.resync()
+    error = devices.unread
+    assert error is not None
+    assert str(error) == f"cannot read 3 devices, such as '{ROOT_HUB.sys_path}': can't start new thread"
+    assert error.hint == MORE_THREADS
+
+    devices.resync()
+    assert devices.unread is None
+    assert "/dev/ttyUSB0" in by_node(devices)
+
+
+def test_there_is_one_thread_and_only_when_something_is_read(bed: Testbed) -> None:
+    before = threads()
+    devices = UdevDevices()
+    devices.resync()
+    assert threads() <= before
+
+    bed.plug(HEALTHY, STUCK)
+    for _ in range(3):
+        devices.resync()
+    (thread,) = threads() - before
+
+    del devices
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def test_behind_a_hub_that_does_not_answer_the_others_are_read(bed: Testbed) -> None:
+    """While it probes what is plugged into a hub, the kernel has the lock of that hub, too."""
+    bed.plug(HEALTHY, STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with bed.stuck(ROOT_HUB) as release_hub, bed.stuck(USB) as release:
+        devices.resync()
+
+        tty = by_node(devices)["/dev/ttyUSB0"]
+        assert not by_node(devices).keys() & {"/dev/ttyUSB1", "/dev/bus/usb/001/001"}
+        assert str(devices.unread) == f"cannot read '{USB.sys_path}': {NO_ANSWER}"
+        devices.resync()
+        assert by_node(devices)["/dev/ttyUSB0"] is tty
+        release()
+        release_hub()
+        look_until_all_is_read(devices, answered)
+
+    fresh = UdevDevices()
+    fresh.resync()
+    assert by_node(devices).keys() == by_node(fresh).keys() >= {"/dev/ttyUSB1", "/dev/bus/usb/001/001"}
+    after = by_node(devices)["/dev/ttyUSB0"]
+    assert after.usb_device is not None
+    assert [each.attributes for each in after.ancestors()] == [
+        each.attributes for each in by_node(fresh)["/dev/ttyUSB0"].ancestors()
+    ]
+    assert locate(after) == replace(locate(tty), unit=after.usb_device)
+
+
+def test_if_rules_may_ask_about_the_hub_what_is_behind_it_waits(bed: Testbed) -> None:
+    bed.plug(HEALTHY)
+    bed.set_attribute(ROOT_HUB, "product", "xHCI Host Controller")
+    devices = UdevDevices(("product",))
+
+    with bed.stuck(ROOT_HUB):
+        devices.resync()
+        assert by_node(devices) == {}
+        assert str(devices.unread) == f"cannot read '{ROOT_HUB.sys_path}': {NO_ANSWER}"
+
+
+def test_what_udev_said_of_it_meanwhile_counts_when_it_answers(bed: Testbed) -> None:
+    bed.plug(STUCK)
+    message = snapshot.look_at(TTY.sys_path, frozenset())
+    assert message is not None
+    bed.wipe_database()
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with bed.stuck(TTY) as release:
+        devices.apply(Uevent("add", TTY.sys_path, "tty", "udev", device=message))
+        devices.apply(Uevent("change", TTY.sys_path, "tty", "kernel"))
+        devices.resync()
+        assert "/dev/ttyUSB1" not in by_node(devices)
+        release()
+        look_until_all_is_read(devices, answered)
+    tty = by_node(devices)["/dev/ttyUSB1"]
+    assert (tty.initialized, tty.properties) == (True, message.properties)
+
+
+def test_a_device_that_is_unplugged_before_it_answers_is_gone(bed: Testbed) -> None:
+    bed.plug(STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+    devices.resync()
+
+    with bed.stuck(USB):
+        devices.resync()
+        bed.unplug(STUCK)
+        for entry in reversed(STUCK):
+            if not entry.shared:
+                devices.apply(Uevent("remove", entry.sys_path, entry.subsystem, "kernel"))
+        assert not by_node(devices).keys() & {"/dev/ttyUSB1", USB.node}
+    look_until_all_is_read(devices, answered)
+
+
+def test_whoever_listens_is_told_to_look_when_it_answers(bed: Testbed) -> None:
+    async def main() -> None:
+        bed.plug(STUCK)
+        machine, heard = MachineDevices(()), Heard()
+        close = machine.listen(heard, 3600.0)
+        with bed.stuck(USB) as release:
+            machine.resync()
+            await idle()
+            assert heard.hints == []
+            release()
+            await heard.wait_until(lambda: heard.hints == [Resync(RescanCause.UNREAD)])
+        machine.resync()
+        assert machine.unread is None
+        close()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
+def test_the_node_of_such_a_device_is_no_bare_node(bed: Testbed) -> None:
+    bed.plug(STUCK)
+    node = f"/dev/{USB.node}"
+    bare = BareNodes(names_of([node]))
+
+    with bed.stuck(USB, "uevent"):
+        bare.resync()
+        bare.judge({})
+        error = bare.unread
+        assert error is not None
+        assert (str(error), error.hint) == (f"cannot read '{node}': {NO_ANSWER}", UNPLUG_IT)
+
+
+@pytest.mark.parametrize("verb", [("list", "--all"), ("suggest", "--all"), ("explain", "/dev/ttyUSB0")])
+def test_a_verb_ends_and_says_which_device_it_could_not_read(bed: Testbed, verb: tuple[str, ...]) -> None:
+    bed.plug(HEALTHY, STUCK)
+
+    with bed.stuck(USB):
+        done = subprocess.run(
+            [sys.executable, "-m", "genericdp", *verb],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    text = " ".join((done.stdout + done.stderr).split())
+    assert "/dev/ttyUSB0" in text
+    assert f"cannot read '{USB.sys_path}': {NO_ANSWER}; {UNPLUG_IT}" in text

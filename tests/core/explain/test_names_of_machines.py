@@ -72,7 +72,7 @@ NAMES = {
         "ttyS0": "bcm2835-aux-uart fe215040.serial",
     },
     "raspberry-pi-5": {
-        "hailo0": "pci 1e60:2864 Hailo-8 AI Processor",
+        "hailo0": "",
         "i2c-4": "Synopsys DesignWare I2C adapter, 1f00088000.i2c",
         "video8": "usb 046d:0825 Webcam C270 serial 5A1B2C30",
         "media3": "rp1-cfe",

@@ -21,7 +21,15 @@ from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
 from genericdp.core.inventory.identity import OF_ALL, Identity, identify, natural
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.place import Place, Spot, locate, spot_of, spot_of_node, unit_of
+from genericdp.core.inventory.place import (
+    Place,
+    Spot,
+    locate,
+    spot_of,
+    spot_of_node,
+    spot_under_link,
+    unit_of,
+)
 from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
 from genericdp.core.vfio import why_not_viable
@@ -41,17 +49,18 @@ class Member:
         port, serial, within = self.place.spot[:3]
         return (natural(within), serial, port, natural(order_of(self.device)))
 
-    @property
-    def also(self) -> tuple[Spot, ...]:
+    def also(self, link: str) -> tuple[Spot, ...]:
         """Where the very node may be found later, although it is another device by then.
 
         A bare node may get another path, a VFIO group another first function, a volume another name.
+
+        link  the one that leads there now
         """
         device = self.device
         if device.is_bare:
             return (spot_of(device.number),)
         if self.place.is_given:
-            return (spot_of_node(device),)
+            return (spot_of_node(device), spot_under_link(device, link))
         if not device.companions or device.subsystem != "vfio":
             return ()
         return tuple(locate(replace(device, parent=each, companions=())).spot for each in device.companions)

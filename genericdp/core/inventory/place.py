@@ -91,8 +91,13 @@ def spot_of_node(device: UdevDevice) -> Spot:
     return Spot(f"{device.number} {device.incarnation}", "", _NUMBER)
 
 
+def spot_under_link(device: UdevDevice, link: str) -> Spot:
+    """The same, with the link that leads there."""
+    return spot_of_node(device)._replace(serial=link)
+
+
 def is_of_node(spot: Spot) -> bool:
-    """Whether it is one of `spot_of_node`."""
+    """Whether it is one of `spot_of_node`, with a link or without."""
     return is_of_number(spot) and spot.port.count(" ") > 1
 
 

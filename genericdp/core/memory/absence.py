@@ -14,7 +14,7 @@ from functools import cached_property
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_path
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
 
 #: The reason of a device of which nothing is plugged in.
@@ -109,6 +109,8 @@ class Absence:
         for spot in (*device.spots, *device.also):
             if spot in self._also:
                 return self._also[spot].id
+            if spot in self._by_node:
+                return self._by_node[spot]
         nodes = (node for spot in device.also for node in self._plugged.nodes_at(spot))
         return next((id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())), "")
 
@@ -130,8 +132,20 @@ class Absence:
             spot: device
             for offer in self._inventory.offers.values()
             for device in offer.devices
-            if device.also and not any(node.is_bare for node in device.nodes)
+            if device.also
+            and not any(node.is_bare for node in device.nodes)
+            and not any(map(is_of_node, device.also))
             for spot in (*device.spots, *device.also)
+        }
+
+    @cached_property
+    def _by_node(self) -> Mapping[Spot, str]:
+        """Each offered device node that may get another name -> the id that it has now."""
+        return {
+            spot: device.id
+            for offer in self._inventory.offers.values()
+            for device in offer.devices
+            for spot in filter(is_of_node, device.also)
         }
 
     @cached_property

@@ -7,6 +7,7 @@ The rules of this file:
 * A link that a pod got leads to what it led to, or nowhere.
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
 * A volume may get another name, and another volume its name, while a pod has it: then the id means neither.
+  So is it with a device of several volumes, as long as the link of one would lead to another one.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 * An earlier release took several units for one. An id that a pod got then means the unit with the properties
   that the rule names. If several units have them, it means none of them until the pod has gone.
@@ -16,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import filterfalse
 
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
@@ -113,7 +115,7 @@ class Renewal:
             return False
         if self._resources[device.id] != resource or self._is_held_by_others(device):
             return True
-        if known is not None and self._has_another_name(known.device, device):
+        if known is not None and self._leads_elsewhere(known, device):
             return True
         if known is None or device.spots == known.device.spots:
             return False
@@ -136,17 +138,16 @@ class Renewal:
             if led[link].of_all not in was_there
         )
 
-    def _has_another_name(self, known: Device, device: Device) -> bool:
-        """Whether what a pod got is still plugged in, and something else has its name now."""
-        return (
-            known.also != device.also
-            and {*known.spots} <= {*device.spots}
-            and any(spot not in device.also for spot in self._still_plugged(known.also))
+    def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
+        """Whether a link led to a device node that has another name now, and leads to another one."""
+        return any(
+            spot.serial in device.links and spot not in device.also
+            for spot in self._still_plugged((*known.device.also, *known.earlier))
         )
 
     def _still_plugged(self, also: Iterable[Spot]) -> list[Spot]:
         """Those of device nodes that may get another name (`spot_of_node`) and are plugged in."""
-        return [spot for spot in also if is_of_node(spot) and spot in self._nodes]
+        return [spot for spot in also if is_of_node(spot) and spot._replace(serial="") in self._nodes]
 
     @cached_property
     def _nodes(self) -> frozenset[Spot]:
@@ -194,14 +195,14 @@ class Renewal:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
         if device.spots == known.device.spots:
             return known.earlier
-        lost = dict.fromkeys((*known.earlier, *known.device.spots))
+        lost = dict.fromkeys((*filterfalse(is_of_number, known.earlier), *known.device.spots))
         numbers = [
             spot_of(node.number)
             for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
             if node.is_bare and spot not in device.spots
         ]
-        numbers += self._still_plugged(known.device.also)
-        numbers += filter(is_of_number, known.earlier)
+        numbers += (spot for spot in known.earlier if is_of_number(spot) and not is_of_node(spot))
+        numbers += self._still_plugged((*known.device.also, *known.earlier))
         for spot in device.spots:
             lost.pop(spot, None)
         # An earlier release found the same nodes there.

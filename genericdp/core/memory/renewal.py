@@ -7,7 +7,7 @@ The rules of this file:
 * A link that a pod got leads to what it led to, or nowhere.
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
 * A volume may get another name, and another volume its name, while a pod has it: then the id means neither.
-  So is it with a device of several volumes, as long as the link of one would lead to another one.
+  The same goes for a device of several volumes, as long as the link of one would lead to another one.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 * An earlier release took several units for one. An id that a pod got then means the unit with the properties
   that the rule names. If several units have them, it means none of them until the pod has gone.

@@ -13,9 +13,11 @@ import signal
 from contextlib import suppress
 
 from genericdp import log
+from genericdp.cli.exit_status import DEAD_MOUNT, FINE
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.kubelet.registration import some_still_stop
 from genericdp.service import mounts, threads
 from genericdp.service.dead_mount import until_dead
 from genericdp.systemd import Notify
@@ -46,7 +48,7 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     _share_one_heap()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
-    return asyncio.run(_serve(settings, rule_files))
+    return asyncio.run(_serve_to_the_end(settings, rule_files))
 
 
 def _raise_limit_of_descriptors() -> None:
@@ -73,6 +75,15 @@ def _give_up() -> None:
     left = sorted(task.get_name() for task in asyncio.all_tasks())
     _log.error("the daemon does not end; ending the process", within=f"{_END_S:.0f}s", left=",".join(left))
     os._exit(1)
+
+
+async def _serve_to_the_end(settings: Settings, rule_files: RuleFiles) -> bool:
+    """As `_serve`. Ends the process where Python would wait for grpc, and grpc for a peer that does not read."""
+    alive = await _serve(settings, rule_files)
+    if some_still_stop():
+        _log.warning("a client of a plugin's socket does not read; ending without it")
+        os._exit(FINE if alive else DEAD_MOUNT)
+    return alive
 
 
 async def _serve(settings: Settings, rule_files: RuleFiles) -> bool:

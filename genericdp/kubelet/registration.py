@@ -8,6 +8,7 @@ The rules of this file:
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
 * If the kubelet's stream ends while kubelet.sock remains, the registration is lost. The kubelet never comes
   back on its own. Streams of other clients do not count (`streams`).
+* A peer that does not read keeps nobody waiting: its stream has ended, which it hears when it reads.
 * A cancellation always ends it. An error while the server closes takes the place of the cancellation that
   closes it, so `serve` asks after each error whether it was cancelled.
 * Read `serve` from top to bottom: its position in the code is the only state.
@@ -36,6 +37,13 @@ from genericdp.kubelet.socket import APART_S, KubeletSocket
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
+
+#: How long a server may take to stop, in seconds. With bytes for a peer that does not read, such as a kubelet
+#: that was killed and hangs in the kernel, grpc waits until it has gone. Nobody needs what is left then.
+STOP_S = 2.0
+
+#: What still stops.
+_stopping: set[asyncio.Future[None]] = set()
 
 #: A registration that lasted this long was not a failure, in seconds.
 STEADY_S = 10.0
@@ -124,8 +132,9 @@ class Registration:
                     since = asyncio.get_running_loop().time()
                     await self._until_lost(incarnation)
                     lasted = asyncio.get_running_loop().time() - since
+                    error = "the kubelet closed the stream"
+                    self._report(Phase.WAITING, error)
                 failures = 0 if lasted > STEADY_S else failures + 1
-                error = "the kubelet closed the stream"
             except (grpc.aio.AioRpcError, OSError, TimeoutError) as caught:
                 _end_if_cancelled()
                 error = _words(caught)
@@ -160,7 +169,11 @@ class Registration:
             await _uninterrupted(self._close(server, path))
 
     async def _close(self, server: grpc.aio.Server, path: str) -> None:
-        await server.stop(grace=None)
+        stopping = asyncio.ensure_future(server.stop(grace=None))
+        # Nobody else refers to it, and asyncio would forget it.
+        _stopping.add(stopping)
+        stopping.add_done_callback(_stopping.discard)
+        await asyncio.wait((stopping,), timeout=STOP_S)
         await self.plugin.streams.wait_until(lambda: not self.plugin.streams)
         _remove(path)
 
@@ -220,6 +233,11 @@ class Registration:
         if progress != self.progress:
             self.progress = progress
             self._on_progress(progress)
+
+
+def some_still_stop() -> bool:
+    """Whether a server of this process waits for a peer. Before it ends, Python would wait with it."""
+    return bool(_stopping)
 
 
 async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:

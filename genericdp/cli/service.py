@@ -78,7 +78,7 @@ def _give_up() -> None:
 
 
 async def _serve_to_the_end(settings: Settings, rule_files: RuleFiles) -> bool:
-    """As `_serve`; ends the process where Python would wait for grpc, and grpc for a peer that reads no more."""
+    """As `_serve`; ends the process where Python would wait for grpc, and grpc for a peer."""
     alive = await _serve(settings, rule_files)
     if some_still_stop():
         _log.warning("a client of a plugin's socket does not read; ending without it")

@@ -5,6 +5,8 @@ The rules of this file:
 * The answer has exactly `size` ids, all of them available, and includes every id that must be included.
   It depends on the arguments alone. An error or a short answer would fail the pod or leave the choice
   to chance.
+* The kubelet may not have heard yet that a device has gone. An id that is Unhealthy, has to wait or is no
+  longer offered is taken only when there is no other one, whatever the policy.
 * Two replicas of one device are of no more use to a container than one. So it gets different devices while
   there are any, unless the policy is to stay on one unit.
 * Where the policy leaves a choice, the order of the ids decides.
@@ -28,13 +30,31 @@ def prefer(
     must = offer.in_order(must_include)[: max(size, 0)]
     free = offer.in_order(set(available).difference(must))
     missing = max(size, 0) - len(must)
-    ordered = _ordered(offer, must, free, last_used)
-    if offer.resource.replicas is not None and offer.resource.prefer is not Prefer.SAME_UNIT:
-        ordered = _in_turn(must, ordered, *_device_and_unit(offer))
-    return (*must, *ordered[:missing])
+    usable = [id_ for id_ in free if _is_usable(offer, id_)]
+    chosen = (*must, *_ordered(offer, must, usable, last_used)[:missing])
+    if len(usable) >= missing or len(usable) == len(free):
+        return chosen
+    others = [id_ for id_ in free if not _is_usable(offer, id_)]
+    return (*chosen, *_ordered(offer, chosen, others, last_used)[: missing - len(usable)])
+
+
+def _is_usable(offer: Offer, id_: str) -> bool:
+    """Whether a container with this id could start now, as far as is known."""
+    device = offer.ids.get(id_)
+    return device is not None and device.healthy and id_ not in offer.refused
 
 
 def _ordered(
+    offer: Offer, must: Sequence[str], free: Sequence[str], last_used: Mapping[str, int]
+) -> Sequence[str]:
+    """The free ids in the order in which to take them."""
+    ordered = _by_policy(offer, must, free, last_used)
+    if offer.resource.replicas is not None and offer.resource.prefer is not Prefer.SAME_UNIT:
+        return _in_turn(must, ordered, *_device_and_unit(offer))
+    return ordered
+
+
+def _by_policy(
     offer: Offer, must: Sequence[str], free: Sequence[str], last_used: Mapping[str, int]
 ) -> Sequence[str]:
     """The free ids in the order of the policy."""

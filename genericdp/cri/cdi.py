@@ -84,7 +84,8 @@ class ReadsCdi:
         except GenericdpError as error:
             self._say(why_not=f"{error}; {error.hint}" if error.hint else str(error))
             return
-        self._asked = True
+        # Unless a kubelet has started meanwhile.
+        self._asked = not self._again.is_set()
         self._say(name, why_not=why_not and f"{name}: {why_not}")
 
     def _say(self, name: str = "", *, why_not: str) -> None:

@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import pytest
 
-from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.offer import Device, Health, Offer
 from genericdp.core.prefer import prefer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Prefer, Resource
@@ -68,6 +69,35 @@ def test_neither_order_nor_repetition_matters(policy: Prefer) -> None:
 @pytest.mark.parametrize("policy", Prefer)
 def test_an_id_that_was_never_offered_does_no_harm(policy: Prefer) -> None:
     assert len(chosen(policy, 3, available=["a", "zz", "b"], must=["yy"]).split()) == 3
+
+
+@pytest.mark.parametrize("policy", Prefer)
+def test_what_no_pod_can_have_now_comes_last(policy: Prefer) -> None:
+    """The kubelet may not have heard yet that it is Unhealthy, has to wait or has gone."""
+    gone = Device("b", health=Health.UNHEALTHY, numa=1, hub="h2", port="h2.1")
+    withheld = Device("w", health=Health.UNHEALTHY, numa=1, hub="h2", port="h2.1")
+    offer = Offer(
+        Resource("example.com/x", Match(), prefer=policy),
+        tuple(gone if device.id == "b" else device for device in DEVICES),
+        withheld={"w": withheld},
+        refused={"c": "it has to wait"},
+    )
+    available = [*ALL, "w", "unknown"]
+    for size in range(5):
+        assert {*prefer(offer, available, [], size, {})} <= {*"adef"}
+    for size in range(5, 9):
+        chosen_ = prefer(offer, available, [], size, {})
+        assert len({*chosen_}) == len(chosen_) == size
+        assert {*chosen_} > {*"adef"}
+    assert {*prefer(offer, available, ["b", "w"], 4, {})} - {*"adef"} == {"b", "w"}
+
+
+def test_what_no_pod_can_have_now_makes_no_group_larger() -> None:
+    gone = [replace(device, health=Health.UNHEALTHY) for device in DEVICES if device.id in "bce"]
+    offer = Offer(
+        Resource("example.com/x", Match(), prefer=Prefer.NUMA), (DEVICES[0], *gone[:2], DEVICES[3], gone[2])
+    )
+    assert prefer(offer, "abcde", [], 3, {}) == ("a", "d", "b")
 
 
 def test_first_is_the_order_of_the_ids() -> None:

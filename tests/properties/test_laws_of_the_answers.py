@@ -178,6 +178,9 @@ def spread_one_by_one(offer: Offer, available: Sequence[str], must: Sequence[str
     def hub(id_: str) -> str:
         return offer.ids[id_].hub if id_ in offer.ids else ""
 
+    def is_usable(id_: str) -> bool:
+        return id_ in offer.ids and offer.ids[id_].healthy and id_ not in offer.refused
+
     def order(id_: str) -> tuple[bool, object]:
         return id_ not in offer.ids, natural(id_)
 
@@ -186,7 +189,13 @@ def spread_one_by_one(offer: Offer, available: Sequence[str], must: Sequence[str
     devices = Counter(map(device, chosen))
     units, hubs = Counter(map(port, chosen)), Counter(map(hub, chosen))
     while left and len(chosen) < size:
-        best = min(left, key=lambda id_: (devices[device(id_)], units[port(id_)], hubs[hub(id_)]))
+        best = min(
+            left,
+            key=lambda id_: (
+                not is_usable(id_),
+                *(devices[device(id_)], units[port(id_)], hubs[hub(id_)]),
+            ),
+        )
         left.remove(best)
         chosen.append(best)
         devices[device(best)] += 1

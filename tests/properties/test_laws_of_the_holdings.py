@@ -116,6 +116,7 @@ class Pod:
     of      what made the device when it got it
     first   what that was at first, None before it could start
     has     what its running container has of it
+    init    whether only an init container got it: PodResources never lists it
     """
 
     resource: str
@@ -125,6 +126,7 @@ class Pod:
     of: Grouping
     first: Mapping[str, tuple[Physical, str]] | None = None
     has: frozenset[Physical] = frozenset()
+    init: bool = False
 
 
 @dataclass
@@ -145,6 +147,7 @@ class Node:
     def __post_init__(self) -> None:
         self.at: dict[str, tuple[Physical, str]] = {}
         self.heard: set[str] = set()
+        self.asked: Answer | None = None
 
     def tables(self) -> str:
         return RULES[self.rules]
@@ -177,8 +180,6 @@ class Node:
         self.heard = self.healthy()
         devices = self.devices()
         builder = Builder(resources_of(self.tables(), domain=self.domain), self.domain)
-        if answer is not None:
-            answer = replace(answer, asked=self.now)
         self.inventory, self.memory = take_inventory(builder, devices, self.memory, self.now, answer)
         there = {(unit, since) for unit, (_, _, since) in self.plugged.items()}
         for pod in self.pods:
@@ -215,7 +216,7 @@ class Node:
         self.rules = rules
         self.step()
 
-    def admit(self, number: int) -> None:
+    def admit(self, number: int, container: str = "main") -> None:
         """The kubelet gives a free id to a pod, whether it has heard of the last change or not."""
         usable = (self.healthy() | self.heard) - {pod.id_ for pod in self.pods}
         free = [
@@ -234,7 +235,8 @@ class Node:
         self.memory = replace(self.memory, held=give(self.memory.held, offer, [id_], self.now))
         links = tuple(each.host_path.removeprefix("/links/") for each in answer.devices)
         shared = (offer.resource.replicas or 1) > 1
-        self.pods.append(Pod(offer.resource.name, id_, shared, links, offer.resource.group_by))
+        of, init = offer.resource.group_by, container == "init"
+        self.pods.append(Pod(offer.resource.name, id_, shared, links, of, init=init))
         self.start(self.pods[-1])
         self.step()
 
@@ -263,16 +265,27 @@ class Node:
         if self.pods:
             self.pods.pop(number % len(self.pods))
 
+    def ask(self) -> None:
+        """The kubelet works out its answer, which comes later."""
+        listed = frozenset((pod.resource, pod.id_) for pod in self.pods if not pod.init)
+        self.asked = self.asked or Answer(listed, self.now, complete=True)
+
     def answer(self) -> None:
-        self.step(Answer(frozenset((pod.resource, pod.id_) for pod in self.pods), 0.0, complete=True))
+        """The answer comes, and the checkpoint is read."""
+        self.ask()
+        answer, self.asked = self.asked, None
+        if answer is not None:
+            self.step(replace(answer, checkpointed=frozenset(pod.id_ for pod in self.pods)))
 
     def restart(self, domain: str) -> None:
         self.domain = domain
+        self.asked = None
         self.memory = saved.load(saved.dump(self.memory))
         self.step()
 
     def reboot(self, number: int) -> None:
         """The kernel finds the units one by one, in another order; then all containers start again."""
+        self.asked = None
         self.memory = saved.load(saved.dump(self.memory, "this boot"), "the next boot")
         before, self.plugged, first = self.plugged, {}, 0
         names = sorted(before)
@@ -344,8 +357,10 @@ operations = st.one_of(
     st.tuples(st.just("bind"), st.sampled_from(sorted(UNITS)), numbers),
     st.tuples(st.just("edit"), st.sampled_from(sorted(RULES))),
     st.tuples(st.just("admit"), numbers),
+    st.tuples(st.just("admit"), numbers, st.just("init")),
     st.tuples(st.just("start_again"), numbers),
     st.tuples(st.just("delete"), numbers),
+    st.tuples(st.just("ask")),
     st.tuples(st.just("answer")),
     st.tuples(st.just("reboot"), numbers),
     st.tuples(st.just("restart"), st.sampled_from(["example.com", "other.org"])),
@@ -364,6 +379,14 @@ operations = st.one_of(
 @example(
     "grouped by port, identified by foo",
     [("plug", "G", "1", 0), ("admit", 0), ("bind", "G", 0), ("bind", "G", 0), *[("admit", 0)] * 2],
+)
+@example(
+    "base",
+    # The answer lists the pod that had the id before.
+    [
+        *[("plug", "A", "1", 0), ("admit", 0), ("ask",), ("delete", 0), ("admit", 0, "init"), ("answer",)],
+        *[("answer",), ("edit", "renamed"), ("admit", 0)],
+    ],
 )
 @example("base", [("plug", "B", "1", 0), ("admit", 0), ("bind", "B", 0), ("edit", "whole units")])
 @given(st.sampled_from(sorted(RULES)), st.lists(operations, max_size=25))

@@ -5,7 +5,7 @@ The rules of this file:
 * An id that was given by Allocate, or that PodResources lists, is held until a complete answer of
   PodResources no longer lists it. No call of the kubelet says that a device is free again.
 * A pod appears in PodResources only after its admission. An answer says nothing about an id that was given
-  shortly before the question.
+  shortly before the question, or after it: an answer that comes late lists the pod that had the id before.
 * PodResources never lists what only an init container got, and a kubelet that has just started knows no pod
   before it has reached the API server, however long that takes. So an id that this kubelet has never listed
   is held for as long as its checkpoint names it, or cannot be read.
@@ -18,7 +18,7 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
@@ -110,7 +110,7 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     kept = {
         id_: replace(holding, listed=is_listed) if holding.listed is not is_listed else holding
         for id_, holding in held.items()
-        for is_listed in (id_ in listed or (holding.listed and not answer.first),)
+        for is_listed in (_is_listed(id_, listed, holding, answer),)
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
     after = _with(kept, _of_ours(answer.ids, offers, devices), offers, devices, listed=True)
@@ -202,6 +202,13 @@ def _with_room(
 
 def _is_known(id_: str, devices: Mapping[str, Remembered]) -> bool:
     return id_ in devices or id_.rpartition(".")[0] in devices
+
+
+def _is_listed(id_: str, listed: Collection[str], holding: Holding, answer: Answer) -> bool:
+    """Whether the kubelet has listed an id since it was given; `answer` lists these."""
+    if holding.given is not None and holding.given >= answer.asked:
+        return holding.listed
+    return id_ in listed or (holding.listed and not answer.first)
 
 
 def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -> bool:

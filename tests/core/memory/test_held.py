@@ -116,7 +116,7 @@ def test_what_only_the_checkpoint_names_may_be_of_the_past() -> None:
     assert may_be_of_the_past(held, named)
     assert may_be_of_the_past({}, named), "nobody holds anything"
     assert not may_be_of_the_past({}, replace(named, checkpointed=frozenset()))
-    assert not may_be_of_the_past(learned(held, "x_A"), named), "it is listed"
+    assert not may_be_of_the_past(learned(held, "x_A", asked=1.0), named), "it is listed"
     assert not may_be_of_the_past(held, replace(named, complete=False))
     assert not may_be_of_the_past(held, replace(named, checkpointed=frozenset({"x_B"})))
     assert not may_be_of_the_past(held, replace(named, checkpointed=None))
@@ -128,6 +128,20 @@ def test_an_answer_says_nothing_about_an_id_that_was_given_shortly_before() -> N
     assert learned(held, asked=9.0) is held
     assert learned(held, asked=9.9 + PODS_SETTLE_S) is held
     assert learned(held, asked=10.0 + PODS_SETTLE_S) == {}
+
+
+@pytest.mark.parametrize("asked", [9.0, 10.0])
+@pytest.mark.parametrize("first", [False, True])
+def test_an_answer_says_nothing_about_an_id_that_was_given_after_the_question(
+    asked: float, first: bool
+) -> None:
+    """It lists the pod that had the id before. What only an init container got is never listed."""
+    held = give({}, offering("x_A"), ["x_A"], 10.0)
+    checkpointed = frozenset({"x_A"})
+    late = learned(held, "x_A", asked=asked, checkpointed=checkpointed, first=first)
+    assert late == held
+    assert learned(late, asked=10.0 + PODS_SETTLE_S, checkpointed=checkpointed) == held
+    assert learned(late, "x_A", asked=10.1, checkpointed=checkpointed)["x_A"].listed
 
 
 def test_an_id_that_was_given_before_a_restart_is_held_until_the_first_complete_answer() -> None:

@@ -31,8 +31,8 @@ import pyudev
 
 from genericdp.core.device import DeviceNumber, UdevDevice, attributes_by_name
 from genericdp.errors import MORE_THREADS, SHORTAGES, GenericdpError, what_is_short
-from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, unless_gone
-from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
+from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, uevent
+from genericdp.udev.uevent_file import WITH_TEXTS, node_name, without_forged
 
 #: Names that cannot lead to a device node, whatever is plugged in.
 _NO_NODE = GONE | {errno.ELOOP, errno.ENAMETOOLONG}
@@ -103,7 +103,8 @@ def _snapshot(device: pyudev.Device, attributes: frozenset[str]) -> UdevDevice |
         inode = incarnation(sys_path)
         # Reading the subsystem also adds it to the properties.
         subsystem = _word(device, "subsystem")
-        own = _without_forged(sys_path, subsystem)
+        text = uevent(sys_path)
+        own = _without_forged(text, subsystem)
         ctypes.set_errno(0)
         listed = _properties(device)
         number_of_error = ctypes.get_errno()
@@ -116,6 +117,8 @@ def _snapshot(device: pyudev.Device, attributes: frozenset[str]) -> UdevDevice |
                 properties[name] = value
             else:
                 properties.pop(name, None)
+        if "DEVNAME" in properties and (name := _text(node_name(text))):
+            properties["DEVNAME"] = sys.intern(name if name.startswith("/dev/") else f"/dev/{name}")
         node, number = _node(properties, subsystem)
         if number is not None and number_of(sys_path) != f"{number.major}:{number.minor}":
             node = number = None
@@ -187,17 +190,9 @@ def _unread(path: str, number: int) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def _without_forged(sys_path: str, subsystem: str) -> dict[str, str] | None:
-    """The kernel's own properties of a device that forged others, None for any other device.
-
-    Raises OSError if they cannot be read: libudev treats EACCES as no properties.
-    """
-    try:
-        with open(f"{sys_path}/uevent", "rb") as file:
-            own = without_forged(file.read(), subsystem) if subsystem in WITH_TEXTS else None
-    except OSError as error:
-        unless_gone(error)
-        return None
+def _without_forged(text: bytes, subsystem: str) -> dict[str, str] | None:
+    """The kernel's own properties of a device that forged others, None for any other device."""
+    own = without_forged(text, subsystem) if subsystem in WITH_TEXTS else None
     return None if own is None else {sys.intern(_text(name)): _text(value) for name, value in own.items()}
 
 

@@ -143,3 +143,16 @@ def unless_gone(error: OSError) -> None:
     """Raises the error unless it proves that something does not exist."""
     if error.errno not in GONE:
         raise error
+
+
+def uevent(sys_path: str) -> bytes:
+    """The kernel's own properties of a device; none if it has gone.
+
+    Raises OSError if they cannot be read: libudev treats EACCES as no properties.
+    """
+    try:
+        with open(f"{sys_path}/uevent", "rb") as file:
+            return file.read()
+    except OSError as error:
+        unless_gone(error)
+        return b""

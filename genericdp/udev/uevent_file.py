@@ -6,6 +6,8 @@ The rules of this file:
   takes them for properties, and, if they say MAJOR, for whose entry in udev's database to read.
 * The order decides: only what comes after such a text can come from it. From the first of the lines that may
   hold one, a property counts only if its subsystem writes it there, and if there is one line of it.
+* The kernel also knows the device node. Udev's database may name another one, if a program of udev's rules
+  prints what a device calls itself as it is: older versions of v4l_id did.
 """
 
 import re
@@ -26,6 +28,12 @@ WITH_TEXTS = frozenset(_FROM_THE_FIRST_TEXT)
 
 #: Where libudev ends a line.
 _LINE_ENDS = re.compile(rb"[\r\n\0]")
+
+
+def node_name(text: bytes) -> bytes:
+    """The name of the device node, below /dev; b"" without one. The kernel writes it first (dev_uevent)."""
+    lines = _LINE_ENDS.split(text)
+    return next((line.removeprefix(b"DEVNAME=") for line in lines if line.startswith(b"DEVNAME=")), b"")
 
 
 def without_forged(text: bytes, subsystem: str) -> dict[bytes, bytes] | None:

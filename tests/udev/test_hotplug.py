@@ -13,7 +13,17 @@ from genericdp.core.status.wording import why_silent
 from genericdp.udev import Monitor, UdevDevices
 from genericdp.udev.subscription import hears_no_uevents
 from tests.udev.elsewhere import Elsewhere
-from tests.udev.hotplug import CONTROL, NULL, Console, forget, macvtap, reserve_console, trigger, udevd
+from tests.udev.hotplug import (
+    CONTROL,
+    NULL,
+    RULES_D,
+    Console,
+    forget,
+    macvtap,
+    reserve_console,
+    trigger,
+    udevd,
+)
 from tests.udev.listening import Heard, by_node
 
 pytestmark = pytest.mark.hotplug
@@ -374,6 +384,27 @@ async def test_a_container_where_libudev_subscribes_to_nothing_hears_udev_once_i
             await there.says(deaf="")
             trigger()
             assert (await there.says(action="change", sys_path=NULL, source="udev"))["initialized"]
+
+
+def test_a_node_is_called_what_the_kernel_calls_it_whatever_a_rule_imports(short_dir: Path) -> None:
+    """A program of udev's rules may print what a device calls itself: older versions of v4l_id did."""
+    console = reserve_console()
+    program = short_dir / "v4l_id"
+    program.write_text('#!/bin/sh\nprintf "ID_V4L_PRODUCT=Cam\\nDEVNAME=/dev/full\\n"\n')
+    program.chmod(0o755)
+    rule = RULES_D / "61-import.rules"
+    RULES_D.mkdir(parents=True, exist_ok=True)
+    rule.write_text(f'KERNEL=="{console.sys_path.rpartition("/")[2]}", IMPORT{{program}}="{program}"\n')
+    try:
+        with udevd() as udev, console.plugged():
+            udev.settle()
+            found = UdevDevices()
+            found.resync()
+            device = found.devices[console.sys_path]
+    finally:
+        rule.unlink(missing_ok=True)
+    assert device.properties["ID_V4L_PRODUCT"] == "Cam"
+    assert (device.device_node, device.properties["DEVNAME"]) == (console.node, console.node)
 
 
 def test_this_namespace_gets_uevents() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.udev.uevent_file import WITH_TEXTS, without_forged
+from genericdp.udev.uevent_file import WITH_TEXTS, node_name, without_forged
 
 #: Subsystem -> a `uevent` file as the kernel writes it, with TEXT for what the device chooses.
 FILES = {
@@ -121,3 +121,8 @@ def test_a_text_changes_no_property_that_the_kernel_chooses(subsystem: str, text
 
     for name, value in properties.items():
         assert name in chosen or honest.get(name) == value or OPTIONAL[subsystem].fullmatch(name)
+
+
+def test_the_name_of_the_node_is_the_first_one() -> None:
+    assert node_name(b"MAJOR=7\nMINOR=20\nDEVNAME=vcs20\nNAME=x\nDEVNAME=kvm\n") == b"vcs20"
+    assert node_name(b"MODALIAS=x\n") == b""

@@ -821,6 +821,8 @@ class NodeMachine(RuleBasedStateMachine):
         return (
             [unit for unit, _ in pod.units] == ["B"]
             and "B" in self.truth.plugged
+            # One that got it under another name may find it again where it was, so nobody else gets it there.
+            and not any("B" in [unit for unit, _ in other.units] for other in self.pods if other is not pod)
             and now is not None
             and self.node.up
             and not any(table.control or table.prestart for table in (now, pod.table))

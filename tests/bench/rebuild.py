@@ -54,7 +54,7 @@ def held_step(names: tuple[str, str], ids: int) -> float:
     """
     every = 'match = { SUBSYSTEM = "misc" }\n'
     rules = [resources_of(f'[[resource]]\nname = "{name}"\n{every}', domain=DOMAIN) for name in names]
-    paths = [f"/sys/devices/virtual/misc/m{n}" for n in range(1000)]
+    paths = [f"/sys/devices/virtual/misc/m{n}ctl" for n in range(1000)]
     devices = by_sys_path(
         *(a_device(path, node=f"/dev/m{n}", number=f"c 10:{n}") for n, path in enumerate(paths))
     )

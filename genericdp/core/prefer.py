@@ -5,8 +5,8 @@ The rules of this file:
 * The answer has exactly `size` ids, all of them available, and includes every id that must be included.
   It depends on the arguments alone. An error or a short answer would fail the pod or leave the choice
   to chance.
-* The kubelet may not have heard yet that a device has gone. An id that is Unhealthy, has to wait or is no
-  longer offered is taken only when there is no other one, whatever the policy.
+* The kubelet may not have heard yet that a device has gone. Whatever the policy, an id that is Unhealthy, has
+  to wait or is no longer offered comes last.
 * Two replicas of one device are of no more use to a container than one. So it gets different devices while
   there are any, unless the policy is to stay on one unit.
 * Where the policy leaves a choice, the order of the ids decides.
@@ -30,11 +30,13 @@ def prefer(
     must = offer.in_order(must_include)[: max(size, 0)]
     free = offer.in_order(set(available).difference(must))
     missing = max(size, 0) - len(must)
-    usable = [id_ for id_ in free if _is_usable(offer, id_)]
+    usable: list[str] = []
+    others: list[str] = []
+    for id_ in free:
+        (usable if _is_usable(offer, id_) else others).append(id_)
     chosen = (*must, *_ordered(offer, must, usable, last_used)[:missing])
-    if len(usable) >= missing or len(usable) == len(free):
+    if len(usable) >= missing or not others:
         return chosen
-    others = [id_ for id_ in free if not _is_usable(offer, id_)]
     return (*chosen, *_ordered(offer, chosen, others, last_used)[: missing - len(usable)])
 
 

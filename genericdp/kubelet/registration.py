@@ -174,6 +174,8 @@ class Registration:
         _stopping.add(stopping)
         stopping.add_done_callback(_stopping.discard)
         await asyncio.wait((stopping,), timeout=STOP_S)
+        if stopping.done():
+            stopping.result()
         await self.plugin.streams.wait_until(lambda: not self.plugin.streams)
         _remove(path)
 

@@ -78,7 +78,7 @@ class MachineDevices:
             wanted = {*attributes_of(resources), *names}
             udev = UdevDevices(wanted, on_answer=self._see_answer)
         self._udev = udev
-        self._on_answer: Callable[[], object] = bool
+        self._on_answer: Callable[[], None] | None = None
         self._listen = listen
         self._bare = BareNodes(names_in(resources), shown)
         self._watch: NodeWatch | None = None
@@ -157,7 +157,7 @@ class MachineDevices:
         end = self._listen(sink, rescan_s)
 
         def close() -> None:
-            self._on_answer = bool
+            self._on_answer = None
             again.succeeded()
             end()
             watch.close()
@@ -167,7 +167,10 @@ class MachineDevices:
         return close
 
     def _see_answer(self) -> None:
-        self._on_answer()
+        # Called in another thread, also while `listen` ends.
+        on_answer = self._on_answer
+        if on_answer is not None:
+            on_answer()
 
     def _judge(self, changed: bool) -> bool:
         if self._watch is not None:

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* While a driver probes a device, whoever reads its strings waits, and on some kernels (6.1) whoever reads
-  its `uevent` file: for as long as the device likes. The same goes for the USB hub that it is connected to.
+* While a driver probes a USB device, a read of the device's strings blocks, and on some kernels (6.1) so does
+  a read of its `uevent` file: for as long as the device likes. The same goes for the hub it is connected to.
   What a driver asks its hardware for can hang as well.
 * What has not come back is neither asked again nor waited for before it has. Nothing waits for its thread,
   not even the end of the process.
@@ -34,7 +34,7 @@ LIMIT = 16
 #: How much is read ahead at once. It is kept until it is needed.
 _AT_ONCE = 32
 
-OnAnswer = Callable[[], object]
+OnAnswer = Callable[[], object] | None
 
 #: What a thread does; whether it goes on.
 _Job = Callable[[], bool]
@@ -65,12 +65,12 @@ class Bounded:
     on_answer  called in some thread when something has come back that was no longer waited for
     """
 
-    def __init__(self, on_answer: OnAnswer = bool) -> None:
+    def __init__(self, on_answer: OnAnswer = None) -> None:
         self._on_answer = on_answer
         self._lock = Lock()
         self._hanging: set[Hashable] = set()
         self._jobs: SimpleQueue[_Job] | None = None
-        self._end: Callable[[], object] = bool
+        self._end: Callable[[], object] | None = None
         self._planned: set[tuple[Callable[..., Any], Hashable]] = set()
         self._plan: deque[Hashable] = deque()
         self._ahead: dict[Hashable, _Outcome] = {}
@@ -155,7 +155,8 @@ class Bounded:
         else:
             batch.done.put(None)
             return True
-        self._on_answer()
+        if self._on_answer is not None:
+            self._on_answer()
         return False
 
     def _start(self) -> SimpleQueue[_Job]:
@@ -163,12 +164,13 @@ class Bounded:
         Thread(target=_work, args=(jobs,), name="sysfs", daemon=True).start()
         self._jobs = jobs
         # The thread does not know this object while it has nothing to do, and ends with it.
-        self._end = weakref.finalize(self, jobs.put, bool).detach
+        self._end = weakref.finalize(self, jobs.put, _end).detach
         return jobs
 
     def _let_go(self) -> None:
         """Leave the thread to itself: it ends when its read does."""
-        self._end()
+        if self._end is not None:
+            self._end()
         self._jobs = None
 
 
@@ -180,6 +182,10 @@ def _outcome(read: Callable[..., Any], what: Hashable, others: tuple[object, ...
         return None, error.with_traceback(None)
     except Exception as error:  # noqa: BLE001  (raised where it is waited for)
         return None, error
+
+
+def _end() -> bool:
+    return False
 
 
 def _work(jobs: SimpleQueue[_Job]) -> None:

@@ -42,7 +42,7 @@ class UdevDevices:
     Raises GenericdpError if libudev cannot be loaded. Failures of sysfs raise nothing, see `unread`.
     """
 
-    def __init__(self, attributes: Iterable[str] = (), *, on_answer: OnAnswer = bool, run: str = RUN) -> None:
+    def __init__(self, attributes: Iterable[str] = (), *, on_answer: OnAnswer = None, run: str = RUN) -> None:
         snapshot.context()
         self._bounded = Bounded(on_answer)
         self._attributes = CORE_ATTRIBUTES.union(attributes)

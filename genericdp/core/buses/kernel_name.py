@@ -13,6 +13,7 @@ from genericdp.core.device import UdevDevice
 
 #: A kernel name in three parts: the driver's stem, the number by order of arrival, the rest.
 _KERNEL_NAME = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_!-]*?)[:_!-]?\d+(.*)")
+
 #: The number of a sound card, in the names of its nodes (`pcmC0D3p`) and in its own.
 _SOUND_CARD = re.compile(r"C\d+|(?<=^card)\d+")
 
@@ -21,7 +22,6 @@ _I2C_CHIP = re.compile(r"\d+-([0-9a-f]{4})")
 
 #: A channel of a multiplexer of I2C in the device tree.
 _I2C_CHANNEL = re.compile(r".*/(i2c@[0-9a-f])")
-
 
 #: The same as an earlier release read it.
 _KERNEL_NAME_BEFORE = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
@@ -38,8 +38,8 @@ _MADE_UP = re.compile(r"(.*[A-Za-z])_\d+")
 _ENDS_IN_NUMBER = re.compile(r"(?=.*\d$).*[A-Za-z].*")
 _NUMBERS = re.compile(r"[:_!-]?\d+")
 
-#: Subsystems in which the number of what has no parent is no turn: consoles, processors, networks and disks
-#: that somebody has named, disks that nothing tells (`volumes`).
+#: Subsystems in which a device without a parent does not get its number by order of arrival: consoles,
+#: processors, networks and disks that somebody has named, disks that nothing else tells apart (`volumes`).
 _CHOSEN = frozenset({"block", "cpuid", "msr", "net", "raw", "tty", "ublk-char", "vc", "vfio"})
 
 

@@ -141,7 +141,7 @@ def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mappin
 def _of_ours(
     named: Iterable[tuple[str, str]], offers: Mapping[str, Offer], devices: Mapping[str, Remembered]
 ) -> Iterable[tuple[str, str]]:
-    """Those of these resources and ids that a device of ours may have."""
+    """The pairs of resource and id among these that may name a device of this daemon."""
     ours = {*offers, *(known.resource for known in devices.values())}
     return (
         (name, id_)

@@ -133,12 +133,16 @@ def _entries(directory: str) -> Iterable[Any]:
 
 def _read(path: str) -> bytes:
     """The content of a regular file. Raises OSError."""
-    # Who opens a pipe without O_NONBLOCK waits for a writer.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with open(path, "rb", opener=_open) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST:
             raise OSError(f"it is not a regular file of at most {LONGEST} bytes")
         return file.read()
+
+
+def _open(path: str, flags: int) -> int:
+    # Who opens a pipe without O_NONBLOCK waits for a writer.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _ids(by_numa_node: Any) -> list[str]:

@@ -7,6 +7,8 @@ The rules of this file:
   What a driver asks its hardware for can hang as well.
 * What has not come back is neither asked again nor waited for before it has. Nothing waits for its thread,
   not even the end of the process.
+* What has come back too late is kept for a reader that only wants what it could not read. Any other one asks
+  again, because something may have happened since.
 * libudev may be used in several threads, but each of its devices in one only.
 * A thread that wakes another one takes as long as reading a device. So what will be needed is read ahead.
 """
@@ -31,6 +33,10 @@ BOUND_S = 0.2
 #: How many may hang at once.
 LIMIT = 16
 
+#: How long to wait for all reads of a plan together (seconds), and from then on for each of them.
+TOGETHER_S = LIMIT * BOUND_S
+_BRIEFLY_S = 0.02
+
 #: How much is read ahead at once. It is kept until it is needed.
 _AT_ONCE = 32
 
@@ -50,6 +56,7 @@ class _Batch:
     outcomes  what came of it so far
     since     when the next one was begun
     is_left   nobody waits any more
+    is_old    somebody has asked again since
     """
 
     whats: list[Hashable]
@@ -57,6 +64,16 @@ class _Batch:
     outcomes: list[_Outcome] = field(default_factory=list)
     done: SimpleQueue[None] = field(default_factory=SimpleQueue)
     is_left: bool = False
+    is_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """What has come back too late, and of which call."""
+
+    read: Callable[..., Any]
+    others: tuple[object, ...]
+    outcome: _Outcome
 
 
 class Bounded:
@@ -68,20 +85,34 @@ class Bounded:
     def __init__(self, on_answer: OnAnswer = None) -> None:
         self._on_answer = on_answer
         self._lock = Lock()
-        self._hanging: set[Hashable] = set()
+        self._hanging: dict[Hashable, _Batch] = {}
+        self._late: dict[Hashable, _Late] = {}
+        self._takes_late = False
+        self._left_s = TOGETHER_S
         self._jobs: SimpleQueue[_Job] | None = None
         self._end: Callable[[], object] | None = None
         self._planned: set[tuple[Callable[..., Any], Hashable]] = set()
         self._plan: deque[Hashable] = deque()
         self._ahead: dict[Hashable, _Outcome] = {}
 
-    def plan(self, read: Callable[..., Any], whats: Iterable[Hashable] = ()) -> None:
+    def plan(
+        self, read: Callable[..., Any], whats: Iterable[Hashable] = (), *, takes_late: bool = False
+    ) -> None:
         """These will be read by this function, most of them in this order. Without any: what was read ahead
         is too old by now.
+
+        takes_late  what came back too late is good enough, if nobody has asked for it again since
         """
         self._plan = deque(whats)
         self._planned = {(read, what) for what in self._plan}
         self._ahead = {}
+        self._left_s = TOGETHER_S
+        self._takes_late = takes_late
+        if takes_late:
+            with self._lock:
+                self._late = {
+                    what: late for what, late in self._late.items() if (read, what) in self._planned
+                }
 
     def call(self, read: Callable[..., T], what: Hashable, *others: object) -> T:
         """What `read(what, *others)` returns or raises. Of one thing, only one read hangs at a time.
@@ -104,8 +135,8 @@ class Bounded:
     def _each(
         self, read: Callable[..., Any], whats: list[Hashable], others: tuple[object, ...]
     ) -> dict[Hashable, _Outcome]:
-        found: dict[Hashable, _Outcome] = {}
-        left = whats
+        found = self._taken_late(read, whats, others)
+        left = [what for what in whats if what not in found]
         while left:
             found |= {what: (None, _no_answer()) for what in left if self._is_hopeless(what)}
             left = [what for what in left if what not in found]
@@ -121,26 +152,42 @@ class Bounded:
             left = left[len(batch.outcomes) + 1 :]
         return found
 
+    def _taken_late(
+        self, read: Callable[..., Any], whats: list[Hashable], others: tuple[object, ...]
+    ) -> dict[Hashable, _Outcome]:
+        with self._lock:
+            late = {what: self._late.pop(what) for what in whats if what in self._late}
+        return {
+            what: each.outcome
+            for what, each in late.items()
+            if self._takes_late and (each.read, each.others) == (read, others)
+        }
+
     def _is_hopeless(self, what: Hashable) -> bool:
-        return what in self._hanging or len(self._hanging) >= LIMIT
+        with self._lock:
+            batch = self._hanging.get(what)
+            if batch is not None and not self._takes_late:
+                batch.is_old = True
+            return batch is not None or len(self._hanging) >= LIMIT
 
     def _read(self, batch: _Batch, read: Callable[..., Any], others: tuple[object, ...]) -> None:
         """Raises RuntimeError if no thread can be started."""
         if not batch.whats:
             return
         (self._jobs or self._start()).put(partial(self._do, batch, read, others))
-        left_s = BOUND_S
+        left_s = bound_s = BOUND_S if self._left_s > 0 else _BRIEFLY_S
         while left_s > 0:
             try:
                 batch.done.get(timeout=left_s)
             except Empty:
-                left_s = batch.since + BOUND_S - time.monotonic()
+                left_s = batch.since + bound_s - time.monotonic()
             else:
                 return
         with self._lock:
             if len(batch.outcomes) < len(batch.whats):
-                self._hanging.add(batch.whats[len(batch.outcomes)])
+                self._hanging[batch.whats[len(batch.outcomes)]] = batch
                 batch.is_left = True
+                self._left_s -= bound_s
                 self._let_go()
 
     def _do(self, batch: _Batch, read: Callable[..., Any], others: tuple[object, ...]) -> bool:
@@ -148,7 +195,9 @@ class Bounded:
             outcome = _outcome(read, what, others)
             with self._lock:
                 if batch.is_left:
-                    self._hanging.discard(what)
+                    del self._hanging[what]
+                    if not batch.is_old:
+                        self._late[what] = _Late(read, others, outcome)
                     break
                 batch.outcomes.append(outcome)
                 batch.since = time.monotonic()

@@ -11,13 +11,57 @@ The rules of this file:
 """
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.udev import sysfs
+from genericdp.udev import snapshot, sysfs
 from genericdp.udev.bounded import Bounded
 
 RUN = "/run/udev"
+
+#: Which database entry it is: its inode, and when it was written.
+Stamp = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read of a device.
+
+    device  without its parents; None without one. `initialized` means that the database has an entry for it
+    stamp   of the database entry that there was before it was read; None without one
+    """
+
+    device: UdevDevice | None
+    stamp: Stamp | None = None
+
+
+def look_at(sys_path: str, attributes: frozenset[str], run: str) -> Read:
+    """What sysfs and the database in udev's directory `run` say about a device. Can be called in a thread.
+
+    An entry that is written meanwhile is not taken for the one before it. Raises OSError.
+    """
+    number = sysfs.number_of(sys_path)
+    # Which kind it is, its subsystem will say.
+    stamps = {kind: _stamp(f"{run}/data/{kind}{number}") for kind in ("b", "c") if number}
+    device = snapshot.look_at(sys_path, attributes)
+    if device is None or device.number is None:
+        return Read(device)
+    if number != f"{device.number.major}:{device.number.minor}":
+        return Read(None)  # another one by now, which has events of its own
+    return Read(device, stamps[device.number.kind])
+
+
+def _path(run: str, number: DeviceNumber) -> str:
+    return f"{run}/data/{number.kind}{number.major}:{number.minor}"
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        sysfs.unless_gone(error)
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 class Database:
@@ -33,30 +77,39 @@ class Database:
         # The sys paths that udev has described, in its database or in a message.
         self._described: set[str] = set()
         # For which incarnation a database entry was written: its (inode, time) was first read for that one.
-        self._entries: dict[DeviceNumber, tuple[tuple[int, int], int]] = {}
+        self._entries: dict[DeviceNumber, tuple[Stamp, int]] = {}
 
     def forget(self, sys_path: str) -> None:
         """Forget a device that is gone."""
         self._described.discard(sys_path)
 
+    def read(self, sys_path: str, attributes: frozenset[str]) -> Read:
+        """What `look_at` says, possibly a while ago, but of the device that is there. Raises OSError."""
+        read: Read = self._bounded.call(look_at, sys_path, attributes, self.run)
+        if read.device is not None and sysfs.incarnation(sys_path) != read.device.incarnation:
+            read = self._bounded.call(look_at, sys_path, attributes, self.run)
+        return read
+
     def complete(
         self,
-        found: UdevDevice,
+        read: Read,
         known: UdevDevice | None,
         message: UdevDevice | None,
         *,
         trust_the_past: bool,
-    ) -> UdevDevice:
-        """The snapshot with udev's properties, and whether it is initialized.
+    ) -> UdevDevice | None:
+        """The snapshot with udev's properties, and whether it is initialized; None without a device.
 
-        found           read just now; `initialized` means that the database has an entry for it
         known           the last snapshot at that sys path
         message         the device as an event of udev describes it
         trust_the_past  False if udev has just declared the device removed
 
         Raises OSError if the database cannot be read.
         """
-        if found.initialized and self._is_of_another(found):
+        found = read.device
+        if found is None:
+            return None
+        if found.initialized and self._is_of_another(found, read.stamp):
             self._described.discard(found.sys_path)
             return self._without_udev(self._of_the_kernel(found), known if trust_the_past else None)
         if found.initialized:
@@ -70,25 +123,39 @@ class Database:
         self._described.discard(found.sys_path)
         return self._without_udev(found, known if trust_the_past else None)
 
+    def described(self, found: UdevDevice) -> UdevDevice:
+        """A device that could not be read, with what the database says about it. Raises OSError."""
+        if found.number is None:
+            return found
+        path = _path(self.run, found.number)
+        stamp = _stamp(path)
+        if stamp is None or self._is_of_another(found, stamp):
+            return found
+        properties: dict[str, str] = {}
+        tags: set[str] = set()
+        with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                kind, _, text = line.rstrip("\n").partition(":")
+                if kind == "E":
+                    name, _, value = text.partition("=")
+                    properties[name] = value
+                elif kind == "I":
+                    properties["USEC_INITIALIZED"] = text
+                elif kind == "G":
+                    tags.add(text)
+        return replace(found, properties={**properties, **found.properties}, tags=frozenset(tags))
+
     def _without_udev(self, found: UdevDevice, known: UdevDevice | None) -> UdevDevice:
         is_believed = known is not None and known.initialized and _is_the_same(found, known)
         return replace(found, initialized=True) if is_believed or not self._is_awaited(found) else found
 
-    def _is_of_another(self, found: UdevDevice) -> bool:
-        if found.number is None:
+    def _is_of_another(self, found: UdevDevice, stamp: Stamp | None) -> bool:
+        if found.number is None or stamp is None:
             return False
-        number = found.number
-        try:
-            status = os.stat(f"{self.run}/data/{number.kind}{number.major}:{number.minor}")
-        except OSError as error:
-            if error.errno not in sysfs.GONE:
-                raise
-            return False
-        entry = (status.st_ino, status.st_mtime_ns)
-        read, incarnation = self._entries.get(number, (None, 0))
-        if entry == read and incarnation != found.incarnation:
+        read, incarnation = self._entries.get(found.number, (None, 0))
+        if stamp == read and incarnation != found.incarnation:
             return True
-        self._entries[number] = (entry, found.incarnation)
+        self._entries[found.number] = (stamp, found.incarnation)
         return False
 
     def _still_holds(self, found: UdevDevice, known: UdevDevice) -> bool:

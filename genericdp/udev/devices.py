@@ -16,17 +16,16 @@ The rules of this file:
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
-from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, RescanCause, Resync, Uevent
 from genericdp.core.vfio import with_first
 from genericdp.errors import GenericdpError
 from genericdp.udev import coldplug, iommu, snapshot, sysfs
 from genericdp.udev.bounded import Bounded, OnAnswer
-from genericdp.udev.database import RUN, Database
-from genericdp.udev.unread import Unread, complaint, failure, message_of, stand_in
+from genericdp.udev.database import RUN, Database, look_at
+from genericdp.udev.unread import Unread, complaint, failure, message_of, stand_in, without_gone
 
 #: What one scan has found: sys path -> the device there, or the nearest one above it.
 _Seen = dict[str, UdevDevice | None]
@@ -45,7 +44,7 @@ class UdevDevices:
     def __init__(self, attributes: Iterable[str] = (), *, on_answer: OnAnswer = None, run: str = RUN) -> None:
         snapshot.context()
         self._bounded = Bounded(on_answer)
-        self._attributes = CORE_ATTRIBUTES.union(attributes)
+        self._asked = frozenset(attributes)
         self._database = Database(run, self._bounded)
         self._devices: dict[str, UdevDevice] = {}
         self._unread: dict[str, Unread] = {}
@@ -70,26 +69,31 @@ class UdevDevices:
 
     def want(self, attributes: Iterable[str]) -> bool:
         """Read these attributes, too, from now on; True if anything changed."""
-        wanted = CORE_ATTRIBUTES.union(attributes)
-        if wanted == self._attributes:
+        asked = frozenset(attributes)
+        if asked == self._asked:
             return False
-        self._attributes = wanted
+        self._asked = asked
         return self.resync()
 
-    def resync(self) -> bool:
-        """Read every device again; True if anything changed."""
+    def resync(self, *, only_unread: bool = False) -> bool:
+        """Read every device again, or only what could not be read; True if anything changed."""
         changes = self._changes
         try:
             sys_paths = sysfs.sys_paths_with_node()
         except OSError as error:
             self._unread[error.filename] = failure({}, error.filename, error)
             return False
-        self._bounded.plan(snapshot.look_at, sysfs.and_above(sys_paths))
-        seen: _Seen = {}
         # Parents sort before their children.
-        for sys_path in sorted(sys_paths):
-            if sys_path not in seen:
-                seen[sys_path] = self._look_at(sys_path, seen)
+        paths = sysfs.and_above(sys_paths)
+        is_listed = all(path.startswith(sysfs.DEVICES) for path in self._unread)
+        read = self._devices.keys() - self._unread.keys() if only_unread and is_listed else frozenset[str]()
+        self._bounded.plan(look_at, (path for path in paths if path not in read), takes_late=only_unread)
+        seen: _Seen = {}
+        for path in paths:
+            if path in read:
+                seen[path] = self._hang_below(path, seen)
+            elif path in sys_paths and path not in seen:
+                seen[path] = self._look_at(path, seen)
         self._unread = {path: each for path, each in self._unread.items() if path in seen}
         # What could not be read keeps its parents as well.
         kept = {each.sys_path for device in seen.values() if device for each in device.related()}
@@ -101,7 +105,7 @@ class UdevDevices:
         """Read again what the hint points at; True if anything changed."""
         match hint:
             case Resync():
-                return self.resync()
+                return self.resync(only_unread=hint.cause is RescanCause.UNREAD)
             case Deafness() | NodeChange():
                 return False
             case Poll():
@@ -132,15 +136,14 @@ class UdevDevices:
         try:
             seen, top = self._unchanged_ancestors(sys_path)
             if sys_path in self._devices or sysfs.has_node(sys_path):
-                self._bounded.plan(snapshot.look_at, sysfs.and_above([sys_path], seen))
+                self._bounded.plan(look_at, sysfs.and_above([sys_path], seen))
                 seen[sys_path] = self._look_at(sys_path, seen, message, trust_the_past=trust_the_past)
             for path in self._at_and_below(top):
                 if path not in seen:
                     seen[path] = self._hang_below(path, seen)
-            if with_new:
-                for path in sorted(sysfs.sys_paths_with_node()):
-                    if path.startswith(f"{sys_path}/") and path not in seen:
-                        seen[path] = self._look_at(path, seen)
+            for path in sorted(sysfs.sys_paths_with_node()) if with_new else ():
+                if path.startswith(f"{sys_path}/") and path not in seen:
+                    seen[path] = self._look_at(path, seen)
             self._hang_groups(sys_path, seen)
         except OSError as error:
             self._keep(sys_path, error, message)
@@ -161,7 +164,7 @@ class UdevDevices:
     def _differs(self, sys_path: str, names: frozenset[str]) -> bool:
         known = self._devices.get(sys_path)
         try:
-            now = self._bounded.call(snapshot.attributes, sys_path, names & self._attributes)
+            now = self._bounded.call(snapshot.attributes, sys_path, names & (CORE_ATTRIBUTES | self._asked))
         except OSError as error:
             self._keep(sys_path, error)
             return False
@@ -192,10 +195,11 @@ class UdevDevices:
             self._hang_groups(sys_path, {})
         except OSError as error:
             self._keep(sys_path, error)
+        self._unread = without_gone(self._unread, sys_path)
         return self._has_changed_since(changes)
 
     def _has_changed_since(self, changes: int) -> bool:
-        self._bounded.plan(snapshot.look_at)
+        self._bounded.plan(look_at)
         if self._changes == changes:
             return False
         # An ancestor is kept only for its descendants.
@@ -223,7 +227,8 @@ class UdevDevices:
         found = seen[path]
         if found is None and path in self._unread:
             above = self._parent_of(path, seen)
-            found = seen[path] = self._put_in(stand_in(path, self._unread[path], self._attributes, above))
+            hub = stand_in(path, self._unread[path], self._asked, above, self._database)
+            found = seen[path] = self._put_in(hub)
         return found
 
     def _hang_groups(self, sys_path: str, seen: _Seen) -> None:
@@ -233,14 +238,12 @@ class UdevDevices:
                 seen[path] = self._hang_below(path, seen)
 
     def _above(self, sys_path: str, seen: _Seen) -> tuple[UdevDevice | None, tuple[UdevDevice, ...]]:
-        """The parent of a device, and its companions if it is a VFIO device."""
+        """The parent of a device, and the functions beside it if it is a VFIO device."""
         parent = self._parent_of(sys_path, seen)
         if not self._groups.see(sys_path):
             return parent, ()
         members = [self._there(path, seen) for path in sorted(iommu.members_beside(sys_path))]
         functions = with_first(each for each in members if each is not None)
-        if iommu.is_group(sys_path):
-            return (functions[0], functions[1:]) if functions else (None, ())
         return parent, functions
 
     def _hang_below(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
@@ -248,8 +251,8 @@ class UdevDevices:
         known = self._devices[sys_path]
         try:
             if sysfs.incarnation(sys_path) == known.incarnation:
-                parent, companions = self._above(sys_path, seen)
-                return self._put_in(iommu.in_group(replace(known, parent=parent), companions))
+                parent, functions = self._above(sys_path, seen)
+                return self._put_in(iommu.hung_below(known, parent, functions))
         except OSError as error:
             return self._keep(sys_path, error)
         return self._look_at(sys_path, seen)
@@ -260,18 +263,16 @@ class UdevDevices:
         known = self._devices.get(sys_path)
         message = message_of(self._unread, sys_path, message) if trust_the_past else message
         try:
-            found = self._bounded.call(snapshot.look_at, sys_path, self._attributes)
-            parent, companions = self._above(sys_path, seen)
-            if found is not None:
-                found = iommu.in_group(replace(found, parent=parent), companions)
-                found = self._database.complete(found, known, message, trust_the_past=trust_the_past)
+            read = self._database.read(sys_path, CORE_ATTRIBUTES | self._asked)
+            parent, functions = self._above(sys_path, seen)
+            found = self._database.complete(read, known, message, trust_the_past=trust_the_past)
         except OSError as error:
             return self._keep(sys_path, error, message)
         self._unread.pop(sys_path, None)
         if found is None:
             self._take_out(sys_path)
             return None
-        return self._put_in(found)
+        return self._put_in(iommu.hung_below(found, parent, functions))
 
     def _keep(self, sys_path: str, why: OSError, message: UdevDevice | None = None) -> UdevDevice | None:
         """The last snapshot of a device that cannot be read now, None without one."""

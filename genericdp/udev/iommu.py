@@ -74,13 +74,17 @@ def members_beside(sys_path: str) -> frozenset[str]:
     return frozenset()
 
 
-def in_group(device: UdevDevice, companions: tuple[UdevDevice, ...]) -> UdevDevice:
-    """The device with these companions; refused if it is the node of a group without devices."""
-    if is_group(device.sys_path) and device.parent is None:
-        return replace(device, companions=(), refusal="its IOMMU group has no device")
-    if companions or device.companions or device.refusal:
-        return replace(device, companions=companions, refusal="")
-    return device
+def hung_below(
+    device: UdevDevice, parent: UdevDevice | None, functions: tuple[UdevDevice, ...]
+) -> UdevDevice:
+    """The device below its parent, with the other functions of its group as companions. The node of a group
+    hangs below the first of its functions, and is refused without any.
+    """
+    if is_group(device.sys_path):
+        if not functions:
+            return replace(device, parent=None, companions=(), refusal="its IOMMU group has no device")
+        parent, functions = functions[0], functions[1:]
+    return replace(device, parent=parent, companions=functions, refusal="")
 
 
 def _group_of(sys_path: str) -> str:

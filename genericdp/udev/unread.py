@@ -4,16 +4,18 @@ The rules of this file:
 
 * What could not be read is not gone: it is kept here until it can be read again.
 * While a driver probes a device, its hub does not answer, either (`bounded`). What comes from the memory of
-  the kernel stands for the hub then, so that what else is behind it can be read. Nobody gets the hub itself.
+  the kernel and from udev's database stands for the hub then, so that what else is behind it can be read.
+  Every rule holds for it as for the hub, or it is not used. Nobody gets the hub itself.
 """
 
 import errno
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
+from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice
 from genericdp.errors import MORE_THREADS, GenericdpError, what_is_short
-from genericdp.udev.sysfs import incarnation, names_in, unless_gone
+from genericdp.udev.database import Database
+from genericdp.udev.sysfs import incarnation, is_there, unless_gone
 
 #: What to do if a device cannot be read in time, or without a thread.
 _CURES = {
@@ -25,8 +27,25 @@ _CURES = {
 }
 
 #: What the kernel says of a hub in any case.
-_OF_A_HUB = frozenset({"authorized", "bDeviceClass", "busnum", "devnum", "idProduct", "idVendor", "version"})
+_OF_A_HUB = frozenset(
+    {
+        "authorized",
+        "bDeviceClass",
+        "bDeviceProtocol",
+        "bDeviceSubClass",
+        "bcdDevice",
+        "busnum",
+        "devnum",
+        "idProduct",
+        "idVendor",
+        "version",
+    }
+)
 _HUB = "09"
+
+#: USB_DEVICE_MAJOR and USB_MAXBUS of the kernel: the numbers of USB devices.
+_USB_MAJOR = 189
+_DEVICES_OF_A_BUS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +96,70 @@ def plain(error: OSError) -> OSError:
     return OSError(error.errno, error.strerror)
 
 
-def stand_in(path: str, unread: Unread, wanted: frozenset[str], parent: UdevDevice | None) -> UdevDevice:
+def without_gone(unread: Mapping[str, Unread], sys_path: str) -> dict[str, Unread]:
+    """Without what was at or below a sys path and has gone."""
+    return {
+        path: each
+        for path, each in unread.items()
+        if not f"{path}/".startswith(f"{sys_path}/") or _may_be_there(path)
+    }
+
+
+def stand_in(
+    path: str, unread: Unread, asked: frozenset[str], parent: UdevDevice | None, database: Database
+) -> UdevDevice:
     """What stands for a hub that does not answer as the parent of others.
 
-    wanted  the attributes to read: if these are more than usual, rules may ask about the hub
+    asked  the attributes that rules ask for: if the hub has one that is not known, nothing stands for it
 
     Raises the error of anything else that could not be read.
     """
-    names = frozenset(names_in(path))
-    is_usual = unread.why.errno == errno.ETIMEDOUT and names.isdisjoint(wanted - CORE_ATTRIBUTES)
-    attributes = {name: _value(f"{path}/{name}") for name in _OF_A_HUB & names} if is_usual else {}
-    if attributes.pop("bDeviceClass", "") != _HUB:
+    is_known = not any(is_there(f"{path}/{name}") for name in asked - _OF_A_HUB)
+    known = unread.why.errno == errno.ETIMEDOUT and is_known
+    attributes = {name: _value(f"{path}/{name}") for name in _OF_A_HUB} if known else {}
+    if attributes.get("bDeviceClass") != _HUB or not all(attributes.values()):
         raise OSError(unread.why.errno, unread.why.strerror, path)
-    return UdevDevice(
+    properties, number = _of_the_kernel(attributes)
+    hub = UdevDevice(
         sys_path=path,
         subsystem="usb",
         devtype="usb_device",
         driver="usb",
         incarnation=incarnation(path) or 0,
+        number=number,
         node_is_there=False,
-        attributes=attributes,
+        properties=properties,
+        attributes={name: value for name, value in attributes.items() if name in CORE_ATTRIBUTES | asked},
         parent=parent,
     )
+    return replace(database.described(hub), number=None)
+
+
+def _of_the_kernel(attributes: Mapping[str, str]) -> tuple[dict[str, str], DeviceNumber]:
+    """The properties that the kernel gives a USB device with these attributes (usb_uevent), its number."""
+    bus, device = int(attributes["busnum"]), int(attributes["devnum"])
+    number = DeviceNumber("c", _USB_MAJOR, (bus - 1) * _DEVICES_OF_A_BUS + device - 1)
+    codes = (attributes[name].lstrip("0") or "0" for name in ("idVendor", "idProduct", "bcdDevice"))
+    classes = (int(attributes[name], 16) for name in ("bDeviceClass", "bDeviceSubClass", "bDeviceProtocol"))
+    return {
+        "MAJOR": str(number.major),
+        "MINOR": str(number.minor),
+        "DEVNAME": f"/dev/bus/usb/{bus:03}/{device:03}",
+        "DEVTYPE": "usb_device",
+        "DRIVER": "usb",
+        "PRODUCT": "/".join(codes),
+        "TYPE": "/".join(map(str, classes)),
+        "BUSNUM": f"{bus:03}",
+        "DEVNUM": f"{device:03}",
+        "SUBSYSTEM": "usb",
+    }, number
+
+
+def _may_be_there(path: str) -> bool:
+    try:
+        return is_there(path)
+    except OSError:
+        return True
 
 
 def _value(path: str) -> str:

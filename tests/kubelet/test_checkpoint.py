@@ -170,8 +170,10 @@ def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, wh
             assert read(str(directory)).ids == {"a"}
             with path.open("a") as file:
                 file.write(" " * LONGEST)
+    before = os.listdir("/proc/self/fd")
     with pytest.raises(GenericdpError) as caught:
         read(str(directory))
+    assert len(os.listdir("/proc/self/fd")) == len(before)
     why = "Is a directory" if what == "directory" else f"it is not a regular file of at most {LONGEST} bytes"
     assert str(caught.value) == f"cannot read '{path}': {why}"
 

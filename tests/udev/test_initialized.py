@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.core.hint import RescanCause, Resync, Uevent
 from genericdp.udev import UdevDevices
+from genericdp.udev.bounded import Bounded
+from genericdp.udev.database import Database, look_at
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry
 from tests.udev.testbed import RUN, Testbed
@@ -15,6 +17,8 @@ pytestmark = pytest.mark.testbed
 
 DONGLE = gadgets.serial_dongle()
 TTY = DONGLE[-1]
+SUCCESSOR = gadgets.serial_dongle(serial="SUCCESSOR", devnum=6)
+OTHER = gadgets.serial_dongle("3", tty=1, serial="OTHER", devnum=9)
 
 
 def tty(devices: UdevDevices) -> UdevDevice:
@@ -57,6 +61,50 @@ def test_a_device_without_a_node_is_not_waited_for(bed: Testbed) -> None:
 
     for device in devices.devices.values():
         assert device.initialized == (device.number is None)
+
+
+def test_an_entry_that_is_written_after_a_device_was_read_is_not_taken_for_the_one_before(
+    bed: Testbed,
+) -> None:
+    bed.plug(DONGLE, OTHER)
+    bounded = Bounded()
+    database = Database(str(RUN), bounded)
+
+    def read(entry: Entry) -> UdevDevice | None:
+        found = database.read(entry.sys_path, CORE_ATTRIBUTES)
+        return database.complete(found, None, None, trust_the_past=True)
+
+    first = read(TTY)
+    assert first is not None
+    assert first.properties["ID_SERIAL_SHORT"] == "A50285BI"
+    bed.replace(DONGLE, SUCCESSOR)
+    bounded.plan(look_at, [TTY.sys_path, OTHER[-1].sys_path])
+    assert read(OTHER[-1]) is not None  # the first one has been read, too
+    for entry in SUCCESSOR:
+        bed.initialize(entry)
+
+    found = read(TTY)
+    assert found is not None
+    assert not found.initialized
+    assert "ID_SERIAL_SHORT" not in found.properties
+    found = read(TTY)
+    assert found is not None
+    assert found.initialized
+    assert found.properties["ID_SERIAL_SHORT"] == "SUCCESSOR"
+
+
+def test_what_was_read_of_the_device_before_is_not_taken_for_the_one_that_is_there(bed: Testbed) -> None:
+    bed.plug(DONGLE, OTHER)
+    bounded = Bounded()
+    database = Database(str(RUN), bounded)
+    bounded.plan(look_at, [TTY.sys_path, OTHER[-1].sys_path])
+    database.read(OTHER[-1].sys_path, CORE_ATTRIBUTES)
+    bed.unplug(DONGLE)
+    bed.plug(SUCCESSOR)
+
+    found = database.read(TTY.sys_path, CORE_ATTRIBUTES).device
+    assert found is not None
+    assert found.properties["ID_SERIAL_SHORT"] == "SUCCESSOR"
 
 
 def test_where_nobody_plays_udev_the_kernel_is_believed(bed: Testbed) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from queue import SimpleQueue
 
 import pytest
 
@@ -18,7 +19,7 @@ from genericdp.errors import MORE_THREADS
 from genericdp.machine.bare_nodes import BareNodes
 from genericdp.machine.devices import MachineDevices
 from genericdp.udev import UdevDevices, snapshot
-from genericdp.udev.bounded import BOUND_S, LIMIT
+from genericdp.udev.bounded import BOUND_S, LIMIT, Bounded
 from tests.scenes.waiting import PATIENCE_S, idle
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry, Gadget
@@ -30,6 +31,9 @@ pytestmark = pytest.mark.testbed
 HEALTHY = gadgets.serial_dongle()
 STUCK = gadgets.serial_dongle("3", tty=1, serial="STUCK", devnum=9)
 ROOT_HUB, USB, TTY = STUCK[1], STUCK[2], STUCK[-1]
+
+#: The rest of what a hub says of itself.
+DESCRIPTOR = {"bcdDevice": "0601", "bDeviceProtocol": "01", "bDeviceSubClass": "00", "version": " 2.00"}
 
 NO_ANSWER = "the kernel does not answer"
 UNPLUG_IT = (
@@ -60,6 +64,22 @@ def at_most(seconds: float) -> Iterator[None]:
 
 def look_until_all_is_read(devices: UdevDevices, answered: threading.Event) -> None:
     while devices.unread is not None:
+        assert answered.wait(PATIENCE_S)
+        answered.clear()
+        devices.apply(Resync(RescanCause.UNREAD))
+
+
+def complete_hub(bed: Testbed, entry: Entry) -> None:
+    """Give a hub what every hub has, and gadgets have not."""
+    for name, value in DESCRIPTOR.items():
+        bed.set_attribute(entry, name, value)
+    uevent = "".join(f"{name}={value}\n" for name, value in entry.kernel_properties.items())
+    bed.set_attribute(entry, "uevent", f"{uevent}PRODUCT=1d6b/2/601\nTYPE=9/0/1")
+    bed.initialize(replace(entry, udev={"ID_MODEL_ID": "0002", "ID_VENDOR_ID": "1d6b"}))
+
+
+def look_until_all_but(entry: Entry, devices: UdevDevices, answered: threading.Event) -> None:
+    while str(devices.unread) != f"cannot read '{entry.sys_path}': {NO_ANSWER}":
         assert answered.wait(PATIENCE_S)
         answered.clear()
         devices.apply(Resync(RescanCause.UNREAD))
@@ -118,6 +138,92 @@ def test_what_does_not_answer_is_neither_waited_for_nor_asked_again(bed: Testbed
         assert len(threads() - before) == 2
         release()
         look_until_all_is_read(devices, answered)
+
+
+def test_what_answers_too_late_is_used_by_who_wants_only_what_is_unread(bed: Testbed) -> None:
+    """A device that always takes a little too long is offered, too."""
+    bed.plug(STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with bed.stuck(USB) as release:
+        devices.resync()
+        release()
+        assert answered.wait(PATIENCE_S)
+    with bed.stuck(USB):
+        devices.apply(Resync(RescanCause.UNREAD))
+        assert devices.unread is None
+        assert "/dev/ttyUSB1" in by_node(devices)
+
+        devices.apply(Resync(RescanCause.UNREAD))
+        assert devices.unread is None
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [Uevent("change", USB.sys_path, "usb", "udev"), Resync(RescanCause.OVERFLOW)],
+    ids=["an event", "lost events"],
+)
+@pytest.mark.parametrize("answers_first", [False, True])
+def test_what_answers_too_late_is_asked_again_if_something_may_have_changed(
+    bed: Testbed, meanwhile: Uevent | Resync, *, answers_first: bool
+) -> None:
+    bed.plug(STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with bed.stuck(USB) as release:
+        devices.resync()
+        if not answers_first:
+            devices.apply(meanwhile)
+        release()
+        assert answered.wait(PATIENCE_S)
+    answered.clear()
+    with bed.stuck(USB) as release:
+        if answers_first:
+            devices.apply(meanwhile)
+        devices.apply(Resync(RescanCause.UNREAD))
+        assert str(devices.unread) == f"cannot read '{USB.sys_path}': {NO_ANSWER}"
+        release()
+        look_until_all_is_read(devices, answered)
+    assert "/dev/ttyUSB1" in by_node(devices)
+
+
+def test_who_wants_only_what_is_unread_reads_nothing_else(bed: Testbed) -> None:
+    bed.plug(HEALTHY, STUCK)
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
+
+    with bed.stuck(USB) as release, bed.stuck(usb_of(HEALTHY)) as release_other:
+        devices.resync()
+        release_other()
+        look_until_all_but(USB, devices, answered)
+        with bed.stuck(usb_of(HEALTHY)):
+            release()
+            look_until_all_is_read(devices, answered)
+    assert by_node(devices).keys() >= {"/dev/ttyUSB0", "/dev/ttyUSB1"}
+
+
+def test_those_that_always_answer_too_late_do_not_keep_the_others_waiting_for_long() -> None:
+    released: SimpleQueue[None] = SimpleQueue()
+    answered: SimpleQueue[None] = SimpleQueue()
+    bounded = Bounded(on_answer=lambda: answered.put(None))
+
+    def read(_: object) -> None:
+        released.get(timeout=PATIENCE_S)
+
+    def late(what: int) -> None:
+        with pytest.raises(TimeoutError):
+            bounded.call(read, what)
+        released.put(None)
+        answered.get(timeout=PATIENCE_S)
+
+    bounded.plan(read)
+    for what in range(LIMIT):
+        late(what)
+    with at_most(50 * BOUND_S / 2):
+        for what in range(50):
+            late(LIMIT + what)
 
 
 def test_health_that_is_polled_does_not_wait_for_it_either(bed: Testbed) -> None:
@@ -202,6 +308,7 @@ def test_there_is_one_thread_and_only_when_something_is_read(bed: Testbed) -> No
 def test_behind_a_hub_that_does_not_answer_the_others_are_read(bed: Testbed) -> None:
     """While it probes what is plugged into a hub, the kernel has the lock of that hub, too."""
     bed.plug(HEALTHY, STUCK)
+    complete_hub(bed, ROOT_HUB)
     answered = threading.Event()
     devices = UdevDevices(on_answer=answered.set)
 
@@ -226,12 +333,34 @@ def test_behind_a_hub_that_does_not_answer_the_others_are_read(bed: Testbed) -> 
         each.attributes for each in by_node(fresh)["/dev/ttyUSB0"].ancestors()
     ]
     assert locate(after) == replace(locate(tty), unit=after.usb_device)
+    hubs = [device for each in (tty, after) for device in each.ancestors() if device.sys_name == "usb1"]
+    instead, hub = ({name: each.property(name) for name in hubs[1].properties} for each in hubs)
+    assert instead == hub
 
 
-def test_if_rules_may_ask_about_the_hub_what_is_behind_it_waits(bed: Testbed) -> None:
+def test_of_a_hub_that_udev_has_not_described_nothing_is_taken_from_another_one(bed: Testbed) -> None:
+    gadget = gadgets.hub(behind=1)
+    bed.plug(gadget)
+    devices = UdevDevices()
+    devices.resync()
+    bed.replace(gadget, gadget)
+    for name, value in DESCRIPTOR.items():
+        bed.set_attribute(usb_of(gadget), name, value)
+
+    with bed.stuck(usb_of(gadget)):
+        devices.resync()
+        tty = by_node(devices)["/dev/ttyUSB10"]
+        (hub,) = (each for each in tty.ancestors() if each.sys_path == usb_of(gadget).sys_path)
+        assert hub.property("BUSNUM") == "001"
+        assert hub.property("ID_MODEL_ID") is None
+
+
+@pytest.mark.parametrize("name", ["product", "serial", "power/control"])
+def test_if_rules_may_ask_about_the_hub_what_is_behind_it_waits(bed: Testbed, name: str) -> None:
     bed.plug(HEALTHY)
-    bed.set_attribute(ROOT_HUB, "product", "xHCI Host Controller")
-    devices = UdevDevices(("product",))
+    complete_hub(bed, ROOT_HUB)
+    bed.set_attribute(ROOT_HUB, name, "xHCI Host Controller")
+    devices = UdevDevices((name,))
 
     with bed.stuck(ROOT_HUB):
         devices.resync()
@@ -270,6 +399,7 @@ def test_a_device_that_is_unplugged_before_it_answers_is_gone(bed: Testbed) -> N
         for entry in reversed(STUCK):
             if not entry.shared:
                 devices.apply(Uevent("remove", entry.sys_path, entry.subsystem, "kernel"))
+        assert devices.unread is None
         assert not by_node(devices).keys() & {"/dev/ttyUSB1", USB.node}
     look_until_all_is_read(devices, answered)
 

@@ -103,6 +103,20 @@ class Testbed:
         self._listing(entry).unlink()
         shutil.rmtree(self._sysfs(entry))
 
+    def replace(self, old: Gadget, new: Gadget) -> None:
+        """Others are at the place of devices. No event is sent, udevd still has what it wrote of those."""
+        gone = [entry for entry in old if not entry.shared]
+        kept = {}
+        for number, entry in enumerate(gone):
+            if (database := self._database(entry)).exists():
+                kept[database] = RUN / f"kept{number}"
+                kept[database].hardlink_to(database)
+        for entry in reversed(gone):
+            self.detach(entry)
+        self.attach(new)
+        for database, path in kept.items():
+            path.rename(database)
+
     def initialize(self, entry: Entry) -> None:
         """Only udevd's part of a plug: the entry in its database."""
         lines = [f"S:{link.removeprefix('/dev/')}" for link in entry.devlinks]
@@ -180,15 +194,17 @@ class Testbed:
         # Opening it must not hang: the preload library has a lock, which it holds meanwhile.
         held = os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
-        def release() -> None:
-            after.write_bytes(value)
-            after.replace(path)
+        def put_back() -> None:
+            if path.parent.exists():
+                after.write_bytes(value)
+                after.replace(path)
+            # Whoever has not opened the pipe by now reads the file.
             os.write(held, value)
-            stack.close()
 
         with ExitStack() as stack:
             stack.callback(os.close, held)
-            yield release
+            stack.callback(put_back)
+            yield stack.close
 
     def node(self, entry: Entry) -> Path:
         """The file that is shown as the device node, to be tampered with."""

@@ -93,6 +93,7 @@ class Pages:
             returning=subject.ready.returning,
             why_not_cdi=subject.cdi.why_not,
             stuck=subject.watchdog.stuck(),
+            held=subject.memory.held,
             holdings=holdings,
             files=files,
             problems=tuple(subject.rules.problems),

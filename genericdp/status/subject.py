@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.inputs import Rules
@@ -21,6 +22,7 @@ class Subject(Protocol):
     settings: Settings
     cdi: CdiUpkeep
     inventory: Inventory
+    memory: Memory
     plugins: Plugins
     recorder: Recorder
     ready: Ready

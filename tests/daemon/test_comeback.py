@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from genericdp.core.comeback.container import Inside
-from genericdp.core.status import holdings
 from genericdp.cri import comeback
 from genericdp.cri.runtime import ContainerRuntime
 from genericdp.simulator import Container, ContainerState, Phase, Pod, PodStatus, RestartPolicy, Runtime
@@ -23,10 +22,7 @@ STICK = a_usb_serial(0, serial="A")
 RENAMED = a_usb_serial(3, serial="A")
 OTHER = a_usb_serial(1, serial="B", port="3")
 
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
 
 
 async def until_judged(scene: Scene, *ids: str) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.rules.settings import AnswerBy
-from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState
 from tests.daemon.test_cdi_answers import a_cdi_scene
 from tests.daemon.test_comeback import stops, until_judged, until_running
@@ -18,10 +17,7 @@ from tests.scenes.waiting import until
 RULE = FTDI_RULE.replace("{index}", "-{id}") + 'on_replug = "restart"\ndebounce = "20ms"\n'
 both_answers = pytest.mark.parametrize("answer", [AnswerBy.DEVICES, AnswerBy.CDI])
 
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
 
 
 def stick(number: int, serial: str) -> UdevDevice:

@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from genericdp import forgetting
-from genericdp.core.memory import held
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.withdrawn import REASON
-from genericdp.core.status import holdings
 from genericdp.core.status.history import Retried
 from genericdp.files.state import StateFile
 from genericdp.kubelet import checkpoint
@@ -25,14 +22,7 @@ STICK = a_usb_serial(0, serial="A")
 RENAMED = FTDI_RULE.replace('"ftdi"', '"serial"')
 SERIAL = "example.com/serial"
 
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
-    monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
-    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.05)
-    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.05)
-    monkeypatch.setattr(forgetting, "WRITE_AGAIN_S", 0.0)
+pytestmark = pytest.mark.usefixtures("pods_leave_at_once")
 
 
 async def rename(scene: Scene) -> None:

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp import forgetting
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory import held
-from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState, Phase, PodStatus
 from tests.scenes.scene import Scene, a_scene, minors_in
 from tests.scenes.storage import DISK_RULE, a_volume, a_zvol
@@ -19,13 +16,7 @@ from tests.scenes.waiting import until
 
 DISK = "example.com/disk"
 
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
-    monkeypatch.setattr(held, "PODS_SETTLE_S", 0.0)
-    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.05)
-    monkeypatch.setattr(forgetting, "WRITE_AGAIN_S", 0.0)
+pytestmark = pytest.mark.usefixtures("pods_leave_at_once")
 
 
 def reasons(scene: Scene) -> dict[str, str]:

@@ -4,13 +4,15 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from itertools import cycle
 from pathlib import Path
 
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import FTDI_RULE
+from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import Scene, a_scene
 from tests.scenes.service import SHORT_PAUSES
+from tests.scenes.waiting import until
 
 KUBELET = """
 import asyncio, sys
@@ -32,7 +34,8 @@ REPLICAS = 1000
 COUNT = 2 * REPLICAS
 #: Its lists are longer than what the kernel keeps for a peer.
 RULES = FTDI_RULE + f"replicas = {REPLICAS}\n"
-CHANGES = 6
+#: A list that has not left after so many seconds will not.
+STUCK_S = 1.0
 
 
 @asynccontextmanager
@@ -57,20 +60,24 @@ async def a_kubelet_that_hangs(scene: Scene, root: Path) -> AsyncIterator[None]:
         assert process.stdout is not None
         assert await process.stdout.readline() == KNOWS
         process.send_signal(signal.SIGSTOP)
-        for _ in range(CHANGES):
-            scene.unplug(STICK)
-            scene.daemon._follow_hints()
-            await sent(scene)
-            scene.plug(STICK)
-            scene.daemon._follow_hints()
-            await sent(scene)
+        await fill(scene)
         yield
 
 
-async def sent(scene: Scene) -> None:
-    """Let the stream hand over the list to gRPC."""
-    for _ in range(20):
-        await asyncio.sleep(0)
+async def fill(scene: Scene) -> None:
+    """Change the list until no list leaves any more: the kernel keeps no more for the peer."""
+    plugin, changes = scene.daemon.plugins.plugins[FTDI], cycle((scene.unplug, scene.plug))
+    sent = 0
+
+    def another_left() -> bool:
+        return plugin.messages > sent
+
+    while another_left():
+        sent = plugin.messages
+        next(changes)(STICK)
+        scene.daemon._follow_hints()
+        with suppress(TimeoutError):
+            await until(another_left, timeout_s=STUCK_S)
 
 
 async def test_the_next_kubelet_gets_its_devices(short_dir: Path) -> None:
@@ -132,7 +139,7 @@ async def test_its_process_ends_too(short_dir: Path) -> None:
             assert kubelet.stdout is not None
             assert await kubelet.stdout.readline() == KNOWS
             kubelet.send_signal(signal.SIGSTOP)
-            for number in range(2 * CHANGES):
+            for number in range(12):
                 write(4999 - number)
                 while b"rules reloaded" not in await daemon.stderr.readline():
                     pass

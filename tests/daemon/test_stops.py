@@ -5,16 +5,12 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.comeback.plugs import Plugs
-from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
 from tests.daemon.test_comeback import STICK, STOP
 from tests.scenes.scene import Scene, a_scene
 from tests.scenes.waiting import until
 
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
 
 
 def unplugs(scene: Scene) -> list[str]:

@@ -52,7 +52,12 @@ MEMORY = Memory(
         {"example.com/ftdi": 2, "example.com/modem": None},
         {"ftdi_A5.7": Withdrawn("example.com/ftdi", "ftdi_A5", since=3.0)},
     ),
-    held={"ftdi_A5.7": Holding("example.com/ftdi", "ftdi_A5", shared=True, given=3.0)},
+    held={
+        "ftdi_A5.7": Holding("example.com/ftdi", "ftdi_A5", shared=True, given=3.0),
+        "modem_7": Holding(
+            "example.com/modem", "modem_7", shared=False, links=("modem_7@if02", "shared+kfd")
+        ),
+    },
 )
 
 
@@ -90,7 +95,7 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
         for id_, known in MEMORY.devices.items()
     }
     assert loaded.held == MEMORY.held
-    assert [holding.given for holding in loaded.held.values()] == [None]
+    assert [holding.given for holding in loaded.held.values()] == [None, None]
 
 
 def test_what_was_loaded_is_saved_as_it_was(tmp_path: Path) -> None:
@@ -310,6 +315,8 @@ def test_a_withdrawn_id_that_is_not_one_of_its_device_is_refused(
         ("b", {}, ValueError("'b' is not an id of 'a'")),
         ("a", {"device": "a b"}, ValueError("'a b' is not the id of a device")),
         ("a", {"shared": 1}, TypeError("1 is not true or false")),
+        ("a", {"links": "a"}, TypeError("'a' is not a list")),
+        ("a", {"links": ["b@if00"]}, ValueError("'b@if00' is not a link of 'a'")),
     ],
 )
 def test_a_holding_that_genericdp_cannot_have_written_is_refused(

@@ -21,6 +21,7 @@ from genericdp.core.memory.held import Answer, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.grouping import NODE, Grouping, SameProperty
+from genericdp.core.status.holdings import Holder, Holdings, stranded
 from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
 
 
@@ -323,6 +324,18 @@ class Node:
         for pod in self.pods:
             assert pod.id_ in listed or pod.resource not in self.inventory.offers
             assert {*pod.links} <= self.inventory.links().keys()
+        self.check_stranded()
+
+    def check_stranded(self) -> None:
+        """`status` names the pods that cannot start again although their device is Healthy, and no others."""
+        pods = {(pod.resource, pod.id_): pod for pod in self.pods if pod.resource in self.inventory.offers}
+        holdings: Holdings = {key: (Holder("default", "app", "main"),) for key in pods}
+        found = stranded(holdings, self.memory.held, self.inventory)
+        named = {(name, each.id) for name, several in found.items() for each in several}
+        for (name, id_), pod in pods.items():
+            device = self.inventory.offers[name].device(id_)
+            is_healthy = device is not None and device.healthy
+            assert ((name, id_) in named) is (is_healthy and self.would_get(pod) is None), pod
 
     def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
         """Whether a container that had a device node first may have another one later."""
@@ -389,6 +402,10 @@ operations = st.one_of(
     ],
 )
 @example("base", [("plug", "B", "1", 0), ("admit", 0), ("bind", "B", 0), ("edit", "whole units")])
+@example(
+    "a kit",
+    [("plug", "A", "2", 1), ("plug", "B", "1", 0), ("admit", 0), ("unplug", "A"), ("restart", "example.com")],
+)
 @given(st.sampled_from(sorted(RULES)), st.lists(operations, max_size=25))
 def test_no_two_pods_have_one_device_node_and_none_gets_what_it_did_not_have(
     rules: str, history: list[tuple[str, ...]]

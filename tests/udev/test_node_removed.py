@@ -27,8 +27,8 @@ LOCK = ".genericdp-lock"
 
 
 def remove(node: str, links: Path, cdi: Path = Path("/nowhere")) -> None:
-    """Run the program as udev does: with the properties of the device and nothing else."""
-    subprocess.run([NODE_REMOVED, links, cdi], env={"ACTION": "remove", "DEVNAME": node}, check=True)
+    """Run the program as udev does: with properties and nothing else."""
+    subprocess.run([NODE_REMOVED, links, cdi], env={"ACTION": "remove", "GENERICDP_NODE": node}, check=True)
 
 
 def links_in(directory: Path) -> dict[str, str]:
@@ -182,7 +182,9 @@ def test_nodes_that_go_at_the_same_time_undo_nothing(tmp_path: Path) -> None:
     spec = tmp_path / "genericdp_a.json"
     spec.write_text(a_spec({f"d{n}": f"/dev/ttyUSB{n}" for n in range(20)}))
     running = [
-        subprocess.Popen([NODE_REMOVED, tmp_path / "links", tmp_path], env={"DEVNAME": f"/dev/ttyUSB{n}"})
+        subprocess.Popen(
+            [NODE_REMOVED, tmp_path / "links", tmp_path], env={"GENERICDP_NODE": f"/dev/ttyUSB{n}"}
+        )
         for n in range(19)
     ]
     assert [process.wait() for process in running] == [0] * 19
@@ -252,6 +254,26 @@ def test_another_device_under_the_same_name_is_never_behind_the_link(tmp_path: P
                 assert other == node
                 running.settle()
                 assert links_in(links) == {"tap": "tap"}
+
+
+@pytest.mark.hotplug
+@pytest.mark.parametrize("forged", ["DEVNAME=/dev/full", "DEVNAME=", "GENERICDP_NODE=/dev/full"])
+def test_the_node_is_the_one_that_the_kernel_names_whatever_udevs_database_says(
+    tmp_path: Path, forged: str
+) -> None:
+    """A program of udev's rules may print what a device calls itself: older versions of v4l_id did."""
+    vcs = reserve_console()
+    links = tmp_path / "links"
+    program = tmp_path / "v4l_id"
+    program.write_text(f'#!/bin/sh\nprintf "ID_V4L_PRODUCT=Cam\\n{forged}\\n"\n')
+    program.chmod(0o755)
+    imports = f'ACTION!="remove", KERNEL=="vcs{vcs.number}", IMPORT{{program}}="{program}"\n'
+    with udevd_with_our_rule(links, imports) as running:
+        with vcs.plugged():
+            running.settle()
+            make_links(links, vcs=vcs.node, other="/dev/full")
+        running.settle()
+        assert links_in(links) == {"vcs": "vcs", "other": "/dev/full"}
 
 
 @pytest.mark.hotplug

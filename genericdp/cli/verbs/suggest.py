@@ -15,12 +15,12 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.node_names import NO_NAMES, names_of
 from genericdp.core.suggest.present import Present
+from genericdp.core.suggest.reasons import Drivers, drivers_without_node
 from genericdp.core.suggest.rule_text import match_lines
 from genericdp.core.suggest.starter import starter
 from genericdp.core.suggest.suggestion import Suggestion, suggest
 from genericdp.core.suggest.title import taken_by
 from genericdp.core.suggest.units.companions import BARE_COMPANIONS
-from genericdp.core.suggest.units.models import Drivers, drivers_without_node
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import Problem
 

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
-from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import ID_LIMIT, most_devices
 
@@ -39,6 +39,8 @@ class Holding:
     shared    whether other containers may have the device at the same time
     listed    whether the kubelet that runs now has listed it in PodResources since it was given
     given     when Allocate gave it, on the clock of `remember`; None when that was before a restart
+    links     the links that the answer named. () where the answer is not known or named none, and for the
+              one link of a device that is not grouped: while the device is Healthy, that leads to it
     """
 
     resource: str
@@ -46,6 +48,7 @@ class Holding:
     shared: bool
     listed: bool = False
     given: float | None = field(default=None, compare=False)
+    links: tuple[str, ...] = ()
 
 
 #: Id as the kubelet knows it -> what the pod has.
@@ -94,10 +97,18 @@ def is_being_admitted(holding: Holding, now: float) -> bool:
     return holding.given is not None and now - holding.given < PODS_SETTLE_S
 
 
-def give(held: Held, offer: Offer, ids: Iterable[str], now: float) -> Held:
-    """The holdings after Allocate gave these ids of a resource at `now`."""
+def give(held: Held, offer: Offer, ids: Iterable[str], now: float, *, by_cdi: bool = False) -> Held:
+    """The holdings after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     # The kubelet allocates only free ids, so earlier holders of these have gone.
-    return {**held, **{id_: _holding(offer, id_, given=now) for id_ in ids if id_ in offer.ids}}
+    given = {id_: _holding(offer, id_, given=now) for id_ in ids if id_ in offer.ids}
+    if not by_cdi:
+        given = {id_: replace(one, links=_links(offer.ids[id_])) for id_, one in given.items()}
+    return {**held, **given}
+
+
+def _links(device: Device) -> tuple[str, ...]:
+    links = tuple(node.link for node in device.nodes_inside)
+    return () if links == (device.id,) else links
 
 
 def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapping[str, Remembered]) -> Held:

@@ -100,8 +100,9 @@ def after_allocate(
     memory: Memory, offer: Offer, ids: Iterable[str], cdi_device: CdiDevice | None, now: float
 ) -> Memory:
     """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
+    held = give(memory.held, offer, ids, now, by_cdi=cdi_device is not None)
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
-    return replace(memory, held=give(memory.held, offer, ids, now), answered=answered)
+    return replace(memory, held=held, answered=answered)
 
 
 def resumed(memory: Memory, now: float) -> Memory:

@@ -110,6 +110,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
                 "resource": one.resource,
                 "device": one.device,
                 "shared": one.shared,
+                **({"links": list(one.links)} if one.links else {}),
             }
             for id_, one in memory.held.items()
         },
@@ -187,11 +188,15 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:
-    holding = Holding(
-        fields.resource(entry["resource"]), fields.device_id(entry["device"]), fields.truth(entry["shared"])
+    device = fields.device_id(entry["device"])
+    fields.id_of(device, id_)
+    links = (
+        fields.shared_link(name) if is_shared_link(name) else fields.link_of(device, name)
+        for name in map(fields.name, fields.items(entry.get("links", [])))
     )
-    fields.id_of(holding.device, id_)
-    return holding
+    return Holding(
+        fields.resource(entry["resource"]), device, fields.truth(entry["shared"]), links=tuple(links)
+    )
 
 
 def _all(devices: Mapping[str, Remembered], shares: Shares) -> Iterator[tuple[str, Holding]]:

@@ -7,7 +7,10 @@ The rules of this file:
 
 from collections.abc import Iterator
 
+from genericdp.core.status import holdings
 from genericdp.core.status.facts import Facts
+from genericdp.core.status.holdings import Stranded
+from genericdp.core.words import counted
 
 #: For how many devices of one resource each complaint names the device.
 NAMED_LIMIT = 5
@@ -29,6 +32,7 @@ def _complaints(facts: Facts) -> Iterator[str]:
         yield _no_kubelet(facts)
     if facts.history.silence.what:
         yield f"no udev events: {facts.history.silence.what}"
+    stranded = holdings.stranded(facts.holdings, facts.held, facts.inventory)
     for name, offer in facts.inventory.offers.items():
         standing = facts.standings.get(name)
         if name in facts.stuck:
@@ -40,6 +44,21 @@ def _complaints(facts: Facts) -> Iterator[str]:
             yield f"{name}: {device.id} is {device.health}: {device.reason}"
         if len(unhealthy) > NAMED_LIMIT:
             yield f"{name}: {len(unhealthy) - NAMED_LIMIT} more devices are not Healthy"
+        mine = stranded.get(name, ())
+        for each in mine[:NAMED_LIMIT]:
+            yield f"{name}: {_why_stranded(facts, each)}"
+        if len(mine) > NAMED_LIMIT:
+            yield f"{name}: containers with {len(mine) - NAMED_LIMIT} more devices cannot start again either"
+
+
+def _why_stranded(facts: Facts, stranded: Stranded) -> str:
+    who = ", ".join(f"{each.namespace}/{each.pod}/{each.container}" for each in stranded.holders)
+    first, *others = (f"'{facts.settings.link_dir}/{link}'" for link in stranded.links)
+    what = f"{first} and {counted(len(others), 'other link')} lead" if others else f"{first} leads"
+    return (
+        f"{who} cannot start again: {what} nowhere, although {stranded.id} is Healthy; "
+        "plug in again what was there, or create the pod again"
+    )
 
 
 def why_not_healthy(facts: Facts) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.held import Held
 from genericdp.core.returning import Returning
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import History
@@ -51,6 +52,7 @@ class Facts:
     now, unix_now  that moment on the clock of the history and on the wall clock
     standing_by    which other genericdp serves the node; "" if this one does
     rival          another genericdp serves the kubelet, and this one waits
+    held           what Allocate gave
     holdings       None if the kubelet does not answer
     returning      the devices that READY waits for after a boot
     why_not_cdi    why resources with `answer = "auto"` are answered without CDI; "" if they are not
@@ -72,6 +74,7 @@ class Facts:
     returning: Sequence[Returning] = ()
     why_not_cdi: str = ""
     stuck: Sequence[str] = ()
+    held: Held = field(default_factory=dict)
     holdings: Holdings | None = None
     files: Sequence[InEffect] = ()
     problems: Sequence[Problem] = ()

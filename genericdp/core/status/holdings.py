@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.held import Holding
 
 #: How long a kubelet may take from its start until it knows its pods, in seconds. Before it has reached the
 #: API server, its PodResources API lists no holders at all.
@@ -30,6 +31,35 @@ Held = Mapping[str, Sequence[tuple[str, Holder]]]
 def are_complete(kubelet_up_s: float) -> bool:
     """Whether the holdings of a kubelet that has been up for so many seconds include every holder."""
     return kubelet_up_s >= KUBELET_SETTLES_S
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """Containers that cannot start again: what they got with a Healthy device, links, leads nowhere now."""
+
+    id: str
+    holders: tuple[Holder, ...]
+    links: tuple[str, ...]
+
+
+def stranded(
+    holdings: Holdings | None, given: Mapping[str, Holding], inventory: Inventory
+) -> Mapping[str, Sequence[Stranded]]:
+    """Resource -> its stranded containers, by id; only resources with any.
+
+    given  what Allocate gave under each id
+    """
+    found: dict[str, list[Stranded]] = {}
+    leads = inventory.links()
+    for (name, id_), holders in sorted((holdings or {}).items()):
+        holding, offer = given.get(id_), inventory.offers.get(name)
+        if holding is None or offer is None or holding.resource != name:
+            continue
+        dead = tuple(link for link in holding.links if leads.get(link) is None)
+        device = offer.device(id_) if dead else None
+        if device is not None and device.healthy:
+            found.setdefault(name, []).append(Stranded(id_, holders, dead))
+    return found
 
 
 def by_device(holdings: Holdings | None, inventory: Inventory) -> Mapping[str, Held]:

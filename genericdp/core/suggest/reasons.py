@@ -15,6 +15,9 @@ from genericdp.core.suggest.units.disks import is_card, scsi_device_of, what_of_
 from genericdp.core.suggest.units.firmware import loaded_of
 from genericdp.core.suggest.units.siblings import Siblings
 
+#: For each interface of a USB device that a driver has: its sys path, the driver, and what that made of it.
+Drivers = Sequence[tuple[str, str, tuple[str, ...]]]
+
 #: More names than this do not help.
 _NAMES = 4
 
@@ -95,6 +98,19 @@ def reasons(
             f"sensor and of what is in between. The rule does not take {listed(beside)}: the kernel does "
             f"not say to which camera {belong}."
         )
+
+
+def drivers_without_node(
+    drivers: Drivers, nodes: Iterable[UdevDevice]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The drivers of a USB device that made no device node of it, and what they made."""
+    paths = [node.sys_path for node in nodes]
+    with_node = {name for path, name, _ in drivers if any(each.startswith(f"{path}/") for each in paths)}
+    without = dict.fromkeys(name for _, name, _ in drivers if name not in with_node)
+    return tuple(
+        (name, tuple(each for _, driver, made in drivers if driver == name for each in made))
+        for name in without
+    )
 
 
 def of_drivers(drivers: Iterable[tuple[str, tuple[str, ...]]]) -> Iterator[str]:

@@ -17,8 +17,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.explain.survey import Survey
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.present import Present
+from genericdp.core.suggest.reasons import drivers_without_node
 from genericdp.core.suggest.suggestion import suggest
-from genericdp.core.suggest.units.models import drivers_without_node
 from genericdp.core.suggest.units.siblings import subject_of
 from genericdp.errors import GenericdpError
 from genericdp.udev.sysfs import drivers_below

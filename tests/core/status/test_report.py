@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.returning import Returning
@@ -115,6 +116,22 @@ def test_of_many_devices_that_are_gone_a_few_are_named() -> None:
     *named, rest = complaints(facts_of(inventory_of(RULES, *sticks)))
     assert len(named) == 5
     assert rest == f"{FTDI}: 2 more devices are not Healthy"
+
+
+def test_of_many_devices_whose_containers_cannot_start_again_a_few_are_named() -> None:
+    sticks = [a_usb_serial(n, serial=f"S{n}", port=f"1.{n}") for n in range(1, 8)]
+    ids = [f"ftdi_S{n}" for n in range(1, 8)]
+    held = {id_: Holding(FTDI, id_, shared=False, links=(f"{id_}@usb",)) for id_ in ids}
+    holdings = {(FTDI, id_): (Holder("default", id_, "main"),) for id_ in ids}
+    inventory = inventory_of(RULES, *sticks)
+    *named, rest = complaints(facts_of(inventory, held=held, holdings=holdings))
+    assert len(named) == 5
+    assert named[0] == (
+        f"{FTDI}: default/ftdi_S1/main cannot start again: '/dev/genericdp/ftdi_S1@usb' leads nowhere, "
+        "although ftdi_S1 is Healthy; plug in again what was there, or create the pod again"
+    )
+    assert rest == f"{FTDI}: containers with 2 more devices cannot start again either"
+    assert complaints(facts_of(inventory, held=held, holdings=None)) == ()
 
 
 def test_without_a_kubelet_there_is_no_complaint_for_each_resource() -> None:

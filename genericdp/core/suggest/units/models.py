@@ -5,8 +5,6 @@ The rules of this file:
 * What gets its firmware from a program is of one model before and after.
 """
 
-from collections.abc import Iterable, Sequence
-
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import unit_of
 from genericdp.core.rules.match import usb_value
@@ -15,9 +13,6 @@ from genericdp.core.suggest.quoting import exactly
 from genericdp.core.suggest.units.firmware import loaded_of
 from genericdp.core.suggest.units.siblings import Siblings
 from genericdp.core.suggest.units.targets import target_of
-
-#: For each interface of a USB device that a driver has: its sys path, the driver, and what that made of it.
-Drivers = Sequence[tuple[str, str, tuple[str, ...]]]
 
 
 def model_of(unit: UdevDevice) -> Conditions:
@@ -66,16 +61,3 @@ def driver_of(node: UdevDevice) -> str:
         if each.subsystem != "serial-base"
     )
     return next(filter(None, drivers), "")
-
-
-def drivers_without_node(
-    drivers: Drivers, nodes: Iterable[UdevDevice]
-) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The drivers of a USB device that made no device node of it, and what they made."""
-    paths = [node.sys_path for node in nodes]
-    with_node = {name for path, name, _ in drivers if any(each.startswith(f"{path}/") for each in paths)}
-    without = dict.fromkeys(name for _, name, _ in drivers if name not in with_node)
-    return tuple(
-        (name, tuple(each for _, driver, made in drivers if driver == name for each in made))
-        for name in without
-    )

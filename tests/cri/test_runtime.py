@@ -24,7 +24,7 @@ async def test_a_runtime_tells_its_name_and_what_runs(short_dir: Path, runtime: 
         async with connected(str(kubelet.runtime_socket)) as asked:
             assert asked.name == runtime.personality.value
             assert asked.tells_devices
-            (container,) = await asked.running()
+            (container,) = await asked.containers()
             assert container.id == id_of(pod, pod.container("main"))
             assert (container.holder.pod, container.pod, container.grace_s) == ("app", pod.uid, 7)
             assert await asked.inside(container.id) == {}
@@ -38,7 +38,7 @@ async def test_a_container_that_is_stopped_ends_with_sigterm_or_is_killed(short_
             for status in pod.containers.values():
                 await asked.stop(id_of(pod, status), 0)
                 await asked.stop(id_of(pod, status), 0)  # already stopped
-            assert await asked.running() == ()
+            assert await asked.containers() == ()
         assert {status.spec.name: status.exit_code for status in pod.containers.values()} == {
             "main": 143,
             "deaf": 137,
@@ -106,7 +106,7 @@ async def test_a_runtime_that_ends_meanwhile_is_an_error_and_not_an_empty_list(s
         async with connected(str(kubelet.runtime_socket)) as asked:
             await kubelet.container_runtime.stop()
             with pytest.raises(RuntimeUnavailableError):
-                await asked.running()
+                await asked.containers()
 
 
 async def test_an_answer_that_cannot_be_decoded_is_an_error(short_dir: Path) -> None:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.comeback.container import Running
-from genericdp.core.comeback.judge import Evidence, holders_in, judge
+from genericdp.core.comeback.container import Container
+from genericdp.core.comeback.judge import Evidence, judge, newest
 from genericdp.core.comeback.plugs import ASK_AGAIN_S, Plugs, cases, follow, judged, next_case
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.memory import Memory
@@ -43,10 +43,10 @@ def test_a_container_is_stopped_once_for_a_plug_and_only_for_one_that_rested(
         for case in cases(plugs, now):
             assert now - since >= DEBOUNCE_S, "it has not rested"
             assert case.unplugged == (number is None)
-            running = Running(str(id_), HOLDER, "uid-1", created=id_)
+            running = Container(str(id_), HOLDER, "uid-1", created=id_)
             inside = {str(id_): {"/dev/serial0": STICKS[0].number}} if answered else {}
             evidence = Evidence(inside, {}, "/l")  # type: ignore[arg-type]
-            judgement = judge(case, holders_in(case, [running], [HOLDER]), evidence)
+            judgement = judge(case, [HOLDER], newest([running]), evidence)
             for _ in judgement.stops:
                 assert number != 0, "nothing was wrong with it"
                 stopped_for.append(plug)

@@ -5,14 +5,15 @@ The rules of this file:
 * Only devices of resources that want it are followed.
 * A plug is one stay of a device under the same device numbers, or one absence. What is neither, such as a
   failing health condition, interrupts it: its time starts again, but it remains the same plug.
-* The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again.
+* The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again, and
+  as long as one may be starting with what it found before the plug.
 * A container is stopped at most once for a plug, also if it was not judged to the end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.container import Container
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
@@ -21,6 +22,10 @@ from genericdp.core.rules.resource import OnUnplug, Resource
 
 #: How long to wait before evidence is asked for again, in seconds.
 ASK_AGAIN_S = 10.0
+
+#: How long a container that the runtime was creating when a plug began may take until it runs, in seconds:
+#: the kubelet waits two minutes for it to be created and two for its start (`runtimeRequestTimeout`).
+LONGEST_START_S = 240.0
 
 #: Name of a link -> the device number behind it.
 Numbers = Mapping[str, DeviceNumber]
@@ -77,6 +82,10 @@ class Case:
     @property
     def unplugged(self) -> bool:
         return self.plug.numbers is None
+
+    def has_outlasted_starts(self, now: float) -> bool:
+        """Whether no container can be starting any more that found what was there before the plug."""
+        return now >= self.plug.began + LONGEST_START_S
 
 
 def follow(plugs: Plugs, inventory: Inventory, now: float) -> Plugs:
@@ -140,7 +149,7 @@ def is_current(plugs: Plugs, case: Case) -> bool:
 
 
 def judged(
-    plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Running]]], *, again_at: float | None = None
+    plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Container]]], *, again_at: float | None = None
 ) -> Plugs:
     """After these containers were stopped for these cases. They are judged to the end, or again at a time."""
     by_device = dict(plugs.by_device)
@@ -158,7 +167,7 @@ def judged(
     return replace(plugs, by_device=by_device)
 
 
-def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Running, again_at: float) -> Plugs:
+def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Container, again_at: float) -> Plugs:
     """After the runtime could not stop a container for these cases: it is tried again at a time."""
     by_device = dict(plugs.by_device)
     for case in cases:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.container import Container
 from genericdp.core.comeback.plugs import Plugs, cases, follow, judged, next_case, not_stopped
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
@@ -15,7 +15,7 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 
 STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
 KEY = (FTDI, "ftdi_A")
-POD = Running("1", Holder("default", "app", "main"), "uid-1")
+POD = Container("1", Holder("default", "app", "main"), "uid-1")
 
 
 class Node:
@@ -35,7 +35,7 @@ class Node:
         """Why containers are judged now."""
         return ["unplug" if case.unplugged else "replug" for case in cases(self.plugs, now)]
 
-    def judge(self, now: float, *stops: Running, again_at: float | None = None) -> None:
+    def judge(self, now: float, *stops: Container, again_at: float | None = None) -> None:
         (case,) = cases(self.plugs, now)
         self.plugs = judged(self.plugs, [(case, stops)], again_at=again_at)
 

@@ -32,6 +32,7 @@ from genericdp.core.comeback.plugs import (
     not_stopped,
 )
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holder, by_device
@@ -90,11 +91,11 @@ class Comeback:
         self._look_at = float("inf")
         self._changed = asyncio.Event()
 
-    def see(self, inventory: Inventory) -> None:
-        """Take another inventory into account."""
+    def see(self, inventory: Inventory, plugged: Plugged) -> None:
+        """Take another inventory into account, and what is plugged in."""
         wanted = bool(self._plugs.offers)
         self._inventory = inventory
-        self._plugs = follow(self._plugs, inventory, self._now())
+        self._plugs = follow(self._plugs, inventory, plugged, self._now())
         if bool(self._plugs.offers) != wanted:
             # Whether the runtime can be asked should be known before it has to be.
             self._look_at = float("inf") if wanted else self._now()

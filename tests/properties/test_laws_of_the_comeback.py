@@ -37,7 +37,7 @@ def test_a_container_is_stopped_once_for_a_plug_and_only_for_one_that_rested(
         now += seconds
         plugged = [] if number is None else [STICKS[number]]
         inventory, memory = take_inventory(builder, by_sys_path(*plugged), memory, now)
-        plugs = follow(plugs, inventory, now)
+        plugs = follow(plugs, inventory, builder.claims.plugged, now)
         if number != last:
             last, plug, since = number, plug + 1, now
         for case in cases(plugs, now):

@@ -10,6 +10,7 @@ from genericdp.core.comeback.judge import Answers, Evidence, Judgement, Saved, j
 from genericdp.core.comeback.plugs import Case, Numbers, Plug, Plugs, cases, follow
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.plugged import NOTHING_PLUGGED
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_device, a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -160,7 +161,7 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
         known = Saved({} if by_cdi else {node.path: f"{LINKS}/{node.link}" for node in nodes}, ("x",))
         inside = {"1": {node.path: node.number for node in nodes if node.number is not None}}
         containers = newest([MAIN])
-        due = cases(follow(Plugs(), inventory, 0.0), 1.0)
+        due = cases(follow(Plugs(), inventory, NOTHING_PLUGGED, 0.0), 1.0)
         assert len(due) == count
 
         def judge_all() -> None:

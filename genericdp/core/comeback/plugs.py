@@ -110,7 +110,7 @@ def follow(plugs: Plugs, inventory: Inventory, plugged: Plugged, now: float) -> 
     by_device: dict[Key, Plug] = {}
     for name, offer in offers.items():
         unchanged = plugs.offers.get(name) is offer
-        for device in offer.devices:
+        for device in offer.with_crowded:
             key = name, device.id
             known = plugs.by_device.get(key)
             plug = known if unchanged else _after(known, device, plugged, now)
@@ -165,7 +165,7 @@ def cases(plugs: Plugs, now: float) -> tuple[Case, ...]:
 def _pending(plugs: Plugs) -> Iterator[tuple[Case, float]]:
     for offer in plugs.offers.values():
         resource = offer.resource
-        for device in offer.devices:
+        for device in offer.with_crowded:
             plug = plugs.by_device.get((resource.name, device.id))
             if plug is not None and plug.lasts and not plug.judged and _matters(resource, plug):
                 yield Case(offer, device, plug), max(plug.since + resource.debounce_s, plug.not_before)

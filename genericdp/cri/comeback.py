@@ -206,20 +206,17 @@ class Comeback:
                 for case in known
                 if is_current(self._plugs, case)
             ]
-            now = self._now()
-            for final in (True, False):
+            unsure = {
+                case.key
+                for case, judgement in judgements
+                if not complete
+                or (runtime.tells_devices and not judgement.sure)
+                or (judgement.starting and not case.has_outlasted_starts(self._now()))
+            }
+            for sure in (True, False):
                 self._judged(
-                    [
-                        (case, judgement.stops)
-                        for case, judgement in judgements
-                        if final
-                        == (
-                            complete
-                            and (judgement.sure or not runtime.tells_devices)
-                            and (not judgement.starting or case.has_outlasted_starts(now))
-                        )
-                    ],
-                    sure=final,
+                    [(case, each.stops) for case, each in judgements if (case.key not in unsure) is sure],
+                    sure=sure,
                 )
             for case, judgement in judgements:
                 for container in judgement.stops:

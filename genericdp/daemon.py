@@ -207,7 +207,7 @@ class Daemon:
             self._notify.status(self.status_line())
         self._directories.see(answer, memory.held)
         self._forgetting.look_again()
-        self._comeback.see(inventory)
+        self._comeback.see(inventory, self._builder.claims.plugged)
         self._polling.see(inventory)
         self._on_step(inventory)
 

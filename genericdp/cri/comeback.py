@@ -3,8 +3,8 @@
 The rules of this file:
 
 * Nothing is asked while no rule wants it. What only this needs is loaded when it is first needed.
-* Who holds a device is asked of PodResources, what runs of the container runtime; `core.comeback` decides.
-  Without an answer of both, nothing is stopped, and they are asked again.
+* Who holds a device is asked of PodResources, which containers there are of the container runtime;
+  `core.comeback` decides. Without an answer of both, nothing is stopped, and they are asked again.
 * What is asked grows with the containers, not with their devices: a container may hold thousands.
 * A stop lasts as long as the pod's grace period. It delays no other one. One that fails is tried again for
   each device that it was for: some may have come back by then.
@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from genericdp import log
-from genericdp.core.comeback.container import Inside, Running
-from genericdp.core.comeback.judge import Evidence, holders_in, judge
+from genericdp.core.comeback.container import Container, Inside
+from genericdp.core.comeback.judge import Evidence, judge, newest
 from genericdp.core.comeback.plugs import (
     ASK_AGAIN_S,
     Case,
+    Key,
     Plugs,
     cases,
     follow,
@@ -31,9 +32,10 @@ from genericdp.core.comeback.plugs import (
     not_stopped,
 )
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
-from genericdp.core.status.holdings import Held, Holder, by_device
+from genericdp.core.status.holdings import Holder, by_device
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import checkpoint, podresources
 
@@ -89,11 +91,11 @@ class Comeback:
         self._look_at = float("inf")
         self._changed = asyncio.Event()
 
-    def see(self, inventory: Inventory) -> None:
-        """Take another inventory into account."""
+    def see(self, inventory: Inventory, plugged: Plugged) -> None:
+        """Take another inventory into account, and what is plugged in."""
         wanted = bool(self._plugs.offers)
         self._inventory = inventory
-        self._plugs = follow(self._plugs, inventory, self._now())
+        self._plugs = follow(self._plugs, inventory, plugged, self._now())
         if bool(self._plugs.offers) != wanted:
             # Whether the runtime can be asked should be known before it has to be.
             self._look_at = float("inf") if wanted else self._now()
@@ -150,62 +152,81 @@ class Comeback:
 
     async def _judge(self, due: Sequence[Case], stops: asyncio.TaskGroup) -> None:
         complete = self._complete()
-        holdings = await podresources.ask(self._settings.pod_resources_socket)
-        if holdings is None:
+        holders = await self._ask_holders(due)
+        if holders is None:
             self._put_off(due)
             return
         complete = complete and self._complete()
-        held = by_device(holdings, self._inventory)
-        holders = {case.key: _holders(held, case) for case in due}
         self._judged([(case, ()) for case in due if not holders[case.key]], sure=complete)
-        await self._judge_held([case for case in due if holders[case.key]], holders, complete, stops)
+        held = [case for case in due if holders[case.key]]
+        if held:
+            try:
+                await self._judge_held(held, holders, complete, stops)
+            except GenericdpError as error:
+                self._tried(error)
+                self._put_off(held)
+
+    async def _ask_holders(self, due: Sequence[Case]) -> Mapping[Key, frozenset[Holder]] | None:
+        """Who holds the devices of these cases; None without an answer."""
+        holdings = await podresources.ask(self._settings.pod_resources_socket)
+        if holdings is None:
+            return None
+        held = by_device(holdings, self._inventory)
+        return {
+            case.key: frozenset(holder for _, holder in held.get(case.key[0], {}).get(case.key[1], ()))
+            for case in due
+        }
 
     async def _judge_held(
         self,
         due: Sequence[Case],
-        holders: Mapping[tuple[str, str], Sequence[Holder]],
+        holders: Mapping[Key, frozenset[Holder]],
         complete: bool,
         stops: asyncio.TaskGroup,
     ) -> None:
         from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
 
-        if not due:
-            return
-        try:
-            async with connected(self._settings.runtime_socket) as runtime:
-                self._tried(self._why_not(runtime))
-                running = await runtime.running()
-                candidates = {case.key: holders_in(case, running, holders[case.key]) for case in due}
-                inside: dict[str, Inside | None] = {}
-                for case in due:
-                    for each in () if case.unplugged else candidates[case.key]:
-                        if each.id not in inside:
-                            inside[each.id] = await runtime.inside(each.id)
-                saved = checkpoint.answers_in(self._settings.kubelet_dir)
-                evidence = Evidence(inside, saved, self._settings.link_dir)
-                now = [case for case in due if is_current(self._plugs, case)]
-                judgements = [(case, judge(case, candidates[case.key], evidence)) for case in now]
-                for sure in (True, False):
-                    self._judged(
-                        [
-                            (case, judgement.stops)
-                            for case, judgement in judgements
-                            if sure == (complete and (judgement.sure or not runtime.tells_devices))
-                        ],
-                        sure=sure,
-                    )
-                for case, judgement in judgements:
-                    for container in judgement.stops:
-                        # It may hold another device that was judged as well.
-                        of_it = self._stopping.setdefault(container.id, [])
-                        of_it.append(case)
-                        if len(of_it) == 1:
-                            stops.create_task(self._stop(case, container, runtime.socket))
-        except GenericdpError as error:
-            self._tried(error)
-            self._put_off(due)
+        async with connected(self._settings.runtime_socket) as runtime:
+            self._tried(self._why_not(runtime))
+            containers = newest(await runtime.containers())
+            # Meanwhile a pod may have given way to one of the same name, which holds something else.
+            again = await self._ask_holders(due) or {}
+            self._put_off([case for case in due if again.get(case.key) != holders[case.key]])
+            known = [case for case in due if again.get(case.key) == holders[case.key]]
+            inside: dict[str, Inside | None] = {}
+            for case in known:
+                for holder in () if case.unplugged else holders[case.key] & containers.keys():
+                    id_ = containers[holder].id
+                    if id_ not in inside:
+                        inside[id_] = await runtime.inside(id_)
+            saved = checkpoint.answers_in(self._settings.kubelet_dir)
+            evidence = Evidence(inside, saved, self._settings.link_dir)
+            judgements = [
+                (case, judge(case, holders[case.key], containers, evidence))
+                for case in known
+                if is_current(self._plugs, case)
+            ]
+            unsure = {
+                case.key
+                for case, judgement in judgements
+                if not complete
+                or (runtime.tells_devices and not judgement.sure)
+                or (judgement.starting and not case.has_outlasted_starts(self._now()))
+            }
+            for sure in (True, False):
+                self._judged(
+                    [(case, each.stops) for case, each in judgements if (case.key not in unsure) is sure],
+                    sure=sure,
+                )
+            for case, judgement in judgements:
+                for container in judgement.stops:
+                    # It may hold another device that was judged as well.
+                    of_it = self._stopping.setdefault(container.id, [])
+                    of_it.append(case)
+                    if len(of_it) == 1:
+                        stops.create_task(self._stop(case, container, runtime.socket))
 
-    async def _stop(self, case: Case, container: Running, socket: str) -> None:
+    async def _stop(self, case: Case, container: Container, socket: str) -> None:
         from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
 
         cause = "unplug" if case.unplugged else "replug"
@@ -233,13 +254,9 @@ class Comeback:
             hint="with cri-dockerd, only on_unplug works",
         )
 
-    def _judged(self, stops: Sequence[tuple[Case, Sequence[Running]]], *, sure: bool) -> None:
+    def _judged(self, stops: Sequence[tuple[Case, Sequence[Container]]], *, sure: bool) -> None:
         again_at = None if sure else self._now() + ASK_AGAIN_S
         self._plugs = judged(self._plugs, stops, again_at=again_at)
 
     def _put_off(self, due: Sequence[Case]) -> None:
         self._judged([(case, ()) for case in due], sure=False)
-
-
-def _holders(held: Mapping[str, Held], case: Case) -> tuple[Holder, ...]:
-    return tuple({holder: None for _, holder in held.get(case.key[0], {}).get(case.key[1], ())})

@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from genericdp.core.comeback.container import Inside, Running, inside, running
+from genericdp.core.comeback.container import Container, Inside, container_of, inside
 from genericdp.cri import api
 from genericdp.cri.sockets import RuntimeUnavailableError, candidates
 from genericdp.messages import Message, Method
@@ -75,17 +75,24 @@ class ContainerRuntime:
         answer = await self._ask(api.STATUS, api.StatusRequest(verbose=True))
         return dict(answer.info)
 
-    async def running(self) -> tuple[Running, ...]:
-        """Every container of a pod that runs now."""
-        state = api.ContainerStateValue(state=api.ContainerState.CONTAINER_RUNNING)
-        request = api.ListContainersRequest(filter=api.ContainerFilter(state=state))
-        answer = await self._ask(api.LIST_CONTAINERS, request)
+    async def containers(self) -> tuple[Container, ...]:
+        """Every container of a pod that runs now, or was created and has not been started."""
+        # One answer with all containers could hold thousands that ended. In this order, none is missed that
+        # starts meanwhile.
+        created = await self._in_state(api.ContainerState.CONTAINER_CREATED)
+        running = await self._in_state(api.ContainerState.CONTAINER_RUNNING)
+        return tuple({each.id: each for each in (*created, *running)}.values())
+
+    async def _in_state(self, state: api.ContainerState) -> list[Container]:
+        wanted = api.ContainerFilter(state=api.ContainerStateValue(state=state))
+        answer = await self._ask(api.LIST_CONTAINERS, api.ListContainersRequest(filter=wanted))
+        runs = state is api.ContainerState.CONTAINER_RUNNING
         found = (
-            running(each.id, each.labels, each.annotations, each.created_at)
+            container_of(each.id, each.labels, each.annotations, each.created_at, runs=runs)
             for each in answer.containers
-            if each.state == api.ContainerState.CONTAINER_RUNNING
+            if each.state == state
         )
-        return tuple(each for each in found if each is not None)
+        return [each for each in found if each is not None]
 
     async def inside(self, container: str) -> Inside | None:
         """The device nodes that a container was created with; None if the runtime does not tell.

@@ -20,6 +20,8 @@ class Point(StrEnum):
     ALLOCATE = "before Allocate"
     ALLOCATED = "between the plugin's answer to Allocate and its use"
     PRE_START = "before PreStartContainer"
+    CREATE = "inside CreateContainer, when the runtime has looked at the devices and lists no container yet"
+    START = "between CreateContainer and StartContainer"
 
 
 class Gate:

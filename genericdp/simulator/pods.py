@@ -73,6 +73,7 @@ class ContainerStatus:
     """The status of a container.
 
     created      the result of the last successful creation; None before the first
+    started      whether that container was started
     restarts     how often the container was created again
     created_at   when it was created last, in nanoseconds of the kubelet's clock
     exit_code    how its process ended; None while it has not, or was not started since
@@ -85,6 +86,7 @@ class ContainerStatus:
     reason: str = ""
     message: str = ""
     created: CreatedContainer | None = None
+    started: bool = False
     restarts: int = 0
     created_at: int = 0
     exit_code: int | None = None

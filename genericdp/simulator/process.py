@@ -112,6 +112,7 @@ class Process:
             self.ledger,
             allocator,
             runtime=configuration.runtime,
+            gates=configuration.gates,
             policy=configuration.policy,
             numa_nodes=configuration.numa_nodes,
             clock=configuration.clock,

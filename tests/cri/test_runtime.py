@@ -1,15 +1,19 @@
 """Asking a container runtime: the simulated ones, and those that are late, silent or something else."""
 
+import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import pytest
 
+from genericdp.core.comeback.container import Container as Found
 from genericdp.cri import runtime, sockets
-from genericdp.cri.runtime import connected
+from genericdp.cri.api import ContainerState
+from genericdp.cri.runtime import ContainerRuntime, connected
 from genericdp.cri.sockets import RuntimeUnavailableError
-from genericdp.simulator import Container, Kubelet, Pod, Runtime
+from genericdp.simulator import Container, Kubelet, Pod, Point, Runtime
 from genericdp.simulator.node.container_runtime import id_of
 from tests.scenes.answering import a_grpc_server
 from tests.scenes.scene import both_runtimes
@@ -24,10 +28,55 @@ async def test_a_runtime_tells_its_name_and_what_runs(short_dir: Path, runtime: 
         async with connected(str(kubelet.runtime_socket)) as asked:
             assert asked.name == runtime.personality.value
             assert asked.tells_devices
-            (container,) = await asked.running()
+            (container,) = await asked.containers()
             assert container.id == id_of(pod, pod.container("main"))
             assert (container.holder.pod, container.pod, container.grace_s) == ("app", pod.uid, 7)
             assert await asked.inside(container.id) == {}
+
+
+@both_runtimes
+async def test_a_container_is_listed_before_it_runs_but_not_while_it_is_created(
+    short_dir: Path, runtime: Runtime
+) -> None:
+    async with (
+        Kubelet(short_dir, runtime=runtime) as kubelet,
+        connected(str(kubelet.runtime_socket)) as asked,
+    ):
+        hold = kubelet.faults.hold
+        with hold(Point.CREATE) as creating, hold(Point.START) as starting:
+            admitting = asyncio.ensure_future(kubelet.admit(Pod("app", [Container("main")])))
+            await creating.reached()
+            assert await asked.containers() == ()
+            creating.open()
+            await starting.reached()
+            (created,) = await asked.containers()
+            assert not created.runs
+            assert await asked.inside(created.id) == {}
+            await asked.stop(created.id, 0)
+            starting.open()
+            await admitting
+        (running,) = await asked.containers()
+        assert running == replace(created, runs=True), "a runtime stops no container that was not started"
+
+
+async def test_a_container_that_starts_between_two_questions_is_not_missed(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Kubelet(short_dir) as kubelet, connected(str(kubelet.runtime_socket)) as asked:
+        with kubelet.faults.hold(Point.START) as starting:
+            admitting = asyncio.ensure_future(kubelet.admit(Pod("app", [Container("main")])))
+            await starting.reached()
+            question = ContainerRuntime._in_state
+
+            async def and_start(self: ContainerRuntime, state: ContainerState) -> list[Found]:
+                answer = await question(self, state)
+                starting.open()
+                await admitting
+                return answer
+
+            monkeypatch.setattr(ContainerRuntime, "_in_state", and_start)
+            (running,) = await asked.containers()
+            assert running.runs
 
 
 async def test_a_container_that_is_stopped_ends_with_sigterm_or_is_killed(short_dir: Path) -> None:
@@ -38,7 +87,7 @@ async def test_a_container_that_is_stopped_ends_with_sigterm_or_is_killed(short_
             for status in pod.containers.values():
                 await asked.stop(id_of(pod, status), 0)
                 await asked.stop(id_of(pod, status), 0)  # already stopped
-            assert await asked.running() == ()
+            assert await asked.containers() == ()
         assert {status.spec.name: status.exit_code for status in pod.containers.values()} == {
             "main": 143,
             "deaf": 137,
@@ -106,7 +155,7 @@ async def test_a_runtime_that_ends_meanwhile_is_an_error_and_not_an_empty_list(s
         async with connected(str(kubelet.runtime_socket)) as asked:
             await kubelet.container_runtime.stop()
             with pytest.raises(RuntimeUnavailableError):
-                await asked.running()
+                await asked.containers()
 
 
 async def test_an_answer_that_cannot_be_decoded_is_an_error(short_dir: Path) -> None:

@@ -45,6 +45,28 @@ async def test_pods_keep_devices_for_which_edited_rules_have_no_room(
         assert (await scene.kubelet.restart_container(held_by, "main")).state is ContainerState.WAITING
 
 
+@pytest.mark.parametrize("answer", [AnswerBy.CDI, AnswerBy.DEVICES])
+async def test_containers_follow_a_device_without_room(
+    answer: AnswerBy, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+    follow = 'on_unplug = "stop"\non_replug = "restart"\ndebounce = "20ms"\n'
+    async with a_cdi_scene(short_dir, A, B, C, answer=answer, rules=RULE + follow) as scene:
+        await scene.until_allocatable(3)
+        pods = [await scene.admit(name=f"pod-{n}") for n in range(3)]
+        scene.edit_rules(CROWDED + follow)
+        await until(lambda: scene.daemon.inventory.offers[FTDI].crowded)
+        (crowded,) = scene.daemon.inventory.offers[FTDI].crowded
+        number = "ABC".index(crowded.id[-1])
+        mine = next(pod for pod in pods if ids_told(pod.container("main")) == [crowded.id]).container("main")
+        scene.unplug((A, B, C)[number])
+        scene.plug(a_usb_serial(7, port=str(number + 1), serial="ABC"[number]))
+        await scene.kubelet.wait_until(lambda: mine.restarts == 1 and minors_in(mine) == [7])
+        scene.unplug(a_usb_serial(7, port=str(number + 1), serial="ABC"[number]))
+        await scene.kubelet.wait_until(lambda: mine.state is ContainerState.WAITING)
+        assert len(scene.kubelet.container_runtime.stops) == 2
+
+
 async def test_a_device_without_room_keeps_the_node_that_it_shares_with_others_that_leave(
     short_dir: Path,
 ) -> None:

@@ -743,6 +743,9 @@ class NodeMachine(RuleBasedStateMachine):
                 # Edited rules call its unit otherwise. It has not been unplugged, and it has no new plug.
                 continue
             numbers = [links.get(device) for device in devices]
+            if None in numbers and self._is_plugged(pod):
+                # So do they here, and another pod may hold the id that they give it.
+                continue
             if None not in numbers and links_of(status.created) & self.node.dead_links():
                 # Edited rules call its links otherwise: a container that is created again would be refused.
                 continue
@@ -754,6 +757,13 @@ class NodeMachine(RuleBasedStateMachine):
             if created is None or {*self._control_of(pod, created)} - {*controls_in(created)}:
                 return False
         return True
+
+    def _is_plugged(self, pod: Workload) -> bool:
+        """Whether the units of a container are plugged in, whatever the rules call them."""
+        return pod.created is pod.status.container("main").created and all(
+            was is not None and was[0] in self.truth.plugged and not self._is_another_device(pod, was)
+            for was in pod.inside.values()
+        )
 
     def _lacks_control(self, pod: Workload) -> bool:
         """Whether all devices of its resource are Unhealthy for want of the control node."""

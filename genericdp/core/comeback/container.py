@@ -1,4 +1,4 @@
-"""Running containers, as their runtime tells them over CRI.
+"""Containers, as their runtime tells them over CRI.
 
 The rules of this file:
 
@@ -31,14 +31,15 @@ Inside = Mapping[str, DeviceNumber]
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A container that runs.
+class Container:
+    """A container that runs, or that was created to run.
 
     id       the runtime's; every start of a container in Kubernetes has another
     holder   its names in Kubernetes
     pod      the UID of its pod
     created  when, in nanoseconds since 1970
     grace_s  how long it may take to end, in seconds
+    runs     whether it was started
     """
 
     id: str
@@ -46,16 +47,17 @@ class Running:
     pod: str
     created: int = 0
     grace_s: int = DEFAULT_GRACE_S
+    runs: bool = True
 
 
-def running(
-    id_: str, labels: Mapping[str, str], annotations: Mapping[str, str], created: int
-) -> Running | None:
+def container_of(
+    id_: str, labels: Mapping[str, str], annotations: Mapping[str, str], created: int, *, runs: bool
+) -> Container | None:
     """The container with these labels and annotations; None if it is not of a pod."""
     if not all(labels.get(name) for name in (_NAMESPACE, _POD, _UID, _CONTAINER)):
         return None
     holder = Holder(labels[_NAMESPACE], labels[_POD], labels[_CONTAINER])
-    return Running(id_, holder, labels[_UID], created, _grace_s(annotations.get(_GRACE, "")))
+    return Container(id_, holder, labels[_UID], created, _grace_s(annotations.get(_GRACE, "")), runs)
 
 
 def _grace_s(text: str) -> int:

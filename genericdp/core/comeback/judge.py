@@ -1,8 +1,9 @@
-"""Which running containers of a device to stop.
+"""Which containers of a device to stop.
 
 The rules of this file:
 
-* Only containers that hold the device, by PodResources, and that run, by their runtime.
+* Only containers that hold the device, by PodResources, and that run, by their runtime. One that was
+  created is left to start: before that, the runtime would not stop it.
 * What a restart would not mend is left alone. A container that is created again gets the answer that the
   kubelet has saved: links under fixed container paths, or names of CDI devices.
 * A name of a CDI device means what is there now: other device numbers, or another container path.
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp.core.allocate import RefusedError, allocate
-from genericdp.core.comeback.container import Inside, Running
+from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.plugs import Case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
@@ -39,28 +40,29 @@ Answers = Mapping[tuple[str, str, str], Saved]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """stops: the containers to stop. sure: whether everything was known that matters."""
+    """What follows from the evidence.
 
-    stops: tuple[Running, ...] = ()
+    stops     the containers to stop
+    sure      whether everything was known of the containers that there are
+    starting  whether one may be starting that is to be stopped when it runs
+    """
+
+    stops: tuple[Container, ...] = ()
     sure: bool = True
+    starting: bool = False
 
 
-def holders_in(case: Case, running: Iterable[Running], holders: Sequence[Holder]) -> tuple[Running, ...]:
-    """The running containers of these holders that were not stopped for the plug yet.
+def newest(containers: Iterable[Container]) -> Mapping[Holder, Container]:
+    """The newest container of each name.
 
     PodResources does not tell the UIDs of pods. Of two containers of one name, the newer is the holder: the
-    other is of a pod that was deleted by force.
+    other is of a pod that was deleted by force, or was never started.
     """
-    newest: dict[Holder, Running] = {}
-    for each in running:
-        if each.holder in holders:
-            other = newest.get(each.holder)
-            newest[each.holder] = each if other is None or other.created <= each.created else other
-    return tuple(
-        newest[holder]
-        for holder in sorted(newest)
-        if (newest[holder].pod, holder.container) not in case.plug.stopped
-    )
+    found: dict[Holder, Container] = {}
+    for each in containers:
+        other = found.get(each.holder)
+        found[each.holder] = each if other is None or other.created <= each.created else other
+    return found
 
 
 class Evidence:
@@ -79,7 +81,7 @@ class Evidence:
         self._paths: dict[tuple[str, str, str], Mapping[str, Sequence[str]]] = {}
         self._given: dict[str, Offer] = {}
 
-    def is_of_a_namesake(self, container: Running, resource: str) -> bool:
+    def is_of_a_namesake(self, container: Container, resource: str) -> bool:
         """Whether only containers of other pods got devices of a resource under the name of this container.
 
         PodResources does not tell the UIDs of pods, and a pod that was deleted by force may still run.
@@ -87,17 +89,17 @@ class Evidence:
         name = container.holder.container
         return (name, resource) in self._named and self.saved(container, resource) is None
 
-    def numbers(self, container: Running) -> frozenset[DeviceNumber]:
+    def numbers(self, container: Container) -> frozenset[DeviceNumber]:
         """The numbers of the device nodes that a container was created with."""
         if container.id not in self._numbers:
             self._numbers[container.id] = frozenset((self.inside[container.id] or {}).values())
         return self._numbers[container.id]
 
-    def saved(self, container: Running, resource: str) -> Saved | None:
+    def saved(self, container: Container, resource: str) -> Saved | None:
         """The answer that the kubelet has saved for a container and a resource."""
         return self._saved.get((container.pod, container.holder.container, resource))
 
-    def paths(self, container: Running, offer: Offer) -> Mapping[str, Sequence[str]]:
+    def paths(self, container: Container, offer: Offer) -> Mapping[str, Sequence[str]]:
         """Path on the host -> the container paths at which the saved answer has it, as it is meant now."""
         key = (container.pod, container.holder.container, offer.resource.name)
         if key not in self._paths:
@@ -127,23 +129,32 @@ class Evidence:
             return {}
 
 
-def judge(case: Case, holders: Iterable[Running], evidence: Evidence) -> Judgement:
-    """Which of the containers that hold the device of a case to stop."""
-    holders = [each for each in holders if not evidence.is_of_a_namesake(each, case.key[0])]
-    if case.unplugged:
-        return Judgement(tuple(holders))
-    stops: list[Running] = []
-    sure = True
-    for each in holders:
-        inside = evidence.inside.get(each.id)
+def judge(
+    case: Case, holders: Iterable[Holder], containers: Mapping[Holder, Container], evidence: Evidence
+) -> Judgement:
+    """Which of the containers that hold the device of a case to stop.
+
+    containers  the newest of each holder that has one
+    """
+    stops: list[Container] = []
+    sure, starting = True, False
+    for holder in sorted(holders):
+        found = containers.get(holder)
+        if found is None or evidence.is_of_a_namesake(found, case.key[0]):
+            starting = True
+            continue
+        if (found.pod, holder.container) in case.plug.stopped:
+            continue
+        inside = {} if case.unplugged else evidence.inside.get(found.id)
         if inside is None:
             sure = False
-        elif _is_outdated(case, each, inside, evidence):
-            stops.append(each)
-    return Judgement(tuple(stops), sure)
+        elif case.unplugged or _is_outdated(case, found, inside, evidence):
+            starting = starting or not found.runs
+            stops += [found] if found.runs else []
+    return Judgement(tuple(stops), sure, starting)
 
 
-def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evidence) -> bool:
+def _is_outdated(case: Case, container: Container, inside: Inside, evidence: Evidence) -> bool:
     """Whether the container would find something else if it were created now."""
     numbers = case.plug.numbers or {}
     resource = case.key[0]

@@ -5,28 +5,45 @@ The rules of this file:
 * Only devices of resources that want it are followed.
 * A plug is one stay of a device under the same device numbers, or one absence. What is neither, such as a
   failing health condition, interrupts it: its time starts again, but it remains the same plug.
-* The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again.
+* A device of several nodes is unplugged, too, while one that it needs is not plugged in where it was.
+* The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again, and
+  as long as one may be starting with what it found before the plug.
 * A container is stopped at most once for a plug, also if it was not judged to the end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.container import Container
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import UNPLUGGED
-from genericdp.core.rules.resource import OnUnplug, Resource
+from genericdp.core.rules.resource import NodeTable, OnUnplug, Resource
 
 #: How long to wait before evidence is asked for again, in seconds.
 ASK_AGAIN_S = 10.0
+
+#: How long a container that the runtime was creating when a plug began may take until it runs, in seconds:
+#: the kubelet waits two minutes for it to be created and two for its start (`runtimeRequestTimeout`).
+LONGEST_START_S = 240.0
 
 #: Name of a link -> the device number behind it.
 Numbers = Mapping[str, DeviceNumber]
 
 #: (resource, device id)
 Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A device node that a device needs, and where it was."""
+
+    link: str
+    table: NodeTable
+    spot: Spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class Plug:
     judged     whether its containers were judged
     not_before when to ask for evidence again, in seconds
     stopped    the containers that were stopped for it: (UID of the pod, name)
+    needed     of a device of several nodes: those that it needs, as they were when it was Healthy last
     """
 
     numbers: Numbers | None
@@ -49,6 +67,7 @@ class Plug:
     judged: bool = False
     not_before: float = float("-inf")
     stopped: frozenset[tuple[str, str]] = frozenset()
+    needed: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,34 +97,59 @@ class Case:
     def unplugged(self) -> bool:
         return self.plug.numbers is None
 
+    def has_outlasted_starts(self, now: float) -> bool:
+        """Whether no container can be starting any more that found what was there before the plug."""
+        return now >= self.plug.began + LONGEST_START_S
 
-def follow(plugs: Plugs, inventory: Inventory, now: float) -> Plugs:
-    """The plugs after another look at all devices."""
+
+def follow(plugs: Plugs, inventory: Inventory, plugged: Plugged, now: float) -> Plugs:
+    """The plugs after another look at all devices and at what is plugged in."""
     offers = {name: offer for name, offer in inventory.offers.items() if offer.resource.follows}
     if offers == {} == plugs.offers:
         return plugs
     by_device: dict[Key, Plug] = {}
     for name, offer in offers.items():
         unchanged = plugs.offers.get(name) is offer
-        for device in offer.devices:
+        for device in offer.with_crowded:
             key = name, device.id
             known = plugs.by_device.get(key)
-            plug = known if unchanged else _after(known, device, now)
+            plug = known if unchanged else _after(known, device, plugged, now)
             if plug is not None:
                 by_device[key] = plug
     return Plugs(by_device, offers)
 
 
-def _after(known: Plug | None, device: Device, now: float) -> Plug | None:
+def _after(known: Plug | None, device: Device, plugged: Plugged, now: float) -> Plug | None:
+    needed = () if known is None else known.needed
     if device.healthy:
         numbers = {node.link: node.number for node in device.nodes_inside if node.sys_path and node.number}
-    elif device.reason == UNPLUGGED:
+        needed = _needed(device)
+    elif device.reason == UNPLUGGED or _has_lost_a_part(device, needed, plugged):
         numbers = None
     else:
         return None if known is None else replace(known, lasts=False)
     if known is None or known.numbers != numbers:
-        return Plug(numbers, now, now)
-    return known if known.lasts else replace(known, lasts=True, since=now)
+        return Plug(numbers, now, now, needed=needed)
+    if known.lasts and known.needed == needed:
+        return known
+    return replace(known, lasts=True, since=known.since if known.lasts else now, needed=needed)
+
+
+def _needed(device: Device) -> tuple[Part, ...]:
+    if len(device.nodes) < 2:
+        return ()
+    places = zip(device.nodes, device.spots, strict=False)
+    return tuple(Part(node.link, node.table, spot) for node, spot in places if not node.table.optional)
+
+
+def _has_lost_a_part(device: Device, needed: Iterable[Part], plugged: Plugged) -> bool:
+    """Whether some of its nodes are there, and one that it needs is not plugged in any more."""
+    there = [node for node in device.nodes if node.sys_path]
+    return there != [] and any(
+        all(node.link != part.link and node.table != part.table for node in there)
+        and not plugged.nodes_at(part.spot)
+        for part in needed
+    )
 
 
 def next_case(plugs: Plugs) -> float | None:
@@ -121,7 +165,7 @@ def cases(plugs: Plugs, now: float) -> tuple[Case, ...]:
 def _pending(plugs: Plugs) -> Iterator[tuple[Case, float]]:
     for offer in plugs.offers.values():
         resource = offer.resource
-        for device in offer.devices:
+        for device in offer.with_crowded:
             plug = plugs.by_device.get((resource.name, device.id))
             if plug is not None and plug.lasts and not plug.judged and _matters(resource, plug):
                 yield Case(offer, device, plug), max(plug.since + resource.debounce_s, plug.not_before)
@@ -140,7 +184,7 @@ def is_current(plugs: Plugs, case: Case) -> bool:
 
 
 def judged(
-    plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Running]]], *, again_at: float | None = None
+    plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Container]]], *, again_at: float | None = None
 ) -> Plugs:
     """After these containers were stopped for these cases. They are judged to the end, or again at a time."""
     by_device = dict(plugs.by_device)
@@ -158,7 +202,7 @@ def judged(
     return replace(plugs, by_device=by_device)
 
 
-def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Running, again_at: float) -> Plugs:
+def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Container, again_at: float) -> Plugs:
     """After the runtime could not stop a container for these cases: it is tried again at a time."""
     by_device = dict(plugs.by_device)
     for case in cases:

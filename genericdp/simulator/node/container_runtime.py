@@ -1,4 +1,4 @@
-"""The node's container runtime as others see it: the part of CRI about containers that run.
+"""The node's container runtime as others see it: the part of CRI about containers that run or will.
 
 The rules of this file:
 
@@ -229,6 +229,8 @@ def _sandbox(pod: PodStatus) -> str:
 
 
 def _state(status: pods.ContainerStatus) -> api.ContainerState:
+    if not status.started:
+        return api.ContainerState.CONTAINER_CREATED
     running = status.state is ContainerState.RUNNING
     return api.ContainerState.CONTAINER_RUNNING if running else api.ContainerState.CONTAINER_EXITED
 

@@ -17,6 +17,7 @@ from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import ANY, Hint, Policy, hints, merge
 from genericdp.simulator.errors import DeviceError, SimulatorError
+from genericdp.simulator.gates import Gates, Point
 from genericdp.simulator.node.back_off import BackOff
 from genericdp.simulator.node.container_config import container_config
 from genericdp.simulator.node.node import Node
@@ -37,6 +38,7 @@ class Workload:
         allocator: Allocator,
         *,
         runtime: Runtime,
+        gates: Gates,
         policy: Policy,
         numa_nodes: tuple[int, ...],
         clock: Clock,
@@ -47,6 +49,7 @@ class Workload:
         self._ledger = ledger
         self._allocator = allocator
         self._runtime = runtime
+        self._gates = gates
         self._policy = policy
         self._numa_nodes = numa_nodes
         self._clock = clock
@@ -106,7 +109,7 @@ class Workload:
 
     async def _sync(self, pod: PodStatus) -> bool:
         """Returns whether everything runs that should."""
-        if not pod.active or pod.uid not in self._node.pods:
+        if not self._exists(pod):
             return True
         for container in pod.spec.init_containers:
             status = pod.containers[container.name]
@@ -182,12 +185,20 @@ class Workload:
         except CreateContainerError as error:
             status.become(ContainerState.WAITING, "CreateContainerError", str(error))
             return False
+        await self._gates.passes(Point.CREATE)
         if status.created is not None:
             status.restarts += 1
-        status.created = created
+        status.created, status.started = created, False
         status.created_at = round(self._clock.now() * 1e9)
-        status.become(ContainerState.RUNNING)
+        await self._gates.passes(Point.START)
+        status.started = True
+        if self._exists(pod):
+            status.become(ContainerState.RUNNING)
         return True
+
+    def _exists(self, pod: PodStatus) -> bool:
+        """Whether there is anything to do for a pod."""
+        return pod.active and pod.uid in self._node.pods
 
     def _hold_back(self, pod: PodStatus) -> None:
         for container in pod.spec.containers:

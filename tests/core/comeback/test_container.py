@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from genericdp.core.comeback.container import DEFAULT_GRACE_S, Running, inside, running
+from genericdp.core.comeback.container import DEFAULT_GRACE_S, Container, container_of, inside
 from genericdp.core.device import DeviceNumber
 from genericdp.core.status.holdings import Holder
 
@@ -18,18 +18,19 @@ GRACE = "io.kubernetes.pod.terminationGracePeriod"
 
 
 def test_a_container_is_known_by_the_labels_of_the_kubelet() -> None:
-    assert running("1", LABELS, {GRACE: "7"}, 5) == Running("1", Holder("lab", "app", "main"), "uid-1", 5, 7)
+    found = container_of("1", LABELS, {GRACE: "7"}, 5, runs=False)
+    assert found == Container("1", Holder("lab", "app", "main"), "uid-1", 5, 7, runs=False)
 
 
 @pytest.mark.parametrize("missing", LABELS)
 def test_a_container_without_one_of_the_labels_is_of_nobody(missing: str) -> None:
     labels = {name: value for name, value in LABELS.items() if name != missing}
-    assert running("1", labels, {}, 5) is None
+    assert container_of("1", labels, {}, 5, runs=True) is None
 
 
 @pytest.mark.parametrize("grace", ["", "-1", "1.5", "½", "a", "9" * 19])
 def test_a_grace_period_that_is_none_is_the_default(grace: str) -> None:
-    found = running("1", LABELS, {GRACE: grace}, 5)
+    found = container_of("1", LABELS, {GRACE: grace}, 5, runs=True)
     assert found is not None
     assert found.grace_s == DEFAULT_GRACE_S
 

@@ -1,15 +1,16 @@
 """Which containers to stop: holders only, and only those that a restart would mend."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 
-from genericdp.core.comeback.container import Inside, Running
-from genericdp.core.comeback.judge import Evidence, Judgement, Saved, holders_in, judge
+from genericdp.core.comeback.container import Container, Inside
+from genericdp.core.comeback.judge import Answers, Evidence, Judgement, Saved, judge, newest
 from genericdp.core.comeback.plugs import Case, Numbers, Plug, Plugs, cases, follow
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.plugged import NOTHING_PLUGGED
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_device, a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -17,7 +18,7 @@ from tests.scenes.rules import FTDI_RULE, MODEM_RULE
 from tests.scenes.work import FACTOR, IN_PROPORTION, growth
 
 LINKS = "/dev/genericdp"
-MAIN = Running("1", Holder("default", "app", "main"), "uid-1", created=5)
+MAIN = Container("1", Holder("default", "app", "main"), "uid-1", created=5)
 TTY0, TTY3 = DeviceNumber("c", 188, 0), DeviceNumber("c", 188, 3)
 
 
@@ -30,13 +31,19 @@ def plugged(rules: str, *devices: object) -> Case:
 
 
 STICK = plugged(FTDI_RULE, a_usb_serial(3, serial="A"))
+UNPLUGGED = replace(STICK, plug=Plug(None, 0.0, 0.0))
 LINK = f"{LINKS}/ftdi_A"
+
+
+def judged(case: Case, containers: Iterable[Container], inside: Inside | None = None) -> Judgement:
+    """The judgement of these containers, if the holder is called as MAIN and MAIN finds `inside`."""
+    return judge(case, [MAIN.holder], newest(containers), Evidence({"1": inside}, {}, LINKS))
 
 
 def is_stopped(case: Case, inside: Inside | None, saved: Saved | None = None) -> bool:
     """Whether MAIN, which holds the device and finds `inside`, is stopped."""
     answers = {} if saved is None else {("uid-1", "main", case.key[0]): saved}
-    judgement = judge(case, [MAIN], Evidence({"1": inside}, answers, LINKS))
+    judgement = judge(case, [MAIN.holder], newest([MAIN]), Evidence({"1": inside}, answers, LINKS))
     assert judgement.sure is (inside is not None)
     return judgement.stops == (MAIN,)
 
@@ -89,21 +96,38 @@ def test_a_node_that_is_optional_is_not_missed_if_nobody_knows_what_was_saved() 
 
 
 def test_every_holder_of_an_unplugged_device_is_stopped_whatever_is_in_it() -> None:
-    case = replace(STICK, plug=Plug(None, 0.0, 0.0))
-    assert judge(case, [MAIN], Evidence({}, {}, LINKS)) == Judgement((MAIN,))
+    assert judged(UNPLUGGED, [MAIN]) == Judgement((MAIN,))
 
 
-def test_only_those_that_run_and_hold_the_device_are_holders() -> None:
+def test_only_those_that_hold_the_device_are_stopped() -> None:
     other = replace(MAIN, id="2", holder=Holder("default", "other", "main"))
     beside = replace(MAIN, id="3", holder=Holder("default", "app", "beside"))
-    gone = Holder("default", "gone", "main")
-    assert holders_in(STICK, [other, beside, MAIN], [MAIN.holder, gone]) == (MAIN,)
+    assert judged(UNPLUGGED, [other, beside, MAIN]) == Judgement((MAIN,))
 
 
 def test_of_two_pods_of_one_name_the_newer_is_the_holder() -> None:
     older = replace(MAIN, id="0", pod="uid-0", created=4)
-    assert holders_in(STICK, [older, MAIN], [MAIN.holder]) == (MAIN,)
-    assert holders_in(STICK, [MAIN, older], [MAIN.holder]) == (MAIN,)
+    assert judged(UNPLUGGED, [older, MAIN]) == Judgement((MAIN,))
+    assert judged(UNPLUGGED, [MAIN, older]) == Judgement((MAIN,))
+
+
+@pytest.mark.parametrize("case", [STICK, UNPLUGGED], ids=["plugged", "unplugged"])
+def test_a_holder_without_a_container_may_be_starting_one(case: Case) -> None:
+    beside = replace(MAIN, id="3", holder=Holder("default", "app", "beside"))
+    assert judged(case, [beside]) == Judgement(starting=True)
+
+
+@pytest.mark.parametrize("case", [STICK, UNPLUGGED], ids=["plugged", "unplugged"])
+def test_a_container_that_lacks_the_device_is_not_stopped_before_it_runs(case: Case) -> None:
+    created = replace(MAIN, runs=False)
+    assert judged(case, [created], {"/dev/serial0": TTY0}) == Judgement(starting=True)
+    # A kubelet that restarted creates another one.
+    older = replace(MAIN, id="0", created=4, runs=False)
+    assert judged(case, [older, MAIN], {"/dev/serial0": TTY0}) == Judgement((MAIN,))
+
+
+def test_a_container_that_was_created_with_the_device_is_left_alone() -> None:
+    assert judged(STICK, [replace(MAIN, runs=False)], {"/dev/serial0": TTY3}) == Judgement()
 
 
 @pytest.mark.parametrize("numbers", [STICK.plug.numbers, None], ids=["plugged", "unplugged"])
@@ -112,9 +136,14 @@ def test_a_pod_that_was_deleted_by_force_is_left_alone_when_only_its_successor_g
 ) -> None:
     case = replace(STICK, plug=Plug(numbers, 0.0, 0.0))
     saved = {("uid-2", "main", case.key[0]): Saved({"/dev/ttyUSB3": LINK})}
-    assert judge(case, [MAIN], Evidence({"1": {"/dev/ttyUSB0": TTY0}}, saved, LINKS)).stops == ()
+
+    def stopped(answers: Answers) -> Judgement:
+        evidence = Evidence({"1": {"/dev/ttyUSB0": TTY0}}, answers, LINKS)
+        return judge(case, [MAIN.holder], newest([MAIN]), evidence)
+
+    assert stopped(saved) == Judgement(starting=True), "the successor may be starting"
     of_both = {**saved, ("uid-1", "main", case.key[0]): Saved({"/dev/ttyUSB0": LINK})}
-    assert judge(case, [MAIN], Evidence({"1": {"/dev/ttyUSB0": TTY0}}, of_both, LINKS)).stops == (MAIN,)
+    assert stopped(of_both) == Judgement((MAIN,))
 
 
 @pytest.mark.parametrize("by_cdi", [False, True])
@@ -131,12 +160,13 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
         nodes = [device.nodes[0] for device in offer.devices]
         known = Saved({} if by_cdi else {node.path: f"{LINKS}/{node.link}" for node in nodes}, ("x",))
         inside = {"1": {node.path: node.number for node in nodes if node.number is not None}}
-        due = cases(follow(Plugs(), inventory, 0.0), 1.0)
+        containers = newest([MAIN])
+        due = cases(follow(Plugs(), inventory, NOTHING_PLUGGED, 0.0), 1.0)
         assert len(due) == count
 
         def judge_all() -> None:
             evidence = Evidence(inside, {("uid-1", "main", "example.com/x"): known}, LINKS)
-            assert not any(judge(case, [MAIN], evidence).stops for case in due)
+            assert not any(judge(case, [MAIN.holder], containers, evidence).stops for case in due)
 
         return judge_all
 
@@ -146,7 +176,7 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
 
 def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_container() -> None:
     case = replace(STICK, plug=replace(STICK.plug, stopped=frozenset({("uid-1", "main")})))
-    assert holders_in(case, [replace(MAIN, id="9")], [MAIN.holder]) == ()
+    assert judged(case, [replace(MAIN, id="9")]) == Judgement()
 
 
 def test_an_id_that_is_refused_is_no_reason() -> None:

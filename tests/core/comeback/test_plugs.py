@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from genericdp.core.comeback.container import Running
+from genericdp.core.comeback.container import Container
 from genericdp.core.comeback.plugs import Plugs, cases, follow, judged, next_case, not_stopped
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
@@ -15,27 +15,31 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 
 STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
 KEY = (FTDI, "ftdi_A")
-POD = Running("1", Holder("default", "app", "main"), "uid-1")
+POD = Container("1", Holder("default", "app", "main"), "uid-1")
 
 
 class Node:
     """What is plugged in, and the plugs that follow from it. `at` moves the clock."""
 
-    def __init__(self, keys: str = 'on_unplug = "stop"\non_replug = "restart"\n') -> None:
-        self.builder = Builder(resources_of(FTDI_RULE + keys, domain=DOMAIN), DOMAIN)
+    def __init__(self, keys: str = 'on_unplug = "stop"\non_replug = "restart"\n', rules: str = "") -> None:
+        self.edit(rules or FTDI_RULE + keys)
         self.memory = Memory()
         self.plugs = Plugs()
         self.inventory = Inventory()
 
+    def edit(self, rules: str) -> None:
+        self.rules = rules
+        self.builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
+
     def see(self, now: float, *devices: UdevDevice) -> None:
         self.inventory, self.memory = take_inventory(self.builder, by_sys_path(*devices), self.memory, now)
-        self.plugs = follow(self.plugs, self.inventory, now)
+        self.plugs = follow(self.plugs, self.inventory, self.builder.claims.plugged, now)
 
     def due(self, now: float) -> list[str]:
         """Why containers are judged now."""
         return ["unplug" if case.unplugged else "replug" for case in cases(self.plugs, now)]
 
-    def judge(self, now: float, *stops: Running, again_at: float | None = None) -> None:
+    def judge(self, now: float, *stops: Container, again_at: float | None = None) -> None:
         (case,) = cases(self.plugs, now)
         self.plugs = judged(self.plugs, [(case, stops)], again_at=again_at)
 
@@ -180,3 +184,99 @@ def test_another_number_of_a_shared_node_is_another_plug() -> None:
     assert node.due(9.0) == ["replug"]
     (case,) = cases(node.plugs, 9.0)
     assert case.plug.numbers == {"ftdi_A": STICK.number, "shared+kfd": DeviceNumber("c", 511, 0)}
+
+
+KIT = """
+[[resource]]
+name = "kit"
+match = { SUBSYSTEM = "tty" }
+group_by = "all"
+on_unplug = "stop"
+on_replug = "restart"
+
+[[resource.node]]
+match.usb = { port = "1" }
+
+[[resource.node]]
+match.usb = { port = "2" }
+
+[[resource.node]]
+match.usb = { port = "3" }
+optional = true
+"""
+ONE, TWO, EXTRA = (a_usb_serial(number, port=str(number + 1), serial="ABC"[number]) for number in range(3))
+
+
+def test_a_part_that_the_device_needs_is_followed_as_the_whole_device_is() -> None:
+    node = Node(rules=KIT)
+    node.see(0.0, ONE, TWO)
+    node.judge(3.0)
+    node.see(10.0, ONE)
+    assert node.due(12.9) == []
+    assert node.due(13.0) == ["unplug"]
+    # The other one follows, and returns first.
+    node.judge(13.0)
+    node.see(20.0)
+    node.see(21.0, TWO)
+    assert node.due(99.0) == []
+    node.see(100.0, ONE, TWO)
+    assert node.due(103.0) == ["replug"]
+
+
+def test_a_part_that_returns_under_another_number_is_another_plug() -> None:
+    node = Node(rules=KIT)
+    node.see(0.0, ONE, TWO)
+    node.judge(3.0)
+    node.see(4.0, ONE)
+    node.see(5.0, ONE, a_usb_serial(7, port="2", serial="B"))
+    assert node.due(7.9) == []
+    assert node.due(8.0) == ["replug"]
+
+
+def test_a_part_that_moves_is_looked_for_where_it_is_now() -> None:
+    node = Node(rules=KIT.replace('match.usb = { port = "2" }', 'match.usb = { serial = "B" }'))
+    node.see(0.0, ONE, TWO)
+    node.see(4.0, ONE, a_usb_serial(1, port="5", serial="B"))
+    node.judge(7.0)
+    node.see(10.0, ONE)
+    assert node.due(13.0) == ["unplug"]
+
+
+def test_a_part_that_is_optional_stops_nothing_when_it_leaves() -> None:
+    node = Node(rules=KIT)
+    node.see(0.0, ONE, TWO, EXTRA)
+    node.judge(3.0)
+    node.see(10.0, ONE, TWO)
+    assert node.due(99.0) == ["replug"], "which finds nothing wrong"
+
+
+def test_a_part_that_is_still_plugged_in_is_not_unplugged() -> None:
+    """Edited rules no longer take it, or take it for something else."""
+    for edited in (
+        KIT.replace('port = "2"', 'port = "4"'),
+        '[[resource]]\nname = "other"\nmatch.usb = { port = "2" }\n' + KIT,
+    ):
+        node = Node(rules=KIT)
+        node.see(0.0, ONE, TWO)
+        node.judge(3.0)
+        node.edit(edited)
+        node.see(10.0, ONE, TWO)
+        node.see(11.0, ONE, TWO, EXTRA)
+        assert node.due(99.0) == []
+
+
+def test_a_part_of_which_there_is_another_one_is_not_needed() -> None:
+    """The device is Unhealthy for another reason."""
+    node = Node(rules=KIT.replace('match.usb = { port = "2" }', 'match.usb = { port = "2|4" }'))
+    node.edit(node.rules.replace("group_by", 'health = { DRIVER = { not = "bad" } }\ngroup_by'))
+    another = a_usb_serial(3, port="4", serial="D")
+    node.see(0.0, ONE, TWO, another)
+    node.judge(3.0)
+    node.see(10.0, replace(ONE, driver="bad"), another)
+    assert node.due(99.0) == []
+
+
+def test_a_part_that_was_never_there_is_not_unplugged() -> None:
+    node = Node(rules=KIT)
+    node.see(0.0, ONE)
+    assert node.due(99.0) == []

@@ -1,0 +1,73 @@
+"""A device of several units, of which one goes and comes back."""
+
+from pathlib import Path
+
+import pytest
+
+from genericdp.core.rules.settings import AnswerBy
+from genericdp.core.status import holdings
+from genericdp.simulator import ContainerState
+from tests.daemon.test_cdi_answers import a_cdi_scene
+from tests.daemon.test_comeback import stops, until_running
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.scene import minors_in
+
+KIT = "example.com/kit"
+
+RULE = """
+[[resource]]
+name = "kit"
+match = { SUBSYSTEM = "tty" }
+group_by = "all"
+on_unplug = "stop"
+on_replug = "restart"
+debounce = "20ms"
+
+[[resource.node]]
+match.usb = { port = "1" }
+
+[[resource.node]]
+match.usb = { port = "2" }
+"""
+
+GPS, RADIO = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
+RENAMED = a_usb_serial(5, port="2", serial="B")
+
+both_answers = pytest.mark.parametrize("answer", [AnswerBy.DEVICES, AnswerBy.CDI])
+
+
+@pytest.fixture(autouse=True)
+def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
+
+
+@both_answers
+async def test_a_container_is_stopped_while_a_part_is_unplugged(short_dir: Path, answer: AnswerBy) -> None:
+    async with a_cdi_scene(short_dir, GPS, RADIO, rules=RULE, answer=answer) as scene:
+        await scene.until_allocatable(1, KIT)
+        pod = await scene.admit(resource=KIT)
+        main = pod.container("main")
+        scene.unplug(RADIO)
+        await scene.kubelet.wait_until(lambda: main.state is ContainerState.WAITING)
+        assert stops(scene) == [("app", "main", 30)]
+        scene.plug(RENAMED)
+        await scene.until_allocatable(1, KIT)
+        await scene.kubelet.sync(pod)
+        assert sorted(minors_in(main)) == [0, 5]
+        assert stops(scene) == [("app", "main", 30)]
+
+
+@both_answers
+async def test_a_container_has_a_part_again_that_returned_under_another_name(
+    short_dir: Path, answer: AnswerBy
+) -> None:
+    rule = RULE.replace('on_unplug = "stop"\n', "")
+    async with a_cdi_scene(short_dir, GPS, RADIO, rules=rule, answer=answer) as scene:
+        await scene.until_allocatable(1, KIT)
+        pod = await scene.admit(resource=KIT)
+        scene.unplug(RADIO)
+        await scene.until_allocatable(0, KIT, capacity=1)
+        scene.plug(RENAMED)
+        await until_running(scene, pod, restarts=1)
+        assert sorted(minors_in(pod.container("main"))) == [0, 5]
+        assert stops(scene) == [("app", "main", 30)]

@@ -6,7 +6,8 @@ The rules of this file:
 * What a restart would not mend is left alone. A container that is created again gets the answer that the
   kubelet has saved: links under fixed container paths, or names of CDI devices.
 * A name of a CDI device means what is there now: other device numbers, or another container path.
-* What is not known is not held against a container.
+* What is not known is not held against a container. Without the saved answer, nobody knows whether a node
+  that it lacks was replaced, or was added to the device by an edit of the rules.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -136,15 +137,16 @@ def judge(case: Case, holders: Iterable[Running], evidence: Evidence) -> Judgeme
     sure = True
     for each in holders:
         inside = evidence.inside.get(each.id)
-        if inside is None:
+        outdated = None if inside is None else _is_outdated(case, each, inside, evidence)
+        if outdated is None:
             sure = False
-        elif _is_outdated(case, each, inside, evidence):
+        elif outdated:
             stops.append(each)
     return Judgement(tuple(stops), sure)
 
 
-def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evidence) -> bool:
-    """Whether the container would find something else if it were created now."""
+def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evidence) -> bool | None:
+    """Whether the container would find something else if it were created now; None if nobody knows."""
     numbers = case.plug.numbers or {}
     resource = case.key[0]
     saved = evidence.saved(container, resource)
@@ -161,4 +163,8 @@ def _is_outdated(case: Case, container: Running, inside: Inside, evidence: Evide
             return False
     optional = {node.link for node in case.device.nodes_inside if node.table.optional}
     needed = {number for link, number in numbers.items() if link not in optional}
-    return not needed <= evidence.numbers(container)
+    found = evidence.numbers(container)
+    if needed <= found:
+        return False
+    own = {numbers[node.link] for node in case.device.nodes if node.link in numbers}
+    return True if saved is not None or own.isdisjoint(found) else None

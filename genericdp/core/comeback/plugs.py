@@ -5,7 +5,8 @@ The rules of this file:
 * Only devices of resources that want it are followed.
 * A plug is one stay of a device under the same device numbers, or one absence. What is neither, such as a
   failing health condition, interrupts it: its time starts again, but it remains the same plug.
-* The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again.
+* The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again, and
+  less often after some minutes: there may never be any.
 * A container is stopped at most once for a plug, also if it was not judged to the end.
 """
 
@@ -21,6 +22,10 @@ from genericdp.core.rules.resource import OnUnplug, Resource
 
 #: How long to wait before evidence is asked for again, in seconds.
 ASK_AGAIN_S = 10.0
+
+#: For how long after the beginning of a plug that is enough, and how much longer to wait after that.
+ASK_OFTEN_S = 300.0
+ASK_LATER_S = 50.0
 
 #: Name of a link -> the device number behind it.
 Numbers = Mapping[str, DeviceNumber]
@@ -142,7 +147,10 @@ def is_current(plugs: Plugs, case: Case) -> bool:
 def judged(
     plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Running]]], *, again_at: float | None = None
 ) -> Plugs:
-    """After these containers were stopped for these cases. They are judged to the end, or again at a time."""
+    """After these containers were stopped for these cases. They are judged to the end, or again.
+
+    again_at  when, or a while after that for a plug that has lasted for minutes
+    """
     by_device = dict(plugs.by_device)
     for case, containers in stops:
         plug = by_device.get(case.key)
@@ -152,10 +160,14 @@ def judged(
             plug,
             # A stop may have failed meanwhile: then there is more to do.
             judged=again_at is None and plug.stopped == case.plug.stopped,
-            not_before=plug.not_before if again_at is None else again_at,
+            not_before=plug.not_before if again_at is None else _not_too_often(plug, again_at),
             stopped=plug.stopped | {(each.pod, each.holder.container) for each in containers},
         )
     return replace(plugs, by_device=by_device)
+
+
+def _not_too_often(plug: Plug, again_at: float) -> float:
+    return again_at if again_at < plug.since + ASK_OFTEN_S else again_at + ASK_LATER_S
 
 
 def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Running, again_at: float) -> Plugs:

@@ -1,15 +1,18 @@
 """Running containers that got their devices by CDI follow them as those do that got device nodes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.rules.settings import AnswerBy
+from genericdp.cri import comeback
+from genericdp.kubelet import checkpoint
 from genericdp.simulator import ContainerState
 from tests.daemon.test_cdi_answers import a_cdi_scene
 from tests.daemon.test_comeback import stops, until_judged, until_running
-from tests.scenes.builders import a_usb_serial
+from tests.scenes.builders import a_kfd, a_usb_serial
 from tests.scenes.rules import FTDI_RULE
 from tests.scenes.scene import nodes_in
 from tests.scenes.waiting import until
@@ -71,3 +74,29 @@ async def test_a_restarted_daemon_leaves_containers_of_replicas_alone(short_dir:
         await scene.until_allocatable(3)
         await until_judged(scene, "ftdi_A")
         assert stops(scene) == []
+
+
+@both_answers
+async def test_a_node_that_a_container_may_not_have_got_counts_when_the_kubelet_tells_what_it_got(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, answer: AnswerBy
+) -> None:
+    """While its checkpoint cannot be read, a number that the container lacks may be new in the rules."""
+    monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
+    rules = RULE + '[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true\n'
+    renumbered = replace(a_kfd(), number=DeviceNumber("c", 511, 0))
+    async with a_cdi_scene(short_dir, stick(0, "A"), a_kfd(), rules=rules, answer=answer) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        await until_judged(scene, "ftdi_A")
+        readable = checkpoint.LONGEST
+        monkeypatch.setattr(checkpoint, "LONGEST", 0)
+        scene.unplug(a_kfd())
+        await scene.until_allocatable(0, capacity=1)
+        scene.plug(renumbered)
+        await until(
+            lambda: any(plug.not_before > 0 for plug in scene.daemon._comeback._plugs.by_device.values())
+        )
+        assert stops(scene) == []
+        monkeypatch.setattr(checkpoint, "LONGEST", readable)
+        await until_running(scene, pod, restarts=1)
+        assert sorted(number for _, *number in nodes_in(pod.container("main"))) == [[188, 0], [511, 0]]

@@ -27,7 +27,7 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,7 +118,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.listed: dict[str, set[str]] = {}
         self.given: set[str] = set()
         self.ties: dict[str, str] = {}
-        self.settled_places: dict[str, tuple[str | None, Place]] = {}
+        self.offered_before: dict[str, tuple[str, Place]] = {}
         self.names_when_it_went_down: dict[int, str] = {}
         self.control_when_it_went_down: int | None = None
         self.tables_when_it_went_down: tuple[Table, ...] = ()
@@ -753,6 +753,9 @@ class NodeMachine(RuleBasedStateMachine):
                 continue
             if sorted(numbers_in(status.created)) != sorted(each for each in numbers if each is not None):
                 return False
+            if self.node.checkpoint_is_damaged:
+                # Nobody knows whether it got the control node.
+                continue
             created = status.created
             if created is None or {*self._control_of(pod, created)} - {*controls_in(created)}:
                 return False
@@ -835,6 +838,7 @@ class NodeMachine(RuleBasedStateMachine):
             and not any("B" in [unit for unit, _ in other.units] for other in self.pods if other is not pod)
             and now is not None
             and self.node.up
+            and not self._is_another_device(pod, pod.units[0])
             and not any(table.control or table.prestart for table in (now, pod.table))
             and (now.name, now.identity, now.grouped)
             == (pod.table.name, pod.table.identity, pod.table.grouped)
@@ -894,9 +898,6 @@ class NodeMachine(RuleBasedStateMachine):
             self._check_told()
         self._check_ids()
         self._check_stops()
-        self.settled_places = {
-            unit: (self._name_of(unit), place) for unit, place in self.truth.plugged.items()
-        }
 
     async def _until_links_are_right(self) -> None:
         """Wait until the daemon has handled everything, then check the links."""
@@ -1019,71 +1020,41 @@ class NodeMachine(RuleBasedStateMachine):
 
     def _check_ids(self) -> None:
         """Check that every id still means the same unit."""
-        found = []
-        for id_, number in self.node.links().items():
-            if number is not None:
-                unit = self.truth.at(number)
-                table = self.truth.table_of(unit)
-                assert table is not None
-                found.append((table, unit, id_))
+        links = [(id_, number) for id_, number in self.node.links().items() if number is not None]
+        offered = list(self._found([*links, *self.node.ids_told()]))
+        found = [*offered, *self._found(self.node.ids_refused())]
         for table, unit, id_ in found:
             if table.identity == "serial":
                 self._note_tie(table, unit, id_)
-        live = {unit for _, unit, _ in found}
-        for table in self.truth.tables:
-            if table.identity == "serial":
-                self._note_hidden_tie(table, live)
         for table, unit, id_ in found:
             key = self._key(table, unit)
             known = self.ids.setdefault(key, id_)
             assert known == id_, f"{key} was {known} and is {id_}"
         assert len(set(self.ids.values())) == len(self.ids), f"two units share an id: {self.ids}"
+        self.offered_before = {unit: (table.name, self.truth.plugged[unit]) for table, unit, _ in offered}
+
+    def _found(self, numbers: Iterable[tuple[str, int]]) -> Iterator[tuple[Table, str, str]]:
+        """The table, the unit and the id of each device with a number of a ttyUSB."""
+        for id_, number in numbers:
+            unit = self.truth.at(number)
+            table = self.truth.table_of(unit)
+            assert table is not None
+            yield table, unit, id_
 
     def _note_tie(self, table: Table, unit: str, id_: str) -> None:
         """Record twins that are plugged at the same time: the one that was there first keeps the plain id."""
         twins = self.truth.twins_of(unit)
         plain = (table.name, "serial", UNITS[unit], "")
-        if len(twins) < 2 or table.name in self.ties:
-            return
-        first = f"{table.name}_{UNITS[unit]}"
-        if id_ != first and self.node.links().get(first, 0) is None:
-            # The other one has the plain id and waits.
-            (other,) = twins - {unit}
-            self.ties[table.name] = self.truth.plugged[other].port
-            self.ids[plain] = first
-            return
-        if self.ids.get(plain, id_) != id_:
-            return
-        if plain not in self.ids and id_ != f"{table.name}_{UNITS[unit]}":
+        if len(twins) < 2 or table.name in self.ties or id_ != f"{table.name}_{UNITS[unit]}":
             return
         # Where a unit was under another name, before an edit, says nothing about the ids of this name.
         before = [
-            twin for twin in twins if self.settled_places.get(twin) == (table.name, self.truth.plugged[twin])
+            twin for twin in twins if self.offered_before.get(twin) == (table.name, self.truth.plugged[twin])
         ]
-        if len(before) == 1 and plain in self.ids and len(twins & self.settled_places.keys()) == 1:
+        if len(before) == 1 and plain in self.ids and len(twins & self.offered_before.keys()) == 1:
             assert before == [unit], f"{id_} belongs to {unit}, but {before[0]} was there first"
         self.ties[table.name] = self.truth.plugged[unit].port
         self.ids[plain] = id_
-
-    def _note_hidden_tie(self, table: Table, live: Collection[str]) -> None:
-        """Record twins of which no link leads anywhere, for want of another node that both need."""
-        twins = {
-            unit
-            for unit in self.truth.plugged
-            if UNITS[unit] == "SAME" and self.truth.table_of(unit) is table
-        }
-        if len(twins) < 2 or twins & {*live} or table.name in self.ties:
-            return
-        before = [
-            twin for twin in twins if self.settled_places.get(twin) == (table.name, self.truth.plugged[twin])
-        ]
-        if (table.name, "serial", "SAME", "") in self.ids and len(before) == 1:
-            self.ties[table.name] = self.truth.plugged[before[0]].port
-
-    def _name_of(self, unit: str) -> str | None:
-        """The name of the resource that has a unit."""
-        table = self.truth.table_of(unit)
-        return None if table is None else table.name
 
     def _key(self, table: Table, unit: str) -> tuple[object, ...]:
         """The identity of a unit, which determines its id."""

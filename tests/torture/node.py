@@ -44,6 +44,9 @@ CONTROL_MAJOR = 510
 
 LONGEST_CHECKPOINT = checkpoint.LONGEST
 
+#: Why a device is not offered under its id.
+_REFUSED = re.compile(r"its id, (.*), (?:is|may be) that of another unit, which a pod may still hold")
+
 
 class TestNode:
     """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees.
@@ -273,6 +276,30 @@ class TestNode:
             for resource in document["resources"]
         }
 
+    def ids_told(self) -> list[tuple[str, int]]:
+        """Each present device and the number of its ttyUSB, as `genericdp status` reports them.
+
+        Also those of which no link leads anywhere: devices that wait, or that lack another node.
+        """
+        document: Any = report(self.service.daemon.answers.pages.facts(None))
+        return self._numbered(
+            (device["id"], node["path"])
+            for resource in document["resources"]
+            for device in resource["devices"]
+            for node in device["nodes"]
+            if node["present"]
+        )
+
+    def ids_refused(self) -> list[tuple[str, int]]:
+        """The same of devices whose id means what a pod got, so that they are not offered under it yet."""
+        document: Any = report(self.service.daemon.answers.pages.facts(None))
+        found = ((_REFUSED.fullmatch(each["reason"]), each["node"]) for each in document["notOffered"])
+        return self._numbered((refused[1], path) for refused, path in found if refused)
+
+    def _numbered(self, nodes: Iterable[tuple[str, str]]) -> list[tuple[str, int]]:
+        prefix = f"{self.udev.dev}/ttyUSB"
+        return [(id_, int(path.removeprefix(prefix))) for id_, path in nodes if path.startswith(prefix)]
+
     def waiting(self) -> dict[str, str]:
         """Device -> the id under which a pod may still hold it, as `genericdp status` reports it."""
         document: Any = report(self.service.daemon.answers.pages.facts(None))
@@ -285,12 +312,9 @@ class TestNode:
         words = "a pod may still hold it as "
         waiting = {id_: reason.removeprefix(words).partition(" ")[0] for id_, reason in reasons.items()}
         for each in document["notOffered"]:
-            found = re.fullmatch(
-                r"its id, (.*), (?:is|may be) that of another unit, which a pod may still hold",
-                each["reason"],
-            )
+            found = _REFUSED.fullmatch(each["reason"])
             if found:
-                waiting[found.group(1)] = found.group(1)
+                waiting[found[1]] = found[1]
         return waiting
 
     async def wait_until(self, what: str, condition: Callable[[], object], of: Kubelet | Service) -> None:

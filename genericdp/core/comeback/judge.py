@@ -7,7 +7,8 @@ The rules of this file:
 * What a restart would not mend is left alone. A container that is created again gets the answer that the
   kubelet has saved: links under fixed container paths, or names of CDI devices.
 * A name of a CDI device means what is there now: other device numbers, or another container path.
-* What is not known is not held against a container.
+* What is not known is not held against a container. Without the saved answer, nobody knows whether a node
+  that it lacks was replaced, or was added to the device by an edit of the rules.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -145,17 +146,21 @@ def judge(
             continue
         if (found.pod, holder.container) in case.plug.stopped:
             continue
-        inside = {} if case.unplugged else evidence.inside.get(found.id)
-        if inside is None:
+        outdated = case.unplugged or _is_outdated(case, found, evidence)
+        if outdated is None:
             sure = False
-        elif case.unplugged or _is_outdated(case, found, inside, evidence):
-            starting = starting or not found.runs
-            stops += [found] if found.runs else []
+        elif outdated and found.runs:
+            stops.append(found)
+        elif outdated:
+            starting = True
     return Judgement(tuple(stops), sure, starting)
 
 
-def _is_outdated(case: Case, container: Container, inside: Inside, evidence: Evidence) -> bool:
-    """Whether the container would find something else if it were created now."""
+def _is_outdated(case: Case, container: Container, evidence: Evidence) -> bool | None:
+    """Whether the container would find something else if it were created now; None if nobody knows."""
+    inside = evidence.inside.get(container.id)
+    if inside is None:
+        return None
     numbers = case.plug.numbers or {}
     resource = case.key[0]
     saved = evidence.saved(container, resource)
@@ -172,4 +177,8 @@ def _is_outdated(case: Case, container: Container, inside: Inside, evidence: Evi
             return False
     optional = {node.link for node in case.device.nodes_inside if node.table.optional}
     needed = {number for link, number in numbers.items() if link not in optional}
-    return not needed <= evidence.numbers(container)
+    found = evidence.numbers(container)
+    if needed <= found:
+        return False
+    own = {numbers[node.link] for node in case.device.nodes if node.link in numbers}
+    return True if saved is not None or own.isdisjoint(found) else None

@@ -7,7 +7,8 @@ The rules of this file:
   failing health condition, interrupts it: its time starts again, but it remains the same plug.
 * A device of several nodes is unplugged, too, while one that it needs is not plugged in where it was.
 * The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again, and
-  as long as one may be starting with what it found before the plug.
+  as long as one may be starting with what it found before the plug. After some minutes it is asked for less
+  often: there may never be any.
 * A container is stopped at most once for a plug, also if it was not judged to the end.
 """
 
@@ -25,6 +26,10 @@ from genericdp.core.rules.resource import NodeTable, OnUnplug, Resource
 
 #: How long to wait before evidence is asked for again, in seconds.
 ASK_AGAIN_S = 10.0
+
+#: For how long after the beginning of a plug that is enough, and how much longer to wait after that.
+ASK_OFTEN_S = 300.0
+ASK_LATER_S = 50.0
 
 #: How long a container that the runtime was creating when a plug began may take until it runs, in seconds:
 #: the kubelet waits two minutes for it to be created and two for its start (`runtimeRequestTimeout`).
@@ -186,7 +191,10 @@ def is_current(plugs: Plugs, case: Case) -> bool:
 def judged(
     plugs: Plugs, stops: Iterable[tuple[Case, Sequence[Container]]], *, again_at: float | None = None
 ) -> Plugs:
-    """After these containers were stopped for these cases. They are judged to the end, or again at a time."""
+    """After these containers were stopped for these cases. They are judged to the end, or again.
+
+    again_at  when, or a while after that for a plug that has lasted for minutes
+    """
     by_device = dict(plugs.by_device)
     for case, containers in stops:
         plug = by_device.get(case.key)
@@ -196,10 +204,14 @@ def judged(
             plug,
             # A stop may have failed meanwhile: then there is more to do.
             judged=again_at is None and plug.stopped == case.plug.stopped,
-            not_before=plug.not_before if again_at is None else again_at,
+            not_before=plug.not_before if again_at is None else _not_too_often(plug, again_at),
             stopped=plug.stopped | {(each.pod, each.holder.container) for each in containers},
         )
     return replace(plugs, by_device=by_device)
+
+
+def _not_too_often(plug: Plug, again_at: float) -> float:
+    return again_at if again_at < plug.since + ASK_OFTEN_S else again_at + ASK_LATER_S
 
 
 def not_stopped(plugs: Plugs, cases: Iterable[Case], container: Container, again_at: float) -> Plugs:

@@ -42,10 +42,14 @@ def judged(case: Case, containers: Iterable[Container], inside: Inside | None = 
 
 def is_stopped(case: Case, inside: Inside | None, saved: Saved | None = None) -> bool:
     """Whether MAIN, which holds the device and finds `inside`, is stopped."""
-    answers = {} if saved is None else {("uid-1", "main", case.key[0]): saved}
-    judgement = judge(case, [MAIN.holder], newest([MAIN]), Evidence({"1": inside}, answers, LINKS))
+    judgement = judge_main(case, inside, saved)
     assert judgement.sure is (inside is not None)
     return judgement.stops == (MAIN,)
+
+
+def judge_main(case: Case, inside: Inside | None, saved: Saved | None) -> Judgement:
+    answers = {} if saved is None else {("uid-1", "main", case.key[0]): saved}
+    return judge(case, [MAIN.holder], newest([MAIN]), Evidence({"1": inside}, answers, LINKS))
 
 
 @pytest.mark.parametrize("saved", [None, Saved({"/dev/serial0": LINK})], ids=["not known", "known"])
@@ -85,8 +89,23 @@ def test_the_name_of_a_cdi_device_means_what_is_there_now() -> None:
 def test_every_node_of_a_device_counts() -> None:
     modem = plugged(MODEM_RULE, *a_modem())
     at, qmi = DeviceNumber("c", 188, 3), DeviceNumber("c", 180, 176)
-    assert not is_stopped(modem, {"/dev/modem-at": at, "/dev/modem-qmi": qmi})
-    assert is_stopped(modem, {"/dev/modem-at": at, "/dev/modem-qmi": DeviceNumber("c", 180, 177)})
+    paths = {"/dev/modem-at": at, "/dev/modem-qmi": qmi}
+    given = dict(zip(paths, (f"{LINKS}/{node.link}" for node in modem.device.nodes), strict=True))
+    for known in (None, Saved(given)):
+        assert not is_stopped(modem, paths, known)
+    assert is_stopped(modem, {**paths, "/dev/modem-qmi": DeviceNumber("c", 180, 177)}, Saved(given))
+
+
+def test_which_nodes_a_container_got_is_not_known_without_the_saved_answer() -> None:
+    """The rules may have counted fewer nodes to the device when the container got it."""
+    modem = plugged(MODEM_RULE, *a_modem())
+    for inside in (
+        {"/dev/modem-at": DeviceNumber("c", 188, 3)},
+        {"/dev/modem-at": DeviceNumber("c", 188, 3), "/dev/modem-qmi": DeviceNumber("c", 180, 177)},
+    ):
+        assert judge_main(modem, inside, None) == Judgement((), sure=False)
+    gone = {"/dev/modem-at": TTY0, "/dev/modem-qmi": DeviceNumber("c", 180, 177)}
+    assert is_stopped(modem, gone), "whichever it got, it has none of them"
 
 
 def test_a_node_that_is_optional_is_not_missed_if_nobody_knows_what_was_saved() -> None:
@@ -193,9 +212,14 @@ def test_a_shared_node_counts_as_one_of_the_device() -> None:
     saved = Saved({"/dev/serial0": LINK, "/dev/kfd": f"{LINKS}/shared+kfd"})
     by_cdi = Saved({}, ("example.com/ftdi=ftdi_A",))
     stick = plugged(rules, a_usb_serial(3, serial="A"), a_kfd())
+    without, with_another = {"/dev/serial0": TTY3}, {"/dev/serial0": TTY3, "/dev/kfd": other}
     for known in (None, saved, by_cdi):
         assert not is_stopped(stick, {"/dev/serial0": TTY3, "/dev/kfd": kfd}, known)
-        assert is_stopped(stick, {"/dev/serial0": TTY3, "/dev/kfd": other}, known)
-        assert is_stopped(stick, {"/dev/serial0": TTY3}, known)
+        assert is_stopped(stick, {"/dev/serial0": TTY0, "/dev/kfd": kfd}, known)
+    for known in (saved, by_cdi):
+        assert is_stopped(stick, with_another, known)
+        assert is_stopped(stick, without, known)
+    for inside in (without, with_another):
+        assert judge_main(stick, inside, None) == Judgement((), sure=False), "it may be new in the rules"
     optional = plugged(f"{rules}optional = true\n", a_usb_serial(3, serial="A"), a_kfd())
-    assert not is_stopped(optional, {"/dev/serial0": TTY3})
+    assert not is_stopped(optional, without)

@@ -110,6 +110,25 @@ def test_without_evidence_it_is_asked_for_again_later() -> None:
     assert node.due(13.0) == ["replug"]
 
 
+def test_evidence_that_is_missing_for_minutes_is_asked_for_less_often() -> None:
+    """A checkpoint of the kubelet that cannot be read may never be readable."""
+    node = Node()
+    node.see(0.0, STICK)
+    asked, now = [], 3.0
+    while now < 3600.0:
+        asked.append(now)
+        node.judge(now, again_at=now + 10.0)
+        next_ = next_case(node.plugs)
+        assert next_ is not None
+        now = next_
+    assert asked[:3] == [3.0, 13.0, 23.0]
+    assert asked[-1] - asked[-2] == 60.0
+    assert len(asked) == 30 + 55
+    node.see(3600.0, RENAMED)
+    node.judge(3603.0, again_at=3613.0)
+    assert next_case(node.plugs) == 3613.0, "it is another plug"
+
+
 def test_a_container_that_was_stopped_counts_as_stopped_until_the_next_plug() -> None:
     node = Node()
     node.see(0.0, STICK)

@@ -99,7 +99,7 @@ def follow(plugs: Plugs, inventory: Inventory, now: float) -> Plugs:
 def _after(known: Plug | None, device: Device, now: float) -> Plug | None:
     if device.healthy:
         numbers = {node.link: node.number for node in device.nodes_inside if node.sys_path and node.number}
-    elif device.reason == UNPLUGGED:
+    elif device.reason.startswith(UNPLUGGED):
         numbers = None
     else:
         return None if known is None else replace(known, lasts=False)

@@ -22,7 +22,6 @@ from genericdp.core.inventory.inventory import Inventory, without_links
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory, after_allocate, resumed
 from genericdp.core.memory.remember import next_forgetting
-from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.cri.cdi import ReadsCdi
@@ -32,7 +31,7 @@ from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
-from genericdp.inputs import Devices, Rules
+from genericdp.inputs import Devices, Rules, take
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
@@ -193,8 +192,7 @@ class Daemon:
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
-        devices, now, unread = self._devices.devices, self._now(), self._devices.unread is not None
-        taken, memory = take_inventory(self._builder, devices, self.memory, now, answer, unread=unread)
+        taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply(taken.links()))
         inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)

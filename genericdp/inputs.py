@@ -1,4 +1,4 @@
-"""What the daemon reads: rules, devices, hints.
+"""What the daemon reads: rules, devices, hints; and how it takes the inventory of them.
 
 Each is a protocol, so that a test can run a daemon on rules and devices of its own.
 """
@@ -8,7 +8,12 @@ from typing import Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.held import Answer
+from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import GenericdpError, Problem
 from genericdp.files.rulefiles import RuleFile
@@ -63,3 +68,21 @@ class Devices(Protocol):
         """Call `sink` with hints from now on, with rescans at this interval (seconds) if needed; returns the
         function that ends it.
         """
+
+
+def take(
+    builder: Builder, devices: Devices, memory: Memory, now: float, answer: Answer | None = None
+) -> tuple[Inventory, Memory]:
+    """The inventory of the devices as they are now, and the memory after it; see `take_inventory`.
+
+    A tie of twins is for good. So before there is a new one, all devices are read again: what seems to be a
+    twin may be a unit that has been plugged in elsewhere, whose `remove` has not been heard yet.
+    """
+
+    def look() -> tuple[Inventory, Memory]:
+        unread = devices.unread is not None
+        return take_inventory(builder, devices.devices, memory, now, answer, unread=unread)
+
+    taken = look()
+    is_tied = taken[1].ties.keys() - memory.ties.keys()
+    return look() if is_tied and devices.resync() else taken

@@ -19,11 +19,11 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.memory import Memory
-from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import events
 from genericdp.core.status.news import news
+from genericdp.inputs import take
 from genericdp.machine.devices import MachineDevices
 from genericdp.udev import Pending, Polling, SeenUevents
 
@@ -86,13 +86,7 @@ class Observer:
         self._awake.set()
 
     def _look(self) -> Inventory:
-        inventory, self._memory = take_inventory(
-            self._builder,
-            self._devices.devices,
-            self._memory,
-            time.monotonic(),
-            unread=self._devices.unread is not None,
-        )
+        inventory, self._memory = take(self._builder, self._devices, self._memory, time.monotonic())
         self._polling.see(inventory)
         return inventory
 

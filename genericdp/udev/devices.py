@@ -187,7 +187,7 @@ class UdevDevices:
         changes = self._changes
         for path in self._at_and_below(sys_path):
             try:
-                if sysfs.incarnation(path) != self._devices[path].incarnation:
+                if not sysfs.is_still(path, self._devices[path].incarnation):
                     self._take_out(path)
             except OSError as error:
                 self._keep(path, error)

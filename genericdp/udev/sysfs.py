@@ -104,6 +104,14 @@ def incarnation(path: str) -> int | None:
         return None
 
 
+def is_still(sys_path: str, incarnation_before: int) -> bool:
+    """Whether a directory in sysfs is still the device that it was. Raises OSError.
+
+    The kernel removes its files, sends `remove`, and only then removes the directory (device_del).
+    """
+    return is_device(sys_path) and incarnation(sys_path) == incarnation_before
+
+
 def names_of_the_kernel(sys_path: str) -> frozenset[str]:
     """The names of the properties that the kernel, not udev, gave a device. Raises OSError."""
     try:

@@ -97,6 +97,26 @@ def test_two_identical_dongles_are_two_devices(short_dir: Path, bed: Testbed) ->
     under_umockdev(main())
 
 
+@pytest.mark.testbed
+def test_a_dongle_at_another_port_is_no_twin_of_itself_if_its_remove_comes_late(
+    short_dir: Path, bed: Testbed
+) -> None:
+    async def main() -> None:
+        bed.plug(gadgets.root_hub())
+        async with a_node(short_dir, RULES) as (kubelet, _):
+            here = gadgets.serial_dongle("1", serial="A50285BI")
+            there = gadgets.serial_dongle("2", tty=1, serial="A50285BI", devnum=6)
+            bed.plug(here)
+            await until_allocatable(kubelet, 1)
+            for entry in reversed([entry for entry in here if not entry.shared]):
+                bed.detach(entry)
+            bed.plug(there)
+            await until(lambda: os.readlink(short_dir / "links/ftdi_A50285BI") == "/dev/ttyUSB1")
+            assert list(kubelet.devices(FTDI)) == ["ftdi_A50285BI"]
+
+    under_umockdev(main())
+
+
 @pytest.mark.hotplug
 async def test_a_real_console_comes_and_goes(short_dir: Path, console: Console) -> None:
     id_ = f"screen_vcs{console.number}"

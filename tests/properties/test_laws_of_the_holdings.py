@@ -7,12 +7,10 @@ its ids mean then.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from genericdp.core.allocate import RefusedError, allocate
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
@@ -22,6 +20,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.grouping import NODE, Grouping, SameProperty
 from genericdp.core.status.holdings import Holder, Holdings, stranded
+from tests.properties.pods import allocated, apart, behind_cdi, behind_links, check_lists, healthy
 from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
 
 
@@ -178,7 +177,7 @@ class Node:
 
     def step(self, answer: Answer | None = None) -> None:
         self.now += 1000.0
-        self.heard = self.healthy()
+        self.heard = healthy(self.inventory)
         devices = self.devices()
         builder = Builder(resources_of(self.tables(), domain=self.domain), self.domain)
         self.inventory, self.memory = take_inventory(builder, devices, self.memory, self.now, answer)
@@ -186,11 +185,6 @@ class Node:
         for pod in self.pods:
             # A driver that takes a port again gives it the number that it had.
             pod.has = frozenset(each for each in pod.has if (each[0], each[2]) in there)
-
-    def healthy(self) -> set[str]:
-        """The ids that the kubelet may give, once it has heard of them."""
-        offers = self.inventory.offers.values()
-        return {id_ for offer in offers for id_, device in offer.ids.items() if device.healthy}
 
     def plug(self, name: str, port: str, first: int) -> None:
         taken = {each for each, _, _ in self.plugged.values()}
@@ -219,22 +213,12 @@ class Node:
 
     def admit(self, number: int, container: str = "main") -> None:
         """The kubelet gives a free id to a pod, whether it has heard of the last change or not."""
-        usable = (self.healthy() | self.heard) - {pod.id_ for pod in self.pods}
-        free = [
-            (offer, id_)
-            for offer in self.inventory.offers.values()
-            for id_ in sorted(offer.ids)
-            if id_ in usable
-        ]
-        if not free:
+        usable = (healthy(self.inventory) | self.heard) - {pod.id_ for pod in self.pods}
+        found = allocated(self.inventory, usable, number)
+        if found is None:
             return
-        offer, id_ = free[number % len(free)]
-        try:
-            answer = allocate(offer, [id_], "/links")
-        except RefusedError:
-            return
+        offer, id_, links = found
         self.memory = replace(self.memory, held=give(self.memory.held, offer, [id_], self.now))
-        links = tuple(each.host_path.removeprefix("/links/") for each in answer.devices)
         shared = (offer.resource.replicas or 1) > 1
         of, init = offer.resource.group_by, container == "init"
         self.pods.append(Pod(offer.resource.name, id_, shared, links, of, init=init))
@@ -243,24 +227,9 @@ class Node:
 
     def start(self, pod: Pod) -> None:
         """The container starts, again or for the first time."""
-        now = self.would_get(pod)
+        now = behind_links(self.inventory, pod, self.at)
         pod.has = frozenset(physical for physical, _ in now.values()) if now else frozenset()
         pod.first = pod.first or now
-
-    def would_get(self, pod: Pod) -> Mapping[str, tuple[Physical, str]] | None:
-        """Link -> the device node that the container would get now and its port; None: it would not start."""
-        links = self.inventory.links()
-        nodes = {link: links.get(link) for link in pod.links}
-        found = {link: self.at[node] for link, node in nodes.items() if node is not None and node in self.at}
-        return found if len(found) == len(nodes) else None
-
-    def would_get_by_cdi(self, pod: Pod) -> Mapping[str, tuple[Physical, str]]:
-        """The same for a pod that was answered by CDI; nothing: it would not start."""
-        offer = self.inventory.offers.get(pod.resource)
-        device = offer.ids.get(pod.id_) if offer is not None else None
-        if device is None or not device.healthy:
-            return {}
-        return {node.link: self.at[node.path] for node in device.nodes}
 
     def delete(self, number: int) -> None:
         if self.pods:
@@ -305,25 +274,21 @@ class Node:
 
     def check(self) -> None:
         for pod in self.pods:
-            now = self.would_get(pod)
+            now = behind_links(self.inventory, pod, self.at)
             if now and pod.first:
                 for link, (physical, port) in now.items():
                     assert self.may_stand_in(*pod.first[link], physical, port), (pod, link, physical)
-            by_cdi = self.would_get_by_cdi(pod)
+            by_cdi = behind_cdi(self.inventory, pod, self.at)
             if pod.first and len(pod.first) == len(by_cdi) == 1:
                 ((was, its_port),), ((physical, port),) = pod.first.values(), by_cdi.values()
                 assert self.may_stand_in(was, its_port, physical, port) or self.is_the_same(
                     pod.of, was, physical
                 ), (pod, physical)
-        for one, other in combinations(self.pods, 2):
-            if not (one.shared and other.shared):
-                for mine in self.possibly(one):
-                    for theirs in self.possibly(other):
-                        assert not mine & theirs, (one, other)
-        listed = {id_ for offer in self.inventory.offers.values() for id_ in offer.ids}
-        for pod in self.pods:
-            assert pod.id_ in listed or pod.resource not in self.inventory.offers
-            assert {*pod.links} <= self.inventory.links().keys()
+        for one, other in apart(self.pods):
+            for mine in self.possibly(one):
+                for theirs in self.possibly(other):
+                    assert not mine & theirs, (one, other)
+        check_lists(self.inventory, self.pods)
         self.check_stranded()
 
     def check_stranded(self) -> None:
@@ -335,7 +300,9 @@ class Node:
         for (name, id_), pod in pods.items():
             device = self.inventory.offers[name].device(id_)
             is_healthy = device is not None and device.healthy
-            assert ((name, id_) in named) is (is_healthy and self.would_get(pod) is None), pod
+            assert ((name, id_) in named) is (
+                is_healthy and behind_links(self.inventory, pod, self.at) is None
+            ), pod
 
     def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
         """Whether a container that had a device node first may have another one later."""
@@ -357,8 +324,8 @@ class Node:
     def possibly(self, pod: Pod) -> Iterator[frozenset[Physical]]:
         """What the container has, and what it would have if it started now."""
         yield pod.has
-        yield frozenset(physical for physical, _ in self.would_get_by_cdi(pod).values())
-        now = self.would_get(pod)
+        yield frozenset(physical for physical, _ in behind_cdi(self.inventory, pod, self.at).values())
+        now = behind_links(self.inventory, pod, self.at)
         if now:
             yield frozenset(physical for physical, _ in now.values())
 

@@ -7,12 +7,10 @@ that it had. Only once that is gone may it get one that has been made under the 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from genericdp.core.allocate import RefusedError, allocate
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
@@ -20,6 +18,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
+from tests.properties.pods import allocated, apart, behind_cdi, behind_links, check_lists, healthy
 from tests.scenes.builders import by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN
 from tests.scenes.storage import a_volume, a_zvol
@@ -182,7 +181,7 @@ class Machine:
 
     def step(self, answer: Answer | None = None) -> None:
         self.now += 1000.0
-        self.heard = self.healthy()
+        self.heard = healthy(self.inventory)
         builder = Builder(resources_of(RULES[self.rules], domain=DOMAIN), DOMAIN)
         if answer is not None:
             answer = replace(answer, asked=self.now)
@@ -197,29 +196,14 @@ class Machine:
         self.rules = rules
         self.step()
 
-    def healthy(self) -> set[str]:
-        """The ids that the kubelet may give, once it has heard of them."""
-        offers = self.inventory.offers.values()
-        return {id_ for offer in offers for id_, device in offer.ids.items() if device.healthy}
-
     def admit(self, number: int) -> None:
         """The kubelet gives a free id to a pod, whether it has heard of the last change or not."""
-        usable = (self.healthy() | self.heard) - {pod.id_ for pod in self.pods}
-        free = [
-            (offer, id_)
-            for offer in self.inventory.offers.values()
-            for id_ in sorted(offer.ids)
-            if id_ in usable
-        ]
-        if not free:
+        usable = (healthy(self.inventory) | self.heard) - {pod.id_ for pod in self.pods}
+        found = allocated(self.inventory, usable, number)
+        if found is None:
             return
-        offer, id_ = free[number % len(free)]
-        try:
-            answer = allocate(offer, [id_], "/links")
-        except RefusedError:
-            return
+        offer, id_, links = found
         self.memory = replace(self.memory, held=give(self.memory.held, offer, [id_], self.now))
-        links = tuple(each.host_path.removeprefix("/links/") for each in answer.devices)
         shared = (offer.resource.replicas or 1) > 1
         self.pods.append(Pod(offer.resource.name, id_, shared, links))
         self.start(self.pods[-1])
@@ -227,7 +211,7 @@ class Machine:
 
     def start(self, pod: Pod) -> None:
         """The container starts, again or for the first time."""
-        now = self.would_get(pod)
+        now = behind_links(self.inventory, pod, self.at())
         pod.last = now or {}
         pod.first = pod.first or now
 
@@ -277,33 +261,21 @@ class Machine:
         """The path of a device node -> its volume."""
         return {each.device().device_node or "": each for each in self.volumes}
 
-    def would_get(self, pod: Pod) -> Mapping[str, Volume] | None:
-        """Link -> the volume that the container would get now; None: it would not start."""
-        links, at = self.inventory.links(), self.at()
-        nodes = {link: links.get(link) for link in pod.links}
-        found = {link: at[node] for link, node in nodes.items() if node is not None and node in at}
-        return found if len(found) == len(nodes) else None
-
-    def would_get_by_cdi(self, pod: Pod) -> Mapping[str, Volume]:
-        """The same for a pod that was answered by CDI; nothing: it would not start."""
-        offer = self.inventory.offers.get(pod.resource)
-        device = offer.ids.get(pod.id_) if offer is not None else None
-        if device is None or not device.healthy:
-            return {}
+    def would_get(self, pod: Pod) -> tuple[Mapping[str, Volume], Mapping[str, Volume]]:
+        """Link -> what the container would get now, and that by CDI; nothing: it would not start."""
         at = self.at()
-        return {node.link: at[node.path] for node in device.nodes}
+        return behind_links(self.inventory, pod, at) or {}, behind_cdi(self.inventory, pod, at)
 
     def possibly(self, pod: Pod) -> Iterator[frozenset[int]]:
         """What the container has, and what it would have if it started now."""
         there = {each.since for each in self.volumes}
-        for these in (pod.last, self.would_get(pod) or {}, self.would_get_by_cdi(pod)):
+        for these in (pod.last, *self.would_get(pod)):
             yield frozenset(volume.since for volume in these.values()) & there
 
     def check(self) -> None:
         there = {each.since for each in self.volumes}
-        listed = {id_ for offer in self.inventory.offers.values() for id_ in offer.ids}
         for pod in self.pods:
-            for now in (self.would_get(pod) or {}, self.would_get_by_cdi(pod)):
+            for now in self.would_get(pod):
                 for link, volume in now.items():
                     last = pod.last.get(link)
                     if last is not None and last.since != volume.since:
@@ -311,13 +283,11 @@ class Machine:
                     first = (pod.first or {}).get(link)
                     if first is not None and first.since != volume.since:
                         assert first.told == volume.told or first.name == volume.name, (pod, link, volume)
-            assert pod.id_ in listed or pod.resource not in self.inventory.offers
-            assert {*pod.links} <= self.inventory.links().keys()
-        for one, other in combinations(self.pods, 2):
-            if not (one.shared and other.shared):
-                for mine in self.possibly(one):
-                    for theirs in self.possibly(other):
-                        assert not mine & theirs, (one, other)
+        check_lists(self.inventory, self.pods)
+        for one, other in apart(self.pods):
+            for mine in self.possibly(one):
+                for theirs in self.possibly(other):
+                    assert not mine & theirs, (one, other)
         text = self.save()
         loaded = saved.load(text, f"boot {self.boot}")
         assert saved.dump(loaded, f"boot {self.boot}") == text

@@ -114,6 +114,7 @@ class NodeMachine(RuleBasedStateMachine):
         super().__init__()
         self.truth = Truth()
         self.pods: list[Workload] = []
+        self.pods_gone: list[Workload] = []
         self.ids: dict[tuple[object, ...], str] = {}
         self.listed: dict[str, set[str]] = {}
         self.given: set[str] = set()
@@ -370,7 +371,7 @@ class NodeMachine(RuleBasedStateMachine):
         self._check_stops()
         if which < len(self.pods):
             DONE["pod deleted"] += 1
-            self.node.kubelet.delete(self.pods.pop(which).status)
+            self._delete(self.pods[which])
 
     @precondition(lambda self: self.node.kubelet.running)
     @rule(which=st.integers(0, 9))
@@ -511,6 +512,7 @@ class NodeMachine(RuleBasedStateMachine):
                     await self.node.wait_until(
                         "a device that no pod holds is kept", self._only_held_is_kept, self.node.kubelet
                     )
+                    self.pods_gone.clear()
                 await self._settle()
             await self._until_containers_follow()
 
@@ -641,6 +643,12 @@ class NodeMachine(RuleBasedStateMachine):
         pod = Workload(status, table, init)
         self.pods.append(pod)
         self._check_container(pod)
+
+    def _delete(self, pod: Workload) -> None:
+        """The kubelet forgets a pod. The daemon does not know that before it has asked."""
+        self.pods.remove(pod)
+        self.pods_gone.append(pod)
+        self.node.kubelet.delete(pod.status)
 
     async def _restart_container(self, pod: Workload) -> None:
         if self.node.up:
@@ -792,8 +800,7 @@ class NodeMachine(RuleBasedStateMachine):
     def _check_container(self, pod: Workload) -> None:
         """Check that a running container has the right units."""
         if not pod.status.active:
-            self.pods.remove(pod)
-            self.node.kubelet.delete(pod.status)
+            self._delete(pod)
             return
         status = pod.container
         if status.state is not (ContainerState.TERMINATED if pod.init else ContainerState.RUNNING):
@@ -835,7 +842,11 @@ class NodeMachine(RuleBasedStateMachine):
             [unit for unit, _ in pod.units] == ["B"]
             and "B" in self.truth.plugged
             # One that got it under another name may find it again where it was, so nobody else gets it there.
-            and not any("B" in [unit for unit, _ in other.units] for other in self.pods if other is not pod)
+            and not any(
+                "B" in [unit for unit, _ in other.units]
+                for other in (*self.pods, *self.pods_gone)
+                if other is not pod
+            )
             and now is not None
             and self.node.up
             and not self._is_another_device(pod, pod.units[0])
@@ -922,7 +933,13 @@ class NodeMachine(RuleBasedStateMachine):
             for device in self.node.waiting()
             if links.get(device) is None and not any(is_of(device, table) for table in lacking)
         }
-        shares = any(table.control and self.truth.taken_by(table) for table in self.truth.tables)
+        # An id that means no unit, because two pods got it under two names, has no control node either.
+        refused = [device for device in waiting if self.node.waiting()[device] == device]
+        shares = any(
+            table.control
+            and len(self.truth.taken_by(table)) > sum(is_of(device, table) for device in refused)
+            for table in self.truth.tables
+        )
         leads = shares and self.truth.control is not None
         return (
             set(self.node.control_links()) <= {leads}

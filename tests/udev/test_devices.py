@@ -295,6 +295,21 @@ def test_a_remove_of_the_kernel_takes_the_old_one_away_although_another_is_there
     assert "/dev/ttyUSB0" not in by_node(devices)
 
 
+def test_a_device_is_gone_at_the_remove_of_the_kernel_although_its_directory_still_exists(
+    bed: Testbed,
+) -> None:
+    """The kernel removes the directory after it has sent the event, so whoever is quick still finds it."""
+    dongle = gadgets.serial_dongle()
+    bed.plug(dongle)
+    devices = UdevDevices()
+    devices.resync()
+
+    bed.dismantle(the(dongle, "ttyUSB0"))
+    assert devices.apply(removed(the(dongle, "ttyUSB0")))
+
+    assert "/dev/ttyUSB0" not in by_node(devices)
+
+
 def test_a_remove_without_an_add_changes_nothing(bed: Testbed) -> None:
     bed.plug(gadgets.webcam())
     devices = UdevDevices()

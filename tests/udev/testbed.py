@@ -117,6 +117,13 @@ class Testbed:
         for database, path in kept.items():
             path.rename(database)
 
+    def dismantle(self, entry: Entry) -> None:
+        """How much the kernel has removed of a device when it sends `remove`: its directory comes last."""
+        (self._sysfs(entry) / "uevent").unlink()
+        if entry.number:
+            (self._sysfs(entry) / "dev").unlink()
+            (self.root / "sys/dev" / self._kind(entry) / entry.number).unlink()
+
     def initialize(self, entry: Entry) -> None:
         """Only udevd's part of a plug: the entry in its database."""
         lines = [f"S:{link.removeprefix('/dev/')}" for link in entry.devlinks]

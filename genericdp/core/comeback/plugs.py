@@ -129,7 +129,7 @@ def _after(known: Plug | None, device: Device, plugged: Plugged, now: float) -> 
     if device.healthy:
         numbers = {node.link: node.number for node in device.nodes_inside if node.sys_path and node.number}
         needed = _needed(device)
-    elif device.reason == UNPLUGGED or _has_lost_a_part(device, needed, plugged):
+    elif device.reason.startswith(UNPLUGGED) or _has_lost_a_part(device, needed, plugged):
         numbers = None
     else:
         return None if known is None else replace(known, lasts=False)

@@ -52,7 +52,8 @@ class Member:
     def also(self, link: str) -> tuple[Spot, ...]:
         """Where the very node may be found later, although it is another device by then.
 
-        A bare node may get another path, a VFIO group another first function, a volume another name.
+        A bare node may get another path, a VFIO group another first function, a volume another name, and a
+        property another value.
 
         link  the one that leads there now
         """
@@ -62,7 +63,7 @@ class Member:
         if self.place.is_given:
             return (spot_of_node(device), spot_under_link(device, link))
         if not device.companions or device.subsystem != "vfio":
-            return ()
+            return (spot_of_node(device),) if isinstance(self.claim.resource.identity, tuple) else ()
         return tuple(locate(replace(device, parent=each, companions=())).spot for each in device.companions)
 
     @property

@@ -17,7 +17,7 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
 
-#: The reason of a device of which nothing is plugged in.
+#: How the reason of a device begins of which nothing is plugged in.
 UNPLUGGED = "it is unplugged"
 
 #: The reason of one that was not seen since the start while some devices cannot be read.
@@ -28,6 +28,8 @@ NOTHING_KNOWN = "nothing but its id is known"
 
 #: How many ids one reason names.
 _MOST_IDS = 3
+
+_WHY_PORTS = "and since there were two such units, their ports tell them apart"
 
 _IN_DOUBT = "what is plugged in now may not be what a pod got"
 
@@ -67,7 +69,7 @@ class Absence:
             return f"this release tells such devices apart; its id may be {' or '.join(ids[:_MOST_IDS])} now"
         if not nodes:
             # One that was there, and that is not found now, has gone for certain.
-            return UNREAD if self._unread and not device.nodes else UNPLUGGED
+            return UNREAD if self._unread and not device.nodes else self._unplugged(device)
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)
@@ -103,6 +105,21 @@ class Absence:
         """The path of each device node that is plugged in -> the device node."""
         nodes = (node for group in self._plugged.groups.values() for node in group)
         return {node.device_node or "": (node,) for node in nodes}
+
+    def _unplugged(self, device: Device) -> str:
+        """The reason of a device that has gone, as far as anybody can tell: it may be what looks like it."""
+        twins = self._twins.get(device.unit, ()) if device.unit in self._inventory.ties else ()
+        twin = next((each.id for each in twins if each.port != device.port), "")
+        return UNPLUGGED + (twin and f"; {twin} has the same identity, {_WHY_PORTS}")
+
+    @cached_property
+    def _twins(self) -> Mapping[str, Sequence[Device]]:
+        """The plain id of each unit -> the devices of units that have the same one."""
+        found: dict[str, list[Device]] = {}
+        for offer in self._inventory.offers.values():
+            for device in offer.devices:
+                found.setdefault(device.unit, []).append(device)
+        return found
 
     def _found_under(self, device: Device) -> str:
         """The id under which a node of the device is offered that is elsewhere now; "" if there is none."""

@@ -3,13 +3,16 @@
 The rules of this file:
 
 * What pods had of absent devices counts as well, and what was taken from a device since a pod has it.
+* A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
+* If another one is there now, only the properties tell that the rule names as `identity`. Within a boot, they
+  count only once none of the device nodes is there any more that the pod got: properties can change.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot, is_of_path
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +55,34 @@ def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
         for known in devices.values()
         for spot in (*known.device.spots, *known.earlier)
         if is_of_path(spot)
+    )
+
+
+def has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
+    """Whether the unit at a spot is plugged in elsewhere, or the bare node there has another path.
+
+    was, now  the spots of its device
+    """
+    if any(each.port == spot.port for each in now):
+        return False
+    return any(
+        each not in was and (each[1:] == spot[1:] or (spot.serial and each.serial == spot.serial))
+        for each in now
+    )
+
+
+def has_left(known: Device, now: Device, nodes: frozenset[Spot]) -> bool:
+    """Whether a device whose id says its properties is wholly elsewhere.
+
+    known  as it was remembered
+    now    as it is offered under the same id
+    nodes  the device nodes that are plugged in (`spot_of_node`)
+    """
+    within = [sorted(spot.within for spot in device.spots) for device in (known, now)]
+    return (
+        within[0] == within[1]
+        and {*known.spots}.isdisjoint(now.spots)
+        # Of a bare node and a VFIO group, no more is known than where it may be.
+        and any(map(is_of_node, now.also))
+        and nodes.isdisjoint(known.also)
     )

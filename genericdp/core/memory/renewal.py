@@ -8,13 +8,12 @@ The rules of this file:
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
 * A volume may get another name, and another volume its name, while a pod has it: then the id means neither.
   The same goes for a device of several volumes, as long as the link of one would lead to another one.
-* A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 * An earlier release took several units for one. An id that a pod got then means the unit with the properties
   that the rule names. If several units have them, it means none of them until the pod has gone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse
@@ -23,7 +22,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
-from genericdp.core.memory.remembered import Remembered, Whereabouts
+from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, has_moved
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -135,7 +134,7 @@ class Renewal:
         return any(
             self._is_elsewhere(led[link], leads[link], by_property)
             for link in both
-            if led[link].of_all not in was_there
+            if led[link].of_all not in was_there and not self._has_left(device.id, led[link])
         )
 
     def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
@@ -210,8 +209,8 @@ class Renewal:
         kept = [
             spot
             for spot in lost
-            if self._plugged.nodes_at(spot)
-            or not (spot.of_all in before or _has_moved(spot, known.device.spots, device.spots))
+            if (self._plugged.nodes_at(spot) and not self._has_left(device.id, spot))
+            or not (spot.of_all in before or has_moved(spot, known.device.spots, device.spots))
         ]
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         return (
@@ -222,10 +221,30 @@ class Renewal:
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]
         return any(
-            id_ != device.id and not (is_shared and self._is_shared[id_])
+            id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
             for spot in (*device.spots, *filter(is_of_node, device.also))
             for id_ in self._holders.at(spot)
         )
+
+    def _has_left(self, id_: str, spot: Spot) -> bool:
+        """Whether the held device that was at a spot is elsewhere, whatever is there now."""
+        known, now = self._devices[id_], self._by_properties.get(id_)
+        return (
+            now is not None
+            and spot in known.device.spots
+            and spot not in known.earlier
+            and has_left(known.device, now, self._nodes)
+        )
+
+    @cached_property
+    def _by_properties(self) -> Mapping[str, Device]:
+        """The present devices that properties tell, by id."""
+        return {
+            device.id: device
+            for offer in self._offers.values()
+            if isinstance(offer.resource.identity, tuple)
+            for device in offer.devices
+        }
 
     def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
         return tuple(spot for spot in spots if self._plugged.nodes_at(spot))
@@ -265,19 +284,6 @@ class Renewal:
         return frozenset(
             id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
         )
-
-
-def _has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
-    """Whether the unit at a spot is plugged in elsewhere, or the bare node there has another path.
-
-    was, now  the spots of its device
-    """
-    if any(each.port == spot.port for each in now):
-        return False
-    return any(
-        each not in was and (each[1:] == spot[1:] or (spot.serial and each.serial == spot.serial))
-        for each in now
-    )
 
 
 def _ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

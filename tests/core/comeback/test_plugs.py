@@ -57,6 +57,16 @@ def test_a_device_is_judged_once_its_debounce_time_has_passed() -> None:
     assert node.due(13.0) == ["unplug"]
 
 
+def test_a_unit_whose_twin_is_still_there_is_unplugged_all_the_same() -> None:
+    node = Node()
+    twin = a_usb_serial(1, port="1", serial="A")
+    node.see(0.0, STICK)
+    node.see(1.0, STICK, twin)
+    node.judge(3.0)
+    node.see(10.0, twin)
+    assert "unplug" in node.due(13.0)
+
+
 def test_a_device_that_flaps_is_judged_only_when_it_rests() -> None:
     node = Node()
     for now in range(10):

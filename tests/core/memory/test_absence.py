@@ -90,6 +90,24 @@ def test_what_udev_has_only_begun_with_is_not_finished() -> None:
     assert Absence(coming, Inventory()).reason(MODEM, device) == "udev has not finished with it"
 
 
+def test_a_unit_that_was_seen_at_two_ports_is_told_by_its_id_at_the_other_port() -> None:
+    """It may be its twin, so the pod does not get it."""
+    here, there = (a_usb_serial(n, port=str(n), serial="A") for n in (1, 2))
+    node = Node()
+    (held,) = node.look(rule(), here)
+    node.allocate(held)
+    (other,) = node.look(rule(), here, there).keys() - {held}
+
+    told = node.look(rule(), there)
+
+    reason = (
+        f"it is unplugged; {other} has the same identity, and since there were two such units, their ports "
+        "tell them apart"
+    )
+    assert told == {held: reason, other: "Healthy"}
+    assert node.look(rule()) == dict.fromkeys((held, other), "it is unplugged")
+
+
 def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
     """Its interface is still there, without a device node."""
     device = the_device(FTDI_RULE, STICK)

@@ -120,7 +120,6 @@ class Registration:
         """Register whenever a kubelet is up that does not know the plugin."""
         failures = 0
         while True:
-            self._report(Phase.WAITING, self.progress.error)
             incarnation = await self._kubelet.wait_until_there()
             self.tries += 1
             try:

@@ -14,7 +14,8 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
-from genericdp.kubelet.registration import Pauses
+from genericdp.kubelet.registration import Pauses, Phase, Progress
+from genericdp.simulator import Kubelet
 from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -69,6 +70,25 @@ async def test_nothing_is_kept_of_a_call_that_was_cancelled(short_dir: Path) -> 
             )
     finally:
         gc.enable()
+
+
+async def test_nothing_is_called_registered_while_its_server_ends(short_dir: Path) -> None:
+    """That lasts as long as a peer that does not read."""
+    settings, offered = settings_below(short_dir), inventory_of(FTDI_RULE, a_usb_serial(0))
+    seen: list[tuple[Phase, int]] = []
+
+    def see(progress: Progress) -> None:
+        sockets = Path(settings.kubelet_dir).glob("gdp-*.sock")
+        seen.append((progress.phase, len([*sockets])))
+
+    plugins = Plugins(settings, on_progress=see)
+    async with Kubelet(short_dir) as kubelet, plugins.running():
+        plugins.apply(offered, diff(Inventory(), offered))
+        await until(lambda: Phase.REGISTERED in dict(seen))
+        await kubelet.stop()
+        await until(lambda: seen[-1][0] is not Phase.REGISTERED)
+        after = [each for each in seen if each[0] is Phase.WAITING]
+        assert after == [(Phase.WAITING, 1)]
 
 
 async def test_a_stop_in_the_moment_in_which_a_pause_ends_is_not_lost(short_dir: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.place import locate
 from genericdp.core.suggest.clues import By
@@ -151,6 +151,18 @@ def test_the_id_of_a_volume_stays_when_the_next_boot_gives_it_another_number(pat
     )
     assert before.id == after.id
     assert before.nodes[0].path != after.nodes[0].path
+
+
+def test_a_virtual_device_that_only_its_number_tells_has_what_udev_says_as_its_identity() -> None:
+    board = UdevDevice(
+        "/sys/devices/virtual/board/board0",
+        subsystem="board",
+        device_node="/dev/board0",
+        number=DeviceNumber("c", 240, 0),
+        properties={"ID_SERIAL": "Maker_Board_4711"},
+    )
+    suggestion = suggest(board, Present(by_sys_path(board), DOMAIN))
+    assert 'identity = ["ID_SERIAL"]  # the id stays when the number changes' in suggestion.table
 
 
 @pytest.mark.parametrize(("path", "identity"), [("/dev/dm-3", "DM_UUID"), ("/dev/sdb", "ID_SERIAL")])

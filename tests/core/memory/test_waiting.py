@@ -135,6 +135,21 @@ def test_it_waits_wherever_its_unit_was_when_it_comes_back() -> None:
     assert node.look(rule("serial"), STICK) == {"serial_A5": waiting}
 
 
+def test_twins_that_both_wait_under_another_name_are_not_confused_later() -> None:
+    """Which of them has the plain id is decided when they begin to wait, and outlasts re-plugs and boots."""
+    first, second = (a_usb_serial(n, serial="SAME", port=port) for n, port in enumerate("15"))
+    node = Node()
+    node.look(rule("ftdi"), first)
+    node.allocate(*node.look(rule("ftdi"), first, second))
+    node.look(rule("serial"), first, second)
+    node.look(rule("serial"), second)
+    node.memory = load(dump(node.memory))
+    renumbered = [a_usb_serial(3 - n, serial="SAME", port=port) for n, port in enumerate("15")]
+    node.look(rule("serial"), *renumbered)
+    node.look(rule("serial"), *renumbered, answer=node.nobody_holds_anything())
+    assert node.inventory.links()["serial_SAME"] == "/dev/ttyUSB3"
+
+
 def test_an_id_does_not_wait_for_the_pod_that_holds_it() -> None:
     node = Node()
     node.look(rule("ftdi", "replicas = 1"), STICK)

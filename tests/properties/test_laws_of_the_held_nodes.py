@@ -1,8 +1,8 @@
 """Laws of the nodes that pods hold: whatever name one comes back under, no other pod gets it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from genericdp.core.bare_node import Sighting, device_of, judge
@@ -71,3 +71,48 @@ def test_a_group_that_a_pod_holds_is_given_to_no_other_whichever_functions_it_ha
         before = members
         group = [a_vfio_group(51, *(FUNCTIONS[each] for each in sorted(members)))] if members else []
         pods.see(GROUPS, *group, takes=takes, restarts=restarts)
+
+
+#: For each function, the group that has it.
+groups = st.tuples(*[st.sampled_from([None, 51, 52])] * len(FUNCTIONS))
+
+
+@example(
+    [
+        ((51, 52, 52, 51), True, False, True),
+        ((51, 52, 52, 51), True, False, True),
+        ((52, 51, 52, 51), False, True, True),
+    ]
+)
+@given(st.lists(st.tuples(groups, st.booleans(), st.booleans(), st.booleans()), max_size=8))
+def test_no_container_gets_a_group_that_another_one_has_although_its_functions_change(
+    steps: list[tuple[tuple[int | None, ...], bool, bool, bool]],
+) -> None:
+    node, at, since = Node(), {51: set[int](), 52: set[int]()}, {51: 0, 52: 0}
+    has: dict[str, tuple[int, int] | None] = {}
+    for step, (where, takes, restarts, starts) in enumerate(steps, start=1):
+        for number, before in at.items():
+            members = {each for each, group in enumerate(where) if group == number}
+            since[number] = step if members.isdisjoint(before) else since[number]
+            at[number] = members
+        if restarts:
+            node.memory = load(dump(node.memory))
+        plugged = [
+            replace(a_vfio_group(number, *(FUNCTIONS[each] for each in sorted(members))), incarnation=inode)
+            for (number, members), inode in zip(at.items(), since.values(), strict=True)
+            if members
+        ]
+        told = node.look(GROUPS, *plugged)
+        there = {f"/dev/vfio/{number}": (number, since[number]) for number, members in at.items() if members}
+        has = {id_: group if group in there.values() else None for id_, group in has.items()}
+        links = node.inventory.links()
+        would = {id_: there[path] for id_ in has if (path := links[id_]) is not None}
+        for id_, group in would.items():
+            assert [other for other, its in has.items() if its == group and other != id_] == []
+        has |= would if starts else {}
+        free = {id_: there[links[id_] or ""] for id_ in told.keys() - has if told[id_] == "Healthy"}
+        assert not {*free.values()} & {*has.values()}
+        if takes and free:
+            id_ = min(free)
+            node.allocate(id_)
+            has[id_] = free[id_]

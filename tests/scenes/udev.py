@@ -4,6 +4,7 @@ The rules of this file:
 
 * The nodes are real (mknod, so root is needed) and live in a directory of their own below /dev, for
   the simulated container runtimes look at them with lstat.
+* What is plugged in again is another directory in sysfs.
 * A plug tells the daemon what udev would tell: that something happened, and where.
 """
 
@@ -36,6 +37,7 @@ class FakeUdev:
         self._devices: dict[str, UdevDevice] = {}
         self._sinks: list[Callable[[Hint], None]] = []
         self._unheard: list[Hint] | None = None
+        self._plugs = 0
 
     @property
     def devices(self) -> Mapping[str, UdevDevice]:
@@ -77,7 +79,8 @@ class FakeUdev:
     def change(self, *devices: UdevDevice) -> None:
         """Let udev say something else of devices that are there."""
         for device in devices:
-            changed = replace(device, device_node=self.node(device))
+            inode = self._devices[device.sys_path].incarnation
+            changed = replace(device, device_node=self.node(device), incarnation=inode)
             self._devices[changed.sys_path] = changed
             self._tell("change", changed)
 
@@ -91,7 +94,8 @@ class FakeUdev:
         path.parent.mkdir(parents=True, exist_ok=True)
         kind = stat.S_IFCHR if device.number.kind == "c" else stat.S_IFBLK
         os.mknod(path, kind | 0o660, os.makedev(device.number.major, device.number.minor))
-        return replace(device, device_node=str(path))
+        self._plugs += 1
+        return replace(device, device_node=str(path), incarnation=self._plugs)
 
     def tell(self, hint: Hint) -> None:
         """Let everybody who listens hear something."""

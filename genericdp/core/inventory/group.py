@@ -62,9 +62,11 @@ class Member:
             return (spot_of(device.number),)
         if self.place.is_given:
             return (spot_of_node(device), spot_under_link(device, link))
-        if not device.companions or device.subsystem != "vfio":
-            return (spot_of_node(device),) if isinstance(self.claim.resource.identity, tuple) else ()
-        return tuple(locate(replace(device, parent=each, companions=())).spot for each in device.companions)
+        by_property = isinstance(self.claim.resource.identity, tuple)
+        is_group = device.subsystem == "vfio"
+        functions = device.companions if is_group else ()
+        also = [locate(replace(device, parent=each, companions=())).spot for each in functions]
+        return (*also, spot_of_node(device)) if by_property or is_group else ()
 
     @property
     def fault(self) -> str:

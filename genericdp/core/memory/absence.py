@@ -10,6 +10,7 @@ The rules of this file:
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import filterfalse
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
@@ -92,7 +93,7 @@ class Absence:
         for spot in (*device.spots, *device.also):
             other = self._also.get(spot)
             if other is not None:
-                also.update(dict.fromkeys((*other.spots, *other.also)))
+                also.update(dict.fromkeys((*other.spots, *filterfalse(is_of_node, other.also))))
         return tuple(also)
 
     def _nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
@@ -149,10 +150,9 @@ class Absence:
             spot: device
             for offer in self._inventory.offers.values()
             for device in offer.devices
-            if device.also
+            if (others := [*filterfalse(is_of_node, device.also)])
             and not any(node.is_bare for node in device.nodes)
-            and not any(map(is_of_node, device.also))
-            for spot in (*device.spots, *device.also)
+            for spot in (*device.spots, *others)
         }
 
     @cached_property

@@ -192,7 +192,7 @@ class Renewal:
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
-        if device.spots == known.device.spots:
+        if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier
         lost = dict.fromkeys((*filterfalse(is_of_number, known.earlier), *known.device.spots))
         numbers = [

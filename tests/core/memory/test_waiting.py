@@ -1,5 +1,6 @@
 """An edit of the rules gives no exclusive device node to a second pod."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -354,7 +355,8 @@ def test_a_group_with_the_number_of_one_that_has_gone_waits_for_nobody() -> None
     node = Node()
     (id_,) = node.look(VFIO, a_vfio_group(51, FIRST, SECOND))
     node.allocate(id_)
-    told = node.look(VFIO, a_vfio_group(51, a_function("0000:82:00.0")))
+    another = replace(a_vfio_group(51, a_function("0000:82:00.0")), incarnation=2)
+    told = node.look(VFIO, another)
     del told[id_]
     assert [*told.values()] == ["Healthy"]
 

@@ -90,9 +90,9 @@ class UdevDevices:
         self._bounded.plan(look_at, (path for path in paths if path not in read), takes_late=only_unread)
         seen: _Seen = {}
         for path in paths:
-            if path in read:
+            if path not in seen and path in read:
                 seen[path] = self._hang_below(path, seen)
-            elif path in sys_paths and path not in seen:
+            elif path not in seen and path in sys_paths:
                 seen[path] = self._look_at(path, seen)
         self._unread = {path: each for path, each in self._unread.items() if path in seen}
         # What could not be read keeps its parents as well.
@@ -248,9 +248,9 @@ class UdevDevices:
 
     def _hang_below(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
         # A parent's event can change two things about a descendant: whether it exists, and its parent.
-        known = self._devices[sys_path]
+        known = self._devices.get(sys_path)
         try:
-            if sysfs.incarnation(sys_path) == known.incarnation:
+            if known is not None and sysfs.incarnation(sys_path) == known.incarnation:
                 parent, functions = self._above(sys_path, seen)
                 return self._put_in(iommu.hung_below(known, parent, functions))
         except OSError as error:

@@ -5,6 +5,7 @@ The device node that a container has gets into no other one, even if somebody ch
 that stays plugged in.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,16 +19,27 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
-from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
+from tests.scenes.builders import (
+    a_function,
+    a_usb_device,
+    a_usb_node,
+    a_vfio_group,
+    by_sys_path,
+    resources_of,
+)
 from tests.scenes.rules import DOMAIN
 
 PORTS = ("1", "2", "3", "4")
 NAMES = ("a", "b", "c")
 
+#: How many functions the IOMMU group of a unit has.
+NUMBER_OF_FUNCTIONS = {"a": 2, "b": 1, "c": 2}
+
 RULES = {
     "nodes": '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\nidentity = ["NAME"]\n',
     "units": '[[resource]]\nname = "x"\nmatch = { usb = { vendor = "0403" } }\ngroup_by = "usb_device"\n'
     'identity = ["NAME"]\n',
+    "groups": '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "vfio" }\nidentity = ["NAME"]\n',
 }
 
 
@@ -61,8 +73,14 @@ class Machine:
 
     def devices(self) -> Mapping[str, UdevDevice]:
         found: list[UdevDevice] = []
-        for plug in self.plugged.values():
+        for unit, plug in self.plugged.items():
             udev = {"NAME": plug.name}
+            if self.rules == "groups":
+                count = NUMBER_OF_FUNCTIONS[unit]
+                functions = [a_function(f"0000:8{plug.port}:00.{number}") for number in range(count)]
+                group = a_vfio_group(plug.number, *functions)
+                found.append(replace(group, properties={**group.properties, **udev}, incarnation=plug.since))
+                continue
             usb = a_usb_device(plug.port, serial=None, devnum=plug.number + 2)
             usb = replace(usb, properties={**usb.properties, **udev}, incarnation=plug.since)
             name, number = f"ttyUSB{plug.number}", f"c 188:{plug.number}"
@@ -95,7 +113,8 @@ class Machine:
     def unit_behind(self, id_: str) -> str | None:
         """The unit that a container would get now under an id, None if it would not start."""
         links = self.inventory.links()
-        nodes = {f"/dev/ttyUSB{plug.number}": unit for unit, plug in self.plugged.items()}
+        path = "/dev/vfio/" if self.rules == "groups" else "/dev/ttyUSB"
+        nodes = {f"{path}{plug.number}": unit for unit, plug in self.plugged.items()}
         found = {
             nodes[node] for link, node in links.items() if link.partition("@")[0] == id_ and node in nodes
         }
@@ -153,6 +172,13 @@ class Machine:
         self.is_down = False
         self.step()
 
+    def upgrade(self) -> None:
+        """An earlier release has saved the memory, which did not know the device nodes."""
+        document = json.loads(saved.dump(self.memory, f"boot {self.boot}"))
+        for entry in document["devices"].values():
+            entry["also"] = []
+        self.memory = saved.load(json.dumps(document).encode(), f"boot {self.boot}")
+
     def reboot(self, *order: int) -> None:
         """The kernel finds the units in another order."""
         text = saved.dump(self.memory, f"boot {self.boot}")
@@ -190,6 +216,7 @@ operations = st.one_of(
     st.tuples(st.just("exchange"), units, units),
     st.tuples(st.just("rename"), units, units),
     st.tuples(st.just("start")),
+    st.tuples(st.just("upgrade")),
     st.tuples(st.just("stop_daemon")),
     st.tuples(st.just("start_daemon")),
     st.builds(lambda order: ("reboot", *order), st.permutations(range(len(NAMES)))),
@@ -197,6 +224,8 @@ operations = st.one_of(
 histories = st.lists(operations, max_size=15)
 
 
+@example("nodes", [("upgrade",), ("exchange", "a", "b")])
+@example("groups", [("upgrade",), ("rename", "a", "c"), ("exchange", "a", "b")])
 @given(st.sampled_from(sorted(RULES)), histories)
 def test_no_container_gets_a_node_that_another_one_has(rules: str, history: list[tuple[object, ...]]) -> None:
     machine = Machine(rules)
@@ -214,7 +243,7 @@ def test_each_container_gets_its_unit_again_once_all_are_plugged_in_wherever_the
     machine = Machine(rules)
     machine.begin()
     for name, *arguments in history:
-        if name not in ("exchange", "rename"):
+        if name not in ("exchange", "rename", "upgrade"):
             getattr(machine, str(name))(*arguments)
     machine.start_daemon()
     for unit in NAMES:

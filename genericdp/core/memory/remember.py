@@ -223,7 +223,7 @@ class _Leaving:
             known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared, also=also
         )
         since = self.now if known.absent_since is None else known.absent_since
-        return Remembered(known.resource, device, since, known.earlier)
+        return replace(known, device=device, absent_since=since, listed=True)
 
 
 def _by_resource(devices: Mapping[str, Remembered]) -> dict[str, dict[str, Remembered]]:

@@ -5,7 +5,8 @@ The rules of this file:
 * What pods had of absent devices counts as well, and what was taken from a device since a pod has it.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
 * If another one is there now, only the properties tell that the rule names as `identity`. Within a boot, they
-  count only once none of the device nodes is there any more that the pod got: properties can change.
+  count only once none of the device nodes is there any more that the pod got: properties can change. So they
+  do not count if it is not known which device nodes these were.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +20,11 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_path
 class Remembered:
     """A device that was offered, with what its tombstone needs.
 
-    device        as it was last seen, with every link that it ever had
-    absent_since  seconds on the clock of `remember`, None while it is present
-    earlier       where its nodes were that it has lost since a pod holds it
-    listed        False if the list has no room for it; it is remembered only for its withdrawn ids
+    device           as it was last seen, with every link that it ever had
+    absent_since     seconds on the clock of `remember`, None while it is present
+    earlier          where its nodes were that it has lost since a pod holds it
+    listed           False if the list has no room for it; it is remembered only for its withdrawn ids
+    is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     """
 
     resource: str
@@ -30,6 +32,7 @@ class Remembered:
     absent_since: float | None = None
     earlier: tuple[Spot, ...] = ()
     listed: bool = True
+    is_of_this_boot: bool = True
 
 
 class Whereabouts:
@@ -71,18 +74,23 @@ def has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
     )
 
 
-def has_left(known: Device, now: Device, nodes: frozenset[Spot]) -> bool:
+def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
     """Whether a device whose id says its properties is wholly elsewhere.
 
-    known  as it was remembered
     now    as it is offered under the same id
     nodes  the device nodes that are plugged in (`spot_of_node`)
     """
-    within = [sorted(spot.within for spot in device.spots) for device in (known, now)]
+    was = known.device
+    within = [sorted(spot.within for spot in device.spots) for device in (was, now)]
     return (
         within[0] == within[1]
-        and {*known.spots}.isdisjoint(now.spots)
-        # Of a bare node and a VFIO group, no more is known than where it may be.
-        and any(map(is_of_node, now.also))
-        and nodes.isdisjoint(known.also)
+        and {*was.spots}.isdisjoint(now.spots)
+        and _knows_nodes(now)
+        and (_knows_nodes(was) or not known.is_of_this_boot)
+        and nodes.isdisjoint(was.also)
     )
+
+
+def _knows_nodes(device: Device) -> bool:
+    """Whether it is known which its device nodes are. Of a bare node, no more is known than where it is."""
+    return sum(map(is_of_node, device.also)) >= len(device.spots)

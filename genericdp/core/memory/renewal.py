@@ -233,7 +233,7 @@ class Renewal:
             now is not None
             and spot in known.device.spots
             and spot not in known.earlier
-            and has_left(known.device, now, self._nodes)
+            and has_left(known, now, self._nodes)
         )
 
     @cached_property

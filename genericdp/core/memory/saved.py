@@ -12,6 +12,7 @@ The rules of this file:
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from genericdp.core.inventory.offer import Device, Health, ids_of
@@ -127,11 +128,16 @@ def _render_answered(memory: Memory) -> list[dict[str, Any]]:
 
 def _parse(document: Any, boot: str) -> Memory:
     ties = {fields.text(unit): fields.text(port) for unit, port in document["ties"].items()}
-    is_same_boot = document.get("boot", "") == boot
+    saved_in = fields.text(document.get("boot", ""))
+    is_same_boot = saved_in == boot
+    # Without the id of either, it may be this boot.
+    may_be_this_boot = is_same_boot or not saved_in or not boot
     devices = {
         id_: _parse_device(fields.device_id(id_), entry, is_same_boot=is_same_boot)
         for id_, entry in document["devices"].items()
     }
+    if not may_be_this_boot:
+        devices = {id_: replace(known, is_of_this_boot=False) for id_, known in devices.items()}
     shares = _parse_shares(document)
     for id_, one in shares.withdrawn.items():
         if id_ in devices and id_ != one.device:

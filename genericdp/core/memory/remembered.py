@@ -85,12 +85,11 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
     return (
         within[0] == within[1]
         and {*was.spots}.isdisjoint(now.spots)
-        and _knows_nodes(now)
         and (_knows_nodes(was) or not known.is_of_this_boot)
         and nodes.isdisjoint(was.also)
     )
 
 
 def _knows_nodes(device: Device) -> bool:
-    """Whether it is known which its device nodes are. Of a bare node, no more is known than where it is."""
+    """Whether it is known which its device nodes are."""
     return sum(map(is_of_node, device.also)) >= len(device.spots)

@@ -193,12 +193,15 @@ class Comeback:
             again = await self._ask_holders(due) or {}
             self._put_off([case for case in due if again.get(case.key) != holders[case.key]])
             known = [case for case in due if again.get(case.key) == holders[case.key]]
-            inside: dict[str, Inside | None] = {}
-            for case in known:
-                for holder in () if case.unplugged else holders[case.key] & containers.keys():
-                    id_ = containers[holder].id
-                    if id_ not in inside:
-                        inside[id_] = await runtime.inside(id_)
+            ids = {
+                containers[holder].id
+                for case in known
+                if not case.unplugged
+                for holder in holders[case.key] & containers.keys()
+            }
+            # All at once, so that several whose shims hang take no longer than one.
+            found = await asyncio.gather(*map(runtime.inside, ids))
+            inside: dict[str, Inside | None] = dict(zip(ids, found, strict=True))
             saved = checkpoint.answers_in(self._settings.kubelet_dir)
             evidence = Evidence(inside, saved, self._settings.link_dir)
             judgements = [

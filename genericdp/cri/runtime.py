@@ -97,12 +97,13 @@ class ContainerRuntime:
     async def inside(self, container: str) -> Inside | None:
         """The device nodes that a container was created with; None if the runtime does not tell.
 
-        It may refuse to tell of one container only, that has just ended or has a very long status.
+        It may refuse to tell of one container only, that has just ended or has a very long status, or may not
+        answer for one, whose shim hangs.
         """
         request = api.ContainerStatusRequest(container_id=container, verbose=True)
         try:
             answer = await self._ask(api.CONTAINER_STATUS, request)
-        except RuntimeRefusesError:
+        except (RuntimeRefusesError, RuntimeSlowError):
             return None
         return inside(answer.info.get("info", ""))
 

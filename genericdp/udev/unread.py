@@ -9,6 +9,7 @@ The rules of this file:
 """
 
 import errno
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,7 @@ _OF_A_HUB = frozenset(
     }
 )
 _HUB = "09"
+_ROOT_HUB = re.compile(r"usb\d+")
 
 #: USB_DEVICE_MAJOR and USB_MAXBUS of the kernel: the numbers of USB devices.
 _USB_MAJOR = 189
@@ -114,10 +116,12 @@ def stand_in(
 
     Raises the error of anything else that could not be read.
     """
-    is_known = not any(is_there(f"{path}/{name}") for name in asked - _OF_A_HUB)
-    known = unread.why.errno == errno.ETIMEDOUT and is_known
-    attributes = {name: _value(f"{path}/{name}") for name in _OF_A_HUB} if known else {}
-    if attributes.get("bDeviceClass") != _HUB or not all(attributes.values()):
+    attributes = {name: _value(f"{path}/{name}") for name in _OF_A_HUB} | _of_root_hub(path)
+    # Its serial number tells it, if it is the unit of a group.
+    unknown = {*asked, "serial"} - attributes.keys()
+    is_known = not any(is_there(f"{path}/{name}") for name in unknown)
+    is_hub = attributes["bDeviceClass"] == _HUB and all(attributes.values())
+    if unread.why.errno != errno.ETIMEDOUT or not is_hub or not is_known:
         raise OSError(unread.why.errno, unread.why.strerror, path)
     properties, number = _of_the_kernel(attributes)
     hub = UdevDevice(
@@ -133,6 +137,12 @@ def stand_in(
         parent=parent,
     )
     return replace(database.described(hub), number=None)
+
+
+def _of_root_hub(path: str) -> dict[str, str]:
+    """What else the kernel says of a root hub: it has no strings of its own (usb_add_hcd)."""
+    controller, _, name = path.rpartition("/")
+    return {"serial": controller.rpartition("/")[2]} if _ROOT_HUB.fullmatch(name) else {}
 
 
 def _of_the_kernel(attributes: Mapping[str, str]) -> tuple[dict[str, str], DeviceNumber]:

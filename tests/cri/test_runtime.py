@@ -172,6 +172,19 @@ async def test_an_answer_that_cannot_be_decoded_is_an_error(short_dir: Path) -> 
                 pass
 
 
+async def test_a_container_whose_shim_hangs_is_not_known_and_hides_no_other(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genericdp.cri.runtime._TIMEOUT_S", 0.2)
+    async with Kubelet(short_dir) as kubelet:
+        pod = await kubelet.admit(Pod("app", [Container("main"), Container("other")]))
+        hanging, other = (id_of(pod, pod.container(name)) for name in ("main", "other"))
+        kubelet.container_runtime.hanging.add(hanging)
+        async with connected(str(kubelet.runtime_socket)) as asked:
+            assert await asked.inside(hanging) is None
+            assert await asked.inside(other) == {}
+
+
 async def test_a_container_whose_status_is_refused_is_not_known_and_hides_no_other(short_dir: Path) -> None:
     async with Kubelet(short_dir) as kubelet:
         pod = await kubelet.admit(Pod("app", [Container("main")]))

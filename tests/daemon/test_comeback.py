@@ -9,6 +9,7 @@ from genericdp.core.comeback.container import Inside
 from genericdp.cri import comeback
 from genericdp.cri.runtime import ContainerRuntime
 from genericdp.simulator import Container, ContainerState, Phase, Pod, PodStatus, RestartPolicy, Runtime
+from genericdp.simulator.node.container_runtime import id_of
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import Scene, a_scene, both_runtimes, minors_in
@@ -105,6 +106,24 @@ async def test_the_same_numbers_are_left_alone(short_dir: Path) -> None:
         await replug(scene, STICK, STICK)
         await until_judged(scene, "ftdi_A")
         assert stops(scene) == []
+
+
+async def test_containers_whose_shims_hang_delay_no_other_one(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genericdp.cri.runtime._TIMEOUT_S", 0.2)
+    async with a_scene(short_dir, STICK, OTHER, rules=RESTART + "replicas = 2\n") as scene:
+        await scene.until_allocatable(4)
+        pods = [await scene.admit(name=name) for name in ("one", "two", "three", "four")]
+        *hanging, other = pods
+        for pod in hanging:
+            scene.kubelet.container_runtime.hanging.add(id_of(pod, pod.container("main")))
+        both = a_usb_serial(3, serial="A"), a_usb_serial(4, serial="B", port="3")
+        scene.unplug(STICK, OTHER)
+        await scene.until_allocatable(0, capacity=4)
+        scene.plug(*both)
+        await until_running(scene, other, restarts=1)
+        assert stops(scene) == [("four", "main", 30)]
 
 
 async def test_a_container_that_holds_another_device_is_left_alone(short_dir: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.rules.settings import AnswerBy
-from genericdp.core.status import holdings
 from genericdp.simulator import ContainerState
 from tests.daemon.test_cdi_answers import a_cdi_scene
 from tests.daemon.test_comeback import stops, until_running
@@ -33,12 +32,9 @@ match.usb = { port = "2" }
 GPS, RADIO = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
 RENAMED = a_usb_serial(5, port="2", serial="B")
 
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
+
 both_answers = pytest.mark.parametrize("answer", [AnswerBy.DEVICES, AnswerBy.CDI])
-
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
 
 
 @both_answers

@@ -8,7 +8,6 @@ import pytest
 
 from genericdp.core.comeback.container import Container as Found
 from genericdp.core.comeback.plugs import LONGEST_START_S
-from genericdp.core.status import holdings
 from genericdp.cri import comeback
 from genericdp.cri.runtime import ContainerRuntime
 from genericdp.simulator import ContainerState, PodStatus, Point, Runtime
@@ -27,12 +26,9 @@ from tests.scenes.rules import FTDI
 from tests.scenes.scene import Scene, a_scene, both_runtimes, minors_in
 from tests.scenes.waiting import until
 
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
+
 while_it_starts = pytest.mark.parametrize("point", [Point.CREATE, Point.START], ids=["unlisted", "created"])
-
-
-@pytest.fixture(autouse=True)
-def _a_kubelet_that_knows_its_pods_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holdings, "KUBELET_SETTLES_S", 0.0)
 
 
 @pytest.fixture

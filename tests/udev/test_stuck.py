@@ -336,6 +336,7 @@ def test_behind_a_hub_that_does_not_answer_the_others_are_read(bed: Testbed) -> 
     hubs = [device for each in (tty, after) for device in each.ancestors() if device.sys_name == "usb1"]
     instead, hub = ({name: each.property(name) for name in hubs[1].properties} for each in hubs)
     assert instead == hub
+    assert hubs[0].attributes == hubs[1].attributes
 
 
 def test_of_a_hub_that_udev_has_not_described_nothing_is_taken_from_another_one(bed: Testbed) -> None:
@@ -355,7 +356,20 @@ def test_of_a_hub_that_udev_has_not_described_nothing_is_taken_from_another_one(
         assert hub.property("ID_MODEL_ID") is None
 
 
-@pytest.mark.parametrize("name", ["product", "serial", "power/control"])
+def test_nothing_stands_for_a_hub_with_a_serial_number(bed: Testbed) -> None:
+    """It may be the unit of a group. That of a root hub is known: the name of its controller."""
+    gadget = gadgets.hub(behind=1)
+    bed.plug(gadget)
+    for name, value in {**DESCRIPTOR, "serial": "HUB1"}.items():
+        bed.set_attribute(usb_of(gadget), name, value)
+    devices = UdevDevices()
+
+    with bed.stuck(usb_of(gadget)):
+        devices.resync()
+        assert "/dev/ttyUSB10" not in by_node(devices)
+
+
+@pytest.mark.parametrize("name", ["product", "power/control"])
 def test_if_rules_may_ask_about_the_hub_what_is_behind_it_waits(bed: Testbed, name: str) -> None:
     bed.plug(HEALTHY)
     complete_hub(bed, ROOT_HUB)

@@ -10,6 +10,7 @@ The rules of this file:
 """
 # ruff: noqa: N802  # the proto's spelling
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class ContainerRuntime:
     ) -> None:
         self.socket = socket
         self.stops: list[StopCall] = []
+        #: The ids of containers of which it does not tell the status, because their shims hang.
+        self.hanging: set[str] = set()
         self._node = node
         self._runtime = runtime
         self._clock = clock
@@ -129,6 +132,8 @@ class ContainerRuntime:
     async def ContainerStatus(
         self, request: api.ContainerStatusRequest, context: Context
     ) -> api.ContainerStatusResponse:
+        if request.container_id in self.hanging:
+            await asyncio.Event().wait()
         for pod, status in self._containers():
             if id_of(pod, status) == request.container_id:
                 return api.ContainerStatusResponse(

@@ -294,6 +294,17 @@ def test_a_part_that_is_still_plugged_in_is_not_unplugged() -> None:
         assert node.due(99.0) == []
 
 
+def test_a_part_that_no_longer_belongs_to_the_device_when_it_is_unplugged_counts() -> None:
+    node = Node(rules=KIT.replace('match.usb = { port = "2" }', 'match = { usb = { port = "2" }, A = "1" }'))
+    fits, does_not = (replace(TWO, properties={**TWO.properties, "A": value}) for value in "12")
+    node.see(0.0, ONE, fits)
+    node.judge(3.0)
+    node.see(10.0, ONE, does_not)
+    assert node.due(99.0) == []
+    node.see(100.0, ONE)
+    assert node.due(103.0) == ["unplug"]
+
+
 def test_a_part_of_which_there_is_another_one_is_not_needed() -> None:
     """The device is Unhealthy for another reason."""
     node = Node(rules=KIT.replace('match.usb = { port = "2" }', 'match.usb = { port = "2|4" }'))

@@ -15,6 +15,8 @@ _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
 PATH_LIMIT = 128
 VALUE_LIMIT = 1024
 #: A little more than an id of genericdp can have.
@@ -52,9 +54,14 @@ def for_id(value: str) -> str:
 def for_terminal(value: str) -> str:
     """For people, in a log line or a table: control and non-printing characters become escapes."""
     return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "replace").decode("ascii")
+        char if char.isprintable() else _ESCAPES.get(char) or _escape(ord(char))
         for char in value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     )
+
+
+def _escape(code: int) -> str:
+    # As the codec "unicode_escape" does it, which Python loads from disk: a shortage may prevent that.
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def for_log(value: str) -> str:

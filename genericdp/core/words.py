@@ -20,12 +20,14 @@ def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6, shown: str 
     cutoff  how similar a word has to be, from 0 to 1
     shown   how the word is written there
     """
-    import difflib  # noqa: PLC0415  (only mistakes need it, and the daemon stays small)
-
     known = list(known)
     part = next((each for each in known if word in each.split("_")), None)
     if part is not None:
         return f"did you mean '{shown.format(part)}'?"
+    try:
+        import difflib  # noqa: PLC0415  (only mistakes need it, and the daemon stays small)
+    except OSError:
+        return ""  # a shortage
     found = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean '{shown.format(found[0])}'?" if found else ""
 

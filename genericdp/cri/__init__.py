@@ -5,6 +5,7 @@ Reading order:
     api         the messages and calls
     sockets     where runtimes listen
     runtime     asks for containers, stops them
+    connection  loads that when it is needed, and lets all stops share a connection
     cdi         whether the runtime reads CDI
     comeback    stops the containers that no longer have their device
 

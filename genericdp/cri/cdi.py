@@ -15,6 +15,7 @@ from genericdp import log
 from genericdp.core.cdi import depends_on_runtime, why_not_cdi
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
+from genericdp.cri.connection import connected
 from genericdp.errors import GenericdpError
 
 #: How long the start of the daemon may wait for the first answer, in seconds.
@@ -74,8 +75,6 @@ class ReadsCdi:
     async def _ask(self) -> None:
         if self._asked or not self._is_wanted:
             return
-        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
-
         try:
             async with connected(self._settings.runtime_socket) as runtime:
                 configuration = await runtime.configuration()

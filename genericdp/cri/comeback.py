@@ -36,6 +36,7 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holder, by_device
+from genericdp.cri.connection import Shared, connected
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import checkpoint, podresources
 
@@ -88,6 +89,8 @@ class Comeback:
         self._plugs = Plugs()
         # The id of a container that is being stopped -> the cases for which it is.
         self._stopping: dict[str, list[Case]] = {}
+        # Socket -> the connection of all stops.
+        self._connections: dict[str, Shared] = {}
         self._look_at = float("inf")
         self._changed = asyncio.Event()
 
@@ -130,8 +133,6 @@ class Comeback:
 
     async def _look(self) -> None:
         """Whether the runtime can be asked."""
-        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
-
         self._look_at = float("inf")
         try:
             async with connected(self._settings.runtime_socket) as runtime:
@@ -184,8 +185,6 @@ class Comeback:
         complete: bool,
         stops: asyncio.TaskGroup,
     ) -> None:
-        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
-
         async with connected(self._settings.runtime_socket) as runtime:
             self._tried(self._why_not(runtime))
             containers = newest(await runtime.containers())
@@ -230,13 +229,11 @@ class Comeback:
                         stops.create_task(self._stop(case, container, runtime.socket))
 
     async def _stop(self, case: Case, container: Container, socket: str) -> None:
-        from genericdp.cri.runtime import connected  # noqa: PLC0415  (see the rules of this file)
-
         cause = "unplug" if case.unplugged else "replug"
         stop = Stop(*case.key, container.holder, cause)
         self._on_stop(stop)
         try:
-            async with connected(socket) as runtime:
+            async with self._connections.setdefault(socket, Shared(socket)).connected() as runtime:
                 await runtime.stop(container.id, container.grace_s)
         except GenericdpError as error:
             self._on_stop(Stop(*case.key, container.holder, cause, str(error)))

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
@@ -30,7 +31,9 @@ RECOVERED_S = 20.0
 CPU_S = 4.0
 
 _DOMAIN = "genericdp.io"
-_ALWAYS = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
+_ALWAYS = (
+    '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\nanswer = "auto"\non_unplug = "stop"\n'
+)
 _MORE = '[[resource]]\nname = "zero"\nmatch = { DEVNAME = "/dev/zero" }\n'
 _SCREEN = '[[resource]]\nname = "screen"\nmatch = { SUBSYSTEM = "vc", DEVNAME = "NODE" }\n'
 
@@ -184,7 +187,10 @@ def _a_pod() -> Pod:
 async def a_node() -> AsyncIterator[Node]:
     """A node whose state directory has 64 KiB."""
     with a_root() as root, _a_small_disk(root / "state"):
-        configure(root, _ALWAYS + _SCREEN.replace("NODE", console().node))
+        runtime = f'runtime_socket = "{root}/runtime.sock"\n'
+        configure(root, _ALWAYS + _SCREEN.replace("NODE", console().node), more=f'rescan = "1h"\n{runtime}')
+        with socket.socket(socket.AF_UNIX) as stopped:
+            stopped.bind(f"{root}/runtime.sock")
         async with Kubelet(root) as kubelet, AsyncExitStack() as stack:
             node = Node(root, kubelet, stack)
             await node.start()

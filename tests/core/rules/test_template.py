@@ -1,5 +1,7 @@
 """What templates expand to, and that no value of a device makes them leave their place."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -82,6 +84,19 @@ def test_what_reaches_a_path_an_id_a_value_or_a_terminal_is_harmless(text: str) 
 def test_devname_and_link_keep_their_slashes() -> None:
     assert expand("/dev/{devname}", for_path, devname="bus/usb/001/004") == "/dev/bus/usb/001/004"
     assert expand("{link}", for_path, link="/dev/genericdp/x") == "/dev/genericdp/x"
+
+
+@given(st.characters(exclude_categories=["Cs"]))
+def test_what_cannot_be_printed_becomes_an_escape_of_python(char: str) -> None:
+    escape = char.encode("unicode_escape").decode("ascii")
+    assert for_terminal(char) == (char if char.isprintable() else escape)
+
+
+def test_what_reaches_a_terminal_needs_nothing_from_disk() -> None:
+    """A log line may say that there is no descriptor left."""
+    script = "import sys; from genericdp.core.hostile import for_terminal; known = {*sys.modules}"
+    used = "for_terminal('\\0\\n\\u2028\\U000e0001\\udcff'); assert known == {*sys.modules}"
+    subprocess.run([sys.executable, "-c", f"{script}; {used}"], check=True)
 
 
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:

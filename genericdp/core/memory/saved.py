@@ -94,6 +94,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,
+        **({} if known.is_of_this_boot else {"of_this_boot": False}),
     }
 
 
@@ -190,7 +191,10 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
     )
     listed = fields.truth(entry.get("listed", True))
     resource = fields.resource(entry["resource"])
-    return Remembered(resource, device, earlier=spots_of("earlier"), listed=listed)
+    of_this_boot = fields.truth(entry.get("of_this_boot", True))
+    return Remembered(
+        resource, device, earlier=spots_of("earlier"), listed=listed, is_of_this_boot=of_this_boot
+    )
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:

@@ -78,6 +78,7 @@ class Workload:
     units  the (unit, port) pairs that it got first
     inside what its last container was created with: number -> (unit, port)
     control the numbers of the control node in that container
+    without_control  the last container that had another control node than it should have
     moves  how often one of its units, or one like it, was plugged or unplugged since its admission
     stopped  the same when its container was last stopped
     has    the units that its container was created with and that have been plugged in since; they are its own
@@ -94,6 +95,7 @@ class Workload:
     created: CreatedContainer | None = None
     inside: dict[int, tuple[str, str] | None] = field(default_factory=dict)
     control: list[int] = field(default_factory=list)
+    without_control: CreatedContainer | None = None
     moves: int = 0
     stopped: int = 0
 
@@ -704,7 +706,8 @@ class NodeMachine(RuleBasedStateMachine):
                 self.outdated.append(created)
             if pod.control != self._control_of(pod, created):
                 # Edited rules may have added the node to its CDI devices, which moves nothing.
-                pod.moves += all(created is not each for each in self.outdated)
+                pod.moves += created is not pod.without_control
+                pod.without_control = created
                 self.outdated.append(created)
 
     def _control_of(self, pod: Workload, created: CreatedContainer) -> list[int]:

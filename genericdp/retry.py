@@ -27,6 +27,11 @@ class Retry:
         self._pause_s = FIRST_S
         self._timer: asyncio.TimerHandle | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it failed and will be tried again."""
+        return self._timer is not None
+
     def tried(self, succeeded: bool) -> None:
         """It was tried, and went like this."""
         if succeeded:

@@ -4,6 +4,8 @@ The rules of this file:
 
 * A failed save is tried again until it succeeds, even without a further change.
 * A memory that cannot be read is never replaced by an empty one.
+* A memory of the boot before is saved again at the start, before anything is given. Where that fails, nobody
+  knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed is written again at once, not with the next change, which may be days away. If
   that fails, it is known before the daemon ends and the memory with it.
 """
@@ -13,7 +15,7 @@ import os
 from collections.abc import Callable
 
 from genericdp import log
-from genericdp.core.memory.memory import Memory, save_within_s
+from genericdp.core.memory.memory import Memory, of_any_boot, save_within_s
 from genericdp.errors import GenericdpError
 from genericdp.files.state import BrokenStateError, StateFile, this_boot
 from genericdp.retry import Retry
@@ -44,10 +46,14 @@ class Saving:
 
     def begin(self) -> Memory:
         """What `load` returns; from now on until `close`, notice when the file is removed."""
-        memory = self.load()
+        self.load()
+        if not all(known.is_of_this_boot for known in self._memory.devices.values()):
+            self.save()
+            if self._retry.waits:
+                self._memory = of_any_boot(self._memory)
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
         self._hear(frozenset())
-        return memory
+        return self._memory
 
     def load(self) -> Memory:
         """The saved memory, an empty one if it is broken. Raises GenericdpError if it cannot be read."""

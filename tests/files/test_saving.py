@@ -1,15 +1,20 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from shutil import rmtree
 
 import pytest
 
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
 from genericdp.files.saving import Saving
-from genericdp.files.state import StateFile
+from genericdp.files.state import StateFile, this_boot
+from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
 from tests.scenes.shortage import a_directory_mounted_at, descriptors_left, no_file_larger_than
 from tests.scenes.waiting import idle, until
@@ -41,6 +46,21 @@ async def test_what_may_not_wait_is_saved_at_once_with_what_waits(tmp_path: Path
     saving.save_within(3600.0, memory(1))
     saving.save_within(0.0, memory(2))
     assert saved(tmp_path) == memory(2)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+async def test_a_memory_of_an_earlier_boot_is_one_only_if_it_can_be_saved_at_the_start(
+    tmp_path: Path, *, is_full: bool
+) -> None:
+    """On a full disk, a daemon of this boot may have given something without saving it."""
+    device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
+    StateFile(str(tmp_path), "an earlier boot").save(Memory({"ftdi_A": device}))
+    saving = Saving(str(tmp_path))
+    with no_file_larger_than(10) if is_full else nullcontext():
+        begun = saving.begin()
+        assert begun.devices["ftdi_A"].is_of_this_boot is is_full
+    saving.close()
+    assert StateFile(str(tmp_path), this_boot()).load() == begun
 
 
 async def test_on_a_full_disk_it_is_tried_again_until_the_last_memory_is_saved(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ RULES = {
     "nodes": '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\nidentity = ["NAME"]\n',
     "units": '[[resource]]\nname = "x"\nmatch = { usb = { vendor = "0403" } }\ngroup_by = "usb_device"\n'
     'identity = ["NAME"]\n',
+    "named": '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\ngroup_by = "NAME"\n'
+    'identity = ["NAME"]\n',
     "groups": '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "vfio" }\nidentity = ["NAME"]\n',
 }
 

@@ -140,8 +140,10 @@ class Offer:
 
     @property
     def shared(self) -> tuple[Node, ...]:
-        """The device nodes that go along with every device."""
-        return next((device.shared for device in self.with_crowded if device.shared), ())
+        """The device nodes that go along with every device. One that is absent has them as they were."""
+        with_shared = [device.shared for device in self.with_crowded if device.shared]
+        is_there = (nodes for nodes in with_shared if all(node.sys_path for node in nodes))
+        return next(is_there, with_shared[0] if with_shared else ())
 
     def why_waiting(self, device: Device) -> str:
         """Why ids of one of its devices have to wait; "" when none has to."""

@@ -151,6 +151,8 @@ class Absence:
             for offer in self._inventory.offers.values()
             for device in offer.devices
             if (others := [*filterfalse(is_of_node, device.also)])
+            # Otherwise nobody knows which spot is that of which group.
+            and len(device.spots) == 1
             and not any(node.is_bare for node in device.nodes)
             for spot in (*device.spots, *others)
         }

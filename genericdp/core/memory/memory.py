@@ -105,6 +105,12 @@ def after_allocate(
     return replace(memory, held=held, answered=answered)
 
 
+def of_any_boot(memory: Memory) -> Memory:
+    """The memory if nobody knows whether its devices were seen in this boot."""
+    devices = {id_: replace(known, is_of_this_boot=True) for id_, known in memory.devices.items()}
+    return replace(memory, devices=devices)
+
+
 def resumed(memory: Memory, now: float) -> Memory:
     """The memory with which a daemon starts at `now`."""
     return replace(memory, answered=resumed_at(memory.answered, now))

@@ -127,7 +127,8 @@ class Renewal:
             # Only the link of a device with one node does not say in its name which node that is.
             is_regrouped = (device.id in led) is not (device.id in leads)
             is_the_only = device.id in leads.keys() & {*known.device.links}
-            return is_regrouped or is_the_only or bool(self._plugged_of(led.values()))
+            stay = (spot for spot in self._plugged_of(led.values()) if not self._has_left(device.id, spot))
+            return is_regrouped or is_the_only or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
         by_property = isinstance(self._offers[resource].resource.identity, tuple)

@@ -8,7 +8,15 @@ import pytest
 from genericdp.core.allocate import RefusalReason, RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_bare_node, a_device, a_function, a_modem, a_usb_serial, a_vfio_group
+from tests.scenes.builders import (
+    a_bare_node,
+    a_device,
+    a_function,
+    a_kfd,
+    a_modem,
+    a_usb_serial,
+    a_vfio_group,
+)
 from tests.scenes.edits import Node, rule
 
 STICK = a_usb_serial(3, serial="A5")
@@ -102,6 +110,32 @@ def test_an_edit_that_is_taken_back_gives_the_pod_its_device_again() -> None:
     node.look(rule("serial"), STICK)
     assert node.look(rule("ftdi"), STICK) == {"ftdi_A5": "Healthy"}
     assert node.inventory.links() == {"ftdi_A5": "/dev/ttyUSB3", "serial_A5": None}
+
+
+def test_and_so_does_one_that_took_several_iommu_groups_for_one_device() -> None:
+    rules = '[[resource]]\nname = "gpu"\nmatch = { SUBSYSTEM = "vfio" }\n'
+    groups = (
+        a_vfio_group(12, a_function("0000:81:00.0")),
+        a_vfio_group(13, a_function("0000:82:00.0"), a_function("0000:82:00.1")),
+    )
+    node = Node()
+    before = node.look(rules, *groups)
+    node.allocate(*before)
+    node.look(f'{rules}group_by = "all"\n', *groups)
+    assert set(before.values()) == {"Healthy"}
+    assert {id_: why for id_, why in node.look(rules, *groups).items() if id_ in before} == before
+
+
+def test_a_shared_node_is_where_it_is_now_although_a_device_is_absent() -> None:
+    shared = '[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true\n'
+    node = Node()
+    node.look(rule("ftdi") + shared, STICK, OTHER, a_kfd())
+    node.allocate("ftdi_A5")
+    moved = replace(a_kfd(), device_node="/dev/kfd1")
+    node.look(rule("ftdi") + shared, OTHER, moved)
+    offer = node.offer_of("ftdi_B6")
+    assert [device.healthy for device in offer.devices] == [False, True]
+    assert [each.path for each in offer.shared] == ["/dev/kfd1"]
 
 
 def test_a_shared_device_goes_on_being_shared_under_another_name() -> None:

@@ -121,6 +121,14 @@ class GenericdpError(Exception):
         self.hint = hint
 
 
+class UnreadError(GenericdpError):
+    """Some devices cannot be read, and may be there all the same. `paths`: where, in sysfs or below /dev."""
+
+    def __init__(self, message: str, *, hint: str = "", paths: frozenset[str]) -> None:
+        super().__init__(message, hint=hint)
+        self.paths = paths
+
+
 class ConfigError(GenericdpError):
     """Rule files or settings that cannot be used; carries every problem found, in file order."""
 

@@ -15,7 +15,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.resource import Resource
-from genericdp.errors import GenericdpError, Problem
+from genericdp.errors import GenericdpError, Problem, UnreadError
 from genericdp.files.rulefiles import RuleFile
 
 
@@ -45,7 +45,7 @@ class Devices(Protocol):
         """The devices by sys path, a bare node by its path."""
 
     @property
-    def unread(self) -> GenericdpError | None:
+    def unread(self) -> UnreadError | None:
         """What could not be read the last time, None if everything could."""
 
     @property
@@ -80,7 +80,7 @@ def take(
     """
 
     def look() -> tuple[Inventory, Memory]:
-        unread = devices.unread is not None
+        unread = frozenset[str]() if devices.unread is None else devices.unread.paths
         return take_inventory(builder, devices.devices, memory, now, answer, unread=unread)
 
     taken = look()

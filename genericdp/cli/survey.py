@@ -7,7 +7,7 @@ The rules of this file:
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from genericdp.cli.options import open_rules
@@ -35,11 +35,11 @@ def survey_of(
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
     *,
-    unread: bool = False,
+    unread: Collection[str] = (),
 ) -> Survey:
     """What these rules do with these devices, with what the daemon remembers.
 
-    unread  whether some devices cannot be read
+    unread  the paths of what cannot be read
     """
     builder = Builder(resources, settings.domain, settings.answer)
     inventory, after = take_inventory(builder, devices, memory or Memory(), time.monotonic(), unread=unread)
@@ -67,7 +67,8 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
         remarks = (*remarks, "; ".join(filter(None, (str(devices.unread), devices.unread.hint))))
     if devices.unseen is not None:
         remarks = (*remarks, f"{devices.unseen}; {devices.unseen.hint}")
-    survey = survey_of(settings, files.resources, devices.devices, memory, unread=devices.unread is not None)
+    unread = frozenset[str]() if devices.unread is None else devices.unread.paths
+    survey = survey_of(settings, files.resources, devices.devices, memory, unread=unread)
     return replace(survey, problems=files.problems, remarks=remarks)
 
 

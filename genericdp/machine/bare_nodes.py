@@ -20,7 +20,7 @@ from genericdp.core.bare_node import Sighting, device_of, judge
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.memory.remembered import Remembered, bare_paths
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_of
-from genericdp.errors import GenericdpError
+from genericdp.errors import UnreadError
 from genericdp.udev import sysfs
 from genericdp.udev.bounded import Bounded
 from genericdp.udev.unread import what_helps
@@ -65,10 +65,11 @@ class BareNodes:
         return self._directories
 
     @property
-    def unread(self) -> GenericdpError | None:
+    def unread(self) -> UnreadError | None:
         """What could not be read the last time, None if everything could."""
+        paths = frozenset(self._unread)
         for path, why in self._unread.items():
-            return GenericdpError(f"cannot read '{path}': {why.strerror}", hint=what_helps(why))
+            return UnreadError(f"cannot read '{path}': {why.strerror}", hint=what_helps(why), paths=paths)
         return None
 
     def concern(self, path: str) -> bool:

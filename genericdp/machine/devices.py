@@ -16,7 +16,7 @@ from genericdp.core.hint import Hint, NodeChange, RescanCause, Resync, Uevent
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
 from genericdp.core.rules.resource import Resource, attributes_of
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, UnreadError
 from genericdp.machine.bare_nodes import DEV, BareNodes
 from genericdp.udev import UdevDevices
 
@@ -35,7 +35,7 @@ class KnownDevices(Protocol):
     def devices(self) -> Mapping[str, UdevDevice]: ...
 
     @property
-    def unread(self) -> GenericdpError | None: ...
+    def unread(self) -> UnreadError | None: ...
 
     @property
     def unseen(self) -> GenericdpError | None: ...
@@ -90,7 +90,7 @@ class MachineDevices:
         return self._all
 
     @property
-    def unread(self) -> GenericdpError | None:
+    def unread(self) -> UnreadError | None:
         """What could not be read the last time, None if everything could."""
         return self._udev.unread or self._bare.unread
 

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, RescanCause, Resync, Uevent
 from genericdp.core.vfio import with_first
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, UnreadError
 from genericdp.udev import coldplug, iommu, snapshot, sysfs
 from genericdp.udev.bounded import Bounded, OnAnswer
 from genericdp.udev.database import RUN, Database, look_at
@@ -58,7 +58,7 @@ class UdevDevices:
         return MappingProxyType(self._devices)
 
     @property
-    def unread(self) -> GenericdpError | None:
+    def unread(self) -> UnreadError | None:
         """What could not be read the last time, None if everything could."""
         return complaint(self._unread)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice
-from genericdp.errors import MORE_THREADS, GenericdpError, what_is_short
+from genericdp.errors import MORE_THREADS, UnreadError, what_is_short
 from genericdp.udev.database import Database
 from genericdp.udev.sysfs import incarnation, is_there, unless_gone
 
@@ -75,7 +75,7 @@ def message_of(unread: Mapping[str, Unread], path: str, message: UdevDevice | No
     return unread[path].message if message is None and path in unread else message
 
 
-def complaint(unread: Mapping[str, Unread]) -> GenericdpError | None:
+def complaint(unread: Mapping[str, Unread]) -> UnreadError | None:
     """What could not be read, for people: sys path -> why. None if there is nothing."""
     if not unread:
         return None
@@ -85,7 +85,9 @@ def complaint(unread: Mapping[str, Unread]) -> GenericdpError | None:
     named = [path for path in reasons if path not in hubs] or [*unread]
     what = f"'{named[0]}'" if len(named) == 1 else f"{len(named)} devices, such as '{named[0]}'"
     first = unread[named[0]].why
-    return GenericdpError(f"cannot read {what}: {first.strerror}", hint=what_helps(first))
+    return UnreadError(
+        f"cannot read {what}: {first.strerror}", hint=what_helps(first), paths=frozenset(unread)
+    )
 
 
 def what_helps(error: OSError) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.comeback.plugs import Plugs
-from genericdp.errors import GenericdpError
+from genericdp.errors import UnreadError
 from tests.daemon.test_comeback import STICK, STOP
 from tests.scenes.scene import Scene, a_scene
 from tests.scenes.waiting import until
@@ -25,7 +25,9 @@ async def test_a_device_that_cannot_be_read_at_the_start_is_not_unplugged(short_
         await scene.admit()
         await scene.service.stop()
         scene.udev._devices.clear()  # it is plugged in, but sysfs cannot be read
-        scene.udev.unread = GenericdpError("cannot read '/sys/devices/x': Cannot allocate memory", hint="")
+        scene.udev.unread = UnreadError(
+            "cannot read '/sys/devices/x': Cannot allocate memory", paths=frozenset({"/sys/devices/x"})
+        )
         await scene.service.start()
         assert unplugs(scene) == []
 

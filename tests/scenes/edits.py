@@ -1,5 +1,6 @@
 """A node whose rules are edited while pods hold devices, for tests of the core."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from genericdp.core.allocate import allocate
@@ -25,13 +26,20 @@ class Node:
         self.inventory, self.memory, self.now = Inventory(), Memory(), 0.0
 
     def look(
-        self, rules: str, *devices: UdevDevice, answer: Answer | None = None, domain: str = DOMAIN
+        self,
+        rules: str,
+        *devices: UdevDevice,
+        answer: Answer | None = None,
+        domain: str = DOMAIN,
+        unread: Collection[str] = (),
     ) -> dict[str, str]:
-        """What the kubelet is told then: id -> `Healthy`, or why it is not."""
+        """What the kubelet is told then: id -> `Healthy`, or why it is not. `unread`: what cannot be read."""
         self.now += 1.0
         builder = Builder(resources_of(rules, domain=domain), domain)
         plugged = by_sys_path(*devices)
-        self.inventory, self.memory = take_inventory(builder, plugged, self.memory, self.now, answer)
+        self.inventory, self.memory = take_inventory(
+            builder, plugged, self.memory, self.now, answer, unread=unread
+        )
         return {
             id_: device.reason or str(device.health)
             for offer in self.inventory.offers.values()

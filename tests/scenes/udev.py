@@ -17,7 +17,7 @@ from pathlib import Path
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint, Uevent
-from genericdp.errors import GenericdpError
+from genericdp.errors import GenericdpError, UnreadError
 from tests.scenes.dev import a_directory
 
 
@@ -32,7 +32,7 @@ class FakeUdev:
     def __init__(self, dev: Path) -> None:
         self.dev = dev
         self.changes = True
-        self.unread: GenericdpError | None = None
+        self.unread: UnreadError | None = None
         self.unseen: GenericdpError | None = None
         self._devices: dict[str, UdevDevice] = {}
         self._sinks: list[Callable[[Hint], None]] = []

@@ -12,7 +12,7 @@ import pytest
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause, Uevent
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
-from genericdp.errors import GenericdpError, Location, Problem
+from genericdp.errors import GenericdpError, Location, Problem, UnreadError
 from genericdp.files.rulefiles import RuleFile
 from genericdp.files.state import StateFile
 from genericdp.retry import LONGEST_S
@@ -221,8 +221,8 @@ async def test_devices_that_cannot_be_read_are_reported_and_read_again(
     async with a_scene(short_dir, a_usb_serial(0)) as scene:
         await scene.until_allocatable(1)
         time, rescans = LoopTime(), scene.daemon.recorder.history.rescans.by_kind
-        scene.udev.unread = GenericdpError(
-            "cannot read '/sys/x': Too many open files", hint="raise the limit"
+        scene.udev.unread = UnreadError(
+            "cannot read '/sys/x': Too many open files", hint="raise the limit", paths=frozenset({"/sys/x"})
         )
         scene.udev.tell(Uevent("add", "/sys/x", "tty", "udev"))
         await until(lambda: scene.daemon.recorder.history.failing)

@@ -20,6 +20,7 @@ ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen",
 
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
+_BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +88,17 @@ def _lasting_path(device: UdevDevice) -> str:
             continue
         path = f"{each.sys_path.rpartition('/')[0]}/{name}{path[len(each.sys_path) :]}"
     return path
+
+
+def may_be_at(port: str, path: str) -> bool:
+    """Whether something that nobody could read may be what is connected at a port (`Port.exact`).
+
+    path  in sysfs, below /dev, or of a directory that lists devices
+    """
+    if not path.startswith("/sys/devices/"):
+        return path.startswith("/sys/") or path == port
+    usb, behind = UsbPort.of_exact(port), _BEHIND_USB.search(path)
+    if usb is not None:
+        return behind is not None and usb.chain == (behind[2].rpartition("-")[2] or "0")
+    # What is not on USB has numbers in its path that its port has not, or is told by something else.
+    return behind is None or not port.startswith("/")

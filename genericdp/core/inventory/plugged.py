@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from genericdp.core.buses.port import may_be_at
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
@@ -47,6 +48,7 @@ class Plugged:
     siblings  the numbers of all siblings, with those that are missing
     in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
     unsettled the sys paths of those that have come while some were missing, and that properties may tell
+    unread    the paths of what cannot be read, and may be plugged in all the same
     """
 
     groups: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Plugged:
     siblings: Siblings = field(default_factory=dict)
     in_doubt: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
     unsettled: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
 
     def nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
         """The device nodes that may be the one that was at a spot."""
@@ -62,6 +65,14 @@ class Plugged:
             return group
         found = [node for node in group if self.numbers.get(node.sys_path, 0) == spot.number]
         return found or self.in_doubt.get(spot.of_all, ())
+
+    def is_taken(self, spot: Spot) -> bool:
+        """Whether a device node is plugged in at a spot, or may be."""
+        return bool(self.nodes_at(spot)) or self.is_unread(spot)
+
+    def is_unread(self, spot: Spot) -> bool:
+        """Whether something that cannot be read may be at a spot."""
+        return any(may_be_at(spot.port, path) for path in self.unread)
 
     def is_in_doubt(self, spot: Spot) -> bool:
         """Whether nobody can say which sibling the node at a spot is."""

@@ -43,16 +43,12 @@ class Absence:
         plugged: Plugged,
         inventory: Inventory,
         *,
-        unread: bool = False,
         known: Collection[str] = frozenset(),
     ) -> None:
-        """`unread`: whether some devices cannot be read, and may be there all the same; `known`: the ids of
-        devices that are not new.
-        """
+        """`known`: the ids of devices that are not new."""
         self._plugged = plugged
         self._known = known
         self._inventory = inventory
-        self._unread = unread
         self._refusals = {(each.resource, each.node): each.reason for each in inventory.refusals}
 
     def reason(self, resource: str, device: Device) -> str:
@@ -69,8 +65,10 @@ class Absence:
                 return _IN_DOUBT
             return f"this release tells such devices apart; its id may be {' or '.join(ids[:_MOST_IDS])} now"
         if not nodes:
-            # One that was there, and that is not found now, has gone for certain.
-            return UNREAD if self._unread and not device.nodes else self._unplugged(device)
+            # One that was there, and that is not found now, has gone, unless something else may be it.
+            may_be_there = any(map(self._plugged.is_unread, device.spots))
+            may_be_anywhere = self._plugged.unread and not device.nodes
+            return UNREAD if may_be_there or may_be_anywhere else self._unplugged(device)
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)

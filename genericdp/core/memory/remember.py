@@ -42,15 +42,12 @@ def remember(
     now: float,
     answer: Answer | None = None,
     plugged: Plugged = NOTHING_PLUGGED,
-    *,
-    unread: bool = False,
 ) -> tuple[Inventory, Memory]:
     """The inventory with its absent devices as Unhealthy, and the memory afterwards.
 
     now      seconds, on a clock that does not jump
     answer   of PodResources, if there is a new one; nothing is forgotten without a complete one
     plugged  the device nodes that are plugged in: they may be plugged in and yet not offered
-    unread   whether some devices cannot be read, and may be there all the same
     """
     if memory.is_of_earlier_release:
         memory = after_upgrade(memory, inventory.offers, plugged)
@@ -77,7 +74,7 @@ def remember(
         now,
         held_devices,
         forget,
-        Absence(plugged, inventory, unread=unread, known=memory.devices.keys()),
+        Absence(plugged, inventory, known=memory.devices.keys()),
         renewal,
     )
     offers: dict[str, Offer] = {}

@@ -189,7 +189,7 @@ class Renewal:
             # Which of its siblings it is can only be told when all are there.
             and len(self._plugged.siblings.get(was.of_all, (0,))) == self._plugged.count_at(now)
         )
-        return was != now and not (is_moved and not self._plugged.nodes_at(was))
+        return was != now and not (is_moved and not self._plugged.is_taken(was))
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
@@ -210,7 +210,7 @@ class Renewal:
         kept = [
             spot
             for spot in lost
-            if (self._plugged.nodes_at(spot) and not self._has_left(device.id, spot))
+            if (self._plugged.is_taken(spot) and not self._has_left(device.id, spot))
             or not (spot.of_all in before or has_moved(spot, known.device.spots, device.spots))
         ]
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
@@ -234,6 +234,7 @@ class Renewal:
             now is not None
             and spot in known.device.spots
             and spot not in known.earlier
+            and not self._plugged.is_unread(spot)
             and has_left(known, now, self._nodes)
         )
 
@@ -248,7 +249,7 @@ class Renewal:
         }
 
     def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
-        return tuple(spot for spot in spots if self._plugged.nodes_at(spot))
+        return tuple(filter(self._plugged.is_taken, spots))
 
     @cached_property
     def _holders(self) -> Whereabouts:

@@ -6,7 +6,8 @@ The rules of this file:
   give a device the same id, the same health and the same reason.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
@@ -23,13 +24,14 @@ def take_inventory(
     now: float,
     answer: Answer | None = None,
     *,
-    unread: bool = False,
+    unread: Collection[str] = (),
 ) -> tuple[Inventory, Memory]:
     """The inventory of these udev devices (sys path -> snapshot) and absent ones, and the memory after it.
 
     now     seconds on a clock that does not jump, the same one for as long as this memory is in use
     answer  of PodResources, if there is a new one; nothing is forgotten without a complete one
-    unread  whether some devices cannot be read, and may be there all the same
+    unread  the paths of what cannot be read, and may be there all the same
     """
     built = builder.build(devices, memory.past)
-    return remember(built, memory, now, answer, builder.claims.plugged, unread=unread)
+    plugged = replace(builder.claims.plugged, unread=frozenset(unread))
+    return remember(built, memory, now, answer, plugged)

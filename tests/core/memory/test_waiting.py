@@ -185,6 +185,40 @@ def test_twins_that_both_wait_under_another_name_are_not_confused_later() -> Non
     assert node.inventory.links()["serial_SAME"] == "/dev/ttyUSB3"
 
 
+UNREAD = "it may be one of the devices that cannot be read"
+
+
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_may_be_there_all_the_same_is_not_taken_for_its_twin(
+    keys: tuple[str, ...], *, restarts: bool
+) -> None:
+    """It cannot be read: while a driver probes it, the kernel does not answer."""
+    stick, twin = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    hanging = stick.sys_path
+    node = Node()
+    (id_,) = node.look(rule("ftdi", *keys), stick)
+    node.allocate(id_)
+    if restarts:
+        restart(node)
+    for elsewhere in ("/sys/devices/pci0000:00/0000:00:14.0/usb1/1-7", "/dev/other"):
+        assert node.look(rule("ftdi", *keys), unread=[elsewhere])[id_] != "Healthy"
+    assert node.look(rule("ftdi", *keys), twin, unread=[hanging])[id_] == UNREAD
+    assert node.inventory.links()[id_] is None
+    after = node.look(rule("ftdi", *keys), stick, twin)
+    assert after[id_] == "Healthy"
+    assert node.inventory.links()[id_] == stick.device_node
+
+
+def test_what_hangs_elsewhere_keeps_nobody_from_another_port() -> None:
+    stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    node = Node()
+    (id_,) = node.look(rule("ftdi"), stick)
+    node.allocate(id_)
+    elsewhere = "/sys/devices/pci0000:00/0000:00:14.0/usb1/1-7"
+    assert node.look(rule("ftdi"), moved, unread=[elsewhere])[id_] == "Healthy"
+
+
 def test_an_id_does_not_wait_for_the_pod_that_holds_it() -> None:
     node = Node()
     node.look(rule("ftdi", "replicas = 1"), STICK)

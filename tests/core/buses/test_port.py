@@ -1,0 +1,49 @@
+"""What nobody could read, and where it may be connected."""
+
+import pytest
+
+from genericdp.core.buses.port import may_be_at
+from genericdp.core.inventory.place import locate
+from tests.scenes.builders import a_usb_serial
+
+CONTROLLER = "/sys/devices/pci0000:00/0000:00:14.0"
+DISK = "/sys/devices/pci0000:00/0000:00:1d.0/0000:01:00.0"
+
+
+@pytest.mark.parametrize(
+    ("path", "may_be"),
+    [
+        (f"{CONTROLLER}/usb1/1-2/1-2.3", True),
+        (f"{CONTROLLER}/usb1/1-2/1-2.3/1-2.3:1.0/ttyUSB0/tty/ttyUSB0", True),
+        (f"{CONTROLLER}/usb1/1-2", False),
+        (f"{CONTROLLER}/usb1", False),
+        (f"{CONTROLLER}/usb1/1-3", False),
+        (DISK, False),
+        ("/dev/something", False),
+        ("/sys/dev/char", True),
+    ],
+)
+def test_at_a_port_of_usb_may_be_what_has_its_chain(path: str, *, may_be: bool) -> None:
+    assert may_be_at(f"{CONTROLLER} usb2 2.3", path) is may_be
+
+
+def test_the_port_of_a_unit_is_one_at_which_it_may_be() -> None:
+    tty = a_usb_serial(0, port="2.3")
+    assert may_be_at(locate(tty).port.exact, tty.sys_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "may_be"),
+    [(DISK, True), (f"{CONTROLLER}/usb1/1-3", False), ("/sys/dev/block", True), ("/dev/sda", False)],
+)
+def test_at_another_port_may_be_whatever_is_not_on_usb(path: str, *, may_be: bool) -> None:
+    assert may_be_at(DISK, path) is may_be
+
+
+def test_what_is_told_by_something_else_may_be_anywhere() -> None:
+    assert may_be_at("wwid naa.5000c500a1b2c3d4", f"{CONTROLLER}/usb1/1-3")
+
+
+def test_a_bare_node_is_at_its_path() -> None:
+    assert may_be_at("/dev/dsp", "/dev/dsp")
+    assert not may_be_at("/dev/dsp", "/dev/mixer")

@@ -100,15 +100,18 @@ def is_being_admitted(holding: Holding, now: float) -> bool:
 def give(held: Held, offer: Offer, ids: Iterable[str], now: float, *, by_cdi: bool = False) -> Held:
     """The holdings after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     # The kubelet allocates only free ids, so earlier holders of these have gone.
-    given = {id_: _holding(offer, id_, given=now) for id_ in ids if id_ in offer.ids}
-    if not by_cdi:
-        given = {id_: replace(one, links=_links(offer.ids[id_])) for id_, one in given.items()}
+    given = {
+        id_: _holding(offer, id_, given=now, links=() if by_cdi else _links(offer.ids[id_]))
+        for id_ in ids
+        if id_ in offer.ids
+    }
     return {**held, **given}
 
 
 def _links(device: Device) -> tuple[str, ...]:
-    links = tuple(node.link for node in device.nodes_inside)
-    return () if links == (device.id,) else links
+    nodes = device.nodes_inside
+    is_alone = len(nodes) == 1 and nodes[0].link == device.id
+    return () if is_alone else tuple(node.link for node in nodes)
 
 
 def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapping[str, Remembered]) -> Held:
@@ -231,10 +234,12 @@ def _is_released(id_: str, was_listed: bool, holding: Holding, answer: Answer) -
     )
 
 
-def _holding(offer: Offer, id_: str, *, listed: bool = False, given: float | None = None) -> Holding:
+def _holding(
+    offer: Offer, id_: str, *, listed: bool = False, given: float | None = None, links: tuple[str, ...] = ()
+) -> Holding:
     device = offer.ids[id_].id
     shared = not offer.resource.is_exclusive and id_ not in offer.withheld
-    return Holding(offer.resource.name, device, shared, listed, given)
+    return Holding(offer.resource.name, device, shared, listed, given, links)
 
 
 def _unoffered(resource: str, id_: str, devices: Mapping[str, Remembered], *, listed: bool) -> Holding:

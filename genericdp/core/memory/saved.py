@@ -107,20 +107,18 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             id_: {"resource": one.resource, "device": one.device}
             for id_, one in memory.shares.withdrawn.items()
         },
-        "held": {
-            id_: {
-                "resource": one.resource,
-                "device": one.device,
-                "shared": one.shared,
-                **({"links": list(one.links)} if one.links else {}),
-            }
-            for id_, one in memory.held.items()
-        },
+        "held": {id_: _render_holding(one) for id_, one in memory.held.items()},
         "siblings": _render_siblings(memory.siblings),
         "renamed": dict(memory.renamed),
         # An earlier release did not save it, so this tells what has not been taken over yet.
         **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
     }
+
+
+def _render_holding(one: Holding) -> dict[str, Any]:
+    # Allocate waits for this, and there may be thousands.
+    rendered = {"resource": one.resource, "device": one.device, "shared": one.shared}
+    return {**rendered, "links": list(one.links)} if one.links else rendered
 
 
 def _render_answered(memory: Memory) -> list[dict[str, Any]]:

@@ -5,8 +5,8 @@ The rules of this file:
 * The answer has exactly `size` ids, all of them available, and includes every id that must be included.
   It depends on the arguments alone. An error or a short answer would fail the pod or leave the choice
   to chance.
-* The kubelet may not have heard yet that a device has gone. Whatever the policy, an id that is Unhealthy, has
-  to wait or is no longer offered comes last.
+* The kubelet may not have heard yet that a device has gone. Whatever the policy, ids that are Unhealthy,
+  that have to wait or that are no longer offered are taken last.
 * Two replicas of one device are of no more use to a container than one. So it gets different devices while
   there are any, unless the policy is to stay on one unit.
 * Where the policy leaves a choice, the order of the ids decides.

@@ -45,7 +45,7 @@ _OF_A_HUB = frozenset(
 _HUB = "09"
 _ROOT_HUB = re.compile(r"usb\d+")
 
-#: USB_DEVICE_MAJOR and USB_MAXBUS of the kernel: the numbers of USB devices.
+#: The numbers that the kernel gives to USB devices: USB_DEVICE_MAJOR, and 128 minor numbers for each bus.
 _USB_MAJOR = 189
 _DEVICES_OF_A_BUS = 128
 
@@ -118,13 +118,15 @@ def stand_in(
 
     Raises the error of anything else that could not be read.
     """
+    failed = OSError(unread.why.errno, unread.why.strerror, path)
+    if failed.errno != errno.ETIMEDOUT:
+        raise failed
     attributes = {name: _value(f"{path}/{name}") for name in _OF_A_HUB} | _of_root_hub(path)
     # Its serial number tells it, if it is the unit of a group.
     unknown = {*asked, "serial"} - attributes.keys()
     is_known = not any(is_there(f"{path}/{name}") for name in unknown)
-    is_hub = attributes["bDeviceClass"] == _HUB and all(attributes.values())
-    if unread.why.errno != errno.ETIMEDOUT or not is_hub or not is_known:
-        raise OSError(unread.why.errno, unread.why.strerror, path)
+    if attributes["bDeviceClass"] != _HUB or not all(attributes.values()) or not is_known:
+        raise failed
     properties, number = _of_the_kernel(attributes)
     hub = UdevDevice(
         sys_path=path,

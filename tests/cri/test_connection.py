@@ -76,7 +76,7 @@ async def test_one_that_is_cancelled_takes_it_from_no_other_one(short_dir: Path)
                 await runtime.configuration()
 
         first, second = (asyncio.ensure_future(ask()) for _ in range(2))
-        await asyncio.sleep(0)
+        await until(lambda: shared._users == 2)
         first.cancel()
         await second
         with pytest.raises(asyncio.CancelledError):

@@ -9,25 +9,10 @@ from genericdp.simulator import ContainerState
 from tests.daemon.test_cdi_answers import a_cdi_scene
 from tests.daemon.test_comeback import stops, until_running
 from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import KIT, KIT_RULE
 from tests.scenes.scene import minors_in
 
-KIT = "example.com/kit"
-
-RULE = """
-[[resource]]
-name = "kit"
-match = { SUBSYSTEM = "tty" }
-group_by = "all"
-on_unplug = "stop"
-on_replug = "restart"
-debounce = "20ms"
-
-[[resource.node]]
-match.usb = { port = "1" }
-
-[[resource.node]]
-match.usb = { port = "2" }
-"""
+RULE = KIT_RULE.replace('on_replug = "restart"\n', 'on_replug = "restart"\ndebounce = "20ms"\n')
 
 GPS, RADIO = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
 RENAMED = a_usb_serial(5, port="2", serial="B")

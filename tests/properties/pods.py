@@ -48,7 +48,10 @@ def allocated(
 
 
 def behind_links(inventory: Inventory, pod: Pod, at: Mapping[str, T]) -> Mapping[str, T] | None:
-    """Link -> what the container would get now; None: it would not start. `at`: path -> what is there."""
+    """What the container would get if it started now, by link; None if it would not start.
+
+    at  path -> what is there
+    """
     links = inventory.links()
     nodes = {link: links.get(link) for link in pod.links}
     found = {link: at[node] for link, node in nodes.items() if node is not None and node in at}

@@ -25,3 +25,20 @@ container_path = "/dev/modem-at"
 match = { SUBSYSTEM = "usbmisc" }
 container_path = "/dev/modem-qmi"
 """
+
+#: Takes two adapters, at the ports 1 and 2, for one device that containers follow.
+KIT = f"{DOMAIN}/kit"
+KIT_RULE = """
+[[resource]]
+name = "kit"
+match = { SUBSYSTEM = "tty" }
+group_by = "all"
+on_unplug = "stop"
+on_replug = "restart"
+
+[[resource.node]]
+match.usb = { port = "1" }
+
+[[resource.node]]
+match.usb = { port = "2" }
+"""

@@ -298,7 +298,7 @@ def test_a_remove_of_the_kernel_takes_the_old_one_away_although_another_is_there
 def test_a_device_is_gone_at_the_remove_of_the_kernel_although_its_directory_still_exists(
     bed: Testbed,
 ) -> None:
-    """The kernel removes the directory after it has sent the event, so whoever is quick still finds it."""
+    """The kernel sends the event before it removes the directory, so a fast reader still sees it."""
     dongle = gadgets.serial_dongle()
     bed.plug(dongle)
     devices = UdevDevices()

@@ -205,7 +205,7 @@ class Testbed:
             if path.parent.exists():
                 after.write_bytes(value)
                 after.replace(path)
-            # Whoever has not opened the pipe by now reads the file.
+            # A reader that has not opened the pipe yet opens the regular file instead.
             os.write(held, value)
 
         with ExitStack() as stack:

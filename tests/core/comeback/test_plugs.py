@@ -11,7 +11,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_kfd, a_usb_serial, by_sys_path, resources_of
-from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, KIT_RULE
 
 STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
 KEY = (FTDI, "ftdi_A")
@@ -215,24 +215,14 @@ def test_another_number_of_a_shared_node_is_another_plug() -> None:
     assert case.plug.numbers == {"ftdi_A": STICK.number, "shared+kfd": DeviceNumber("c", 511, 0)}
 
 
-KIT = """
-[[resource]]
-name = "kit"
-match = { SUBSYSTEM = "tty" }
-group_by = "all"
-on_unplug = "stop"
-on_replug = "restart"
-
-[[resource.node]]
-match.usb = { port = "1" }
-
-[[resource.node]]
-match.usb = { port = "2" }
-
+KIT = (
+    KIT_RULE
+    + """
 [[resource.node]]
 match.usb = { port = "3" }
 optional = true
 """
+)
 ONE, TWO, EXTRA = (a_usb_serial(number, port=str(number + 1), serial="ABC"[number]) for number in range(3))
 
 

@@ -93,7 +93,7 @@ def test_what_cannot_be_printed_becomes_an_escape_of_python(char: str) -> None:
 
 
 def test_what_reaches_a_terminal_needs_nothing_from_disk() -> None:
-    """A log line may say that there is no descriptor left."""
+    """The message may be about having run out of file descriptors."""
     script = "import sys; from genericdp.core.hostile import for_terminal; known = {*sys.modules}"
     used = "for_terminal('\\0\\n\\u2028\\U000e0001\\udcff'); assert known == {*sys.modules}"
     subprocess.run([sys.executable, "-c", f"{script}; {used}"], check=True)

@@ -6,7 +6,7 @@ import pytest
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
 from genericdp.core.hint import RescanCause, Resync, Uevent
-from genericdp.udev import UdevDevices
+from genericdp.udev import UdevDevices, snapshot
 from genericdp.udev.bounded import Bounded
 from genericdp.udev.database import Database, look_at
 from tests.udev import gadgets
@@ -91,6 +91,32 @@ def test_an_entry_that_is_written_after_a_device_was_read_is_not_taken_for_the_o
     assert found is not None
     assert found.initialized
     assert found.properties["ID_SERIAL_SHORT"] == "SUCCESSOR"
+
+
+def test_an_entry_that_is_written_while_a_device_is_read_is_not_taken_for_the_one_before(
+    bed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bed.plug(DONGLE)
+    devices = UdevDevices()
+    devices.resync()
+    bed.replace(DONGLE, SUCCESSOR)
+    look = snapshot.look_at
+
+    def look_slowly(sys_path: str, attributes: frozenset[str]) -> UdevDevice | None:
+        found = look(sys_path, attributes)
+        if sys_path == TTY.sys_path:
+            bed.initialize(SUCCESSOR[-1])
+        return found
+
+    monkeypatch.setattr(snapshot, "look_at", look_slowly)
+    devices.apply(Uevent("change", TTY.sys_path, "tty", "udev"))
+    assert not tty(devices).initialized
+    assert "ID_SERIAL_SHORT" not in tty(devices).properties
+
+    monkeypatch.undo()
+    devices.apply(Uevent("add", TTY.sys_path, "tty", "udev"))
+    assert tty(devices).initialized
+    assert tty(devices).properties["ID_SERIAL_SHORT"] == "SUCCESSOR"
 
 
 def test_what_was_read_of_the_device_before_is_not_taken_for_the_one_that_is_there(bed: Testbed) -> None:

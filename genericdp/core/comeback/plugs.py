@@ -118,8 +118,7 @@ def follow(plugs: Plugs, inventory: Inventory, plugged: Plugged, now: float) -> 
         for device in offer.with_crowded:
             key = name, device.id
             known = plugs.by_device.get(key)
-            # A part that was unplugged may have belonged to a device no more.
-            plug = known if unchanged and device.healthy else _after(known, device, plugged, now)
+            plug = known if unchanged else _after(known, device, plugged, now)
             if plug is not None:
                 by_device[key] = plug
     return Plugs(by_device, offers)

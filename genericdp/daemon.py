@@ -98,11 +98,13 @@ class Daemon:
         self._forgetting = Forgetting(
             self.plugins,
             settings.pod_resources_socket,
+            settings.link_dir,
             now=now,
             due=lambda: now() if self._directories.waits else next_forgetting(self.memory, self.inventory),
             waits=lambda: bool(self.inventory.waiting),
             held=lambda: self.memory.held,
             tell=self.step,
+            tell_saved=self._directories.see_saved,
             on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
         self._comeback = Comeback(

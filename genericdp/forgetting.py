@@ -7,6 +7,9 @@ The rules of this file:
   but the absence of one proves nothing.
 * A kubelet that starts answers before its kubelet.sock has replaced that of the one before. So the socket on
   which it answers counts as well, and whether a kubelet follows our lists.
+* The checkpoint is read after PodResources has answered. It has a pod from its Allocate on, PodResources from
+  the end of its admission on. So a pod that comes in between is in the checkpoint, and one that goes is in
+  the answer. The other way round, one that comes could be in neither.
 * What was given before this daemon serves may never have been saved, and may be in the checkpoint a moment
   later. So the checkpoint counts as well until it was read while the kubelet follows our lists. From then on,
   this daemon gives everything.
@@ -27,6 +30,7 @@ from genericdp.core.memory.held import Answer, Held, may_be_of_the_past
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import checkpoint, podresources
+from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.kubelet.socket import KubeletSocket
 
 #: How long to wait before asking again about a device whose grace period has passed, in seconds.
@@ -60,11 +64,13 @@ class Forgetting:
 
     lists          what the kubelet that is asked follows
     pod_resources  the socket of its PodResources API
+    link_dir       where the links are that answers name
     now            the clock of `due`, in seconds
     due            when the next grace period ends; None without one
     waits          whether a device has to wait until nobody holds it
     held           what pods hold
     tell           called with each answer
+    tell_saved     called before that with what the checkpoint says; None: nobody knows
     on_read        called when the checkpoint was read, with the error or None
     """
 
@@ -72,21 +78,25 @@ class Forgetting:
         self,
         lists: Lists,
         pod_resources: str,
+        link_dir: str,
         *,
         now: Callable[[], float],
         due: Callable[[], float | None],
         waits: Callable[[], bool],
         held: Callable[[], Held],
         tell: Callable[[Answer], None],
+        tell_saved: Callable[[Checkpoint | None], None],
         on_read: Callable[[GenericdpError | None], None],
     ) -> None:
         self._lists, self._kubelet = lists, lists.kubelet
         self._pod_resources = pod_resources
+        self._link_dir = link_dir
         self._now = now
         self._due = due
         self._waits = waits
         self._held = held
         self._tell = tell
+        self._tell_saved = tell_saved
         self._on_read = on_read
         self._changed = asyncio.Event()
         self._kubelet_seen: tuple[object, object] = (None, None)
@@ -175,26 +185,34 @@ class Forgetting:
         seen = self._kubelet_seen
         self._tries -= 1
         held = await podresources.ask(self._pod_resources)
-        self._look()
-        # Meanwhile another kubelet may have started.
-        if held is not None and self._kubelet_seen == seen:
-            complete = complete and self.complete()
-            self._tries, self._incomplete = 0, not complete
-            first, self._answered = self._answered != seen, seen
-            found = self._read_checkpoint()
-            answer = Answer(frozenset(held), asked, complete, checkpointed=None, first=first)
-            if found is not None:
-                earlier = frozenset[tuple[str, str]]() if self._knows_earlier else found.given
-                self._knows_earlier |= self._lists.are_followed()
-                answer = replace(answer, checkpointed=found.ids, named=found.named, earlier=earlier)
-            self._tell(answer)
-            if self._is_needed() and may_be_of_the_past(self._held(), answer):
-                self._have_it_written()
+        if held is None or self._is_another(seen):
+            return
+        followed = self._lists.are_followed()
+        found = await self._read_checkpoint()
+        if self._is_another(seen):
+            return
+        complete = complete and self.complete()
+        self._tries, self._incomplete = 0, not complete
+        first, self._answered = self._answered != seen, seen
+        answer = Answer(frozenset(held), asked, complete, checkpointed=None, first=first)
+        if found is not None:
+            earlier = frozenset[tuple[str, str]]() if self._knows_earlier else found.given
+            self._knows_earlier |= followed
+            answer = replace(answer, checkpointed=found.ids, named=found.named, earlier=earlier)
+        self._tell_saved(found)
+        self._tell(answer)
+        if self._is_needed() and may_be_of_the_past(self._held(), answer):
+            self._have_it_written()
 
-    def _read_checkpoint(self) -> checkpoint.Checkpoint | None:
+    def _is_another(self, seen: tuple[object, object]) -> bool:
+        """Whether another kubelet has started meanwhile: the answer of the one before proves nothing."""
+        self._look()
+        return self._kubelet_seen != seen
+
+    async def _read_checkpoint(self) -> Checkpoint | None:
         found, why = None, None
         try:
-            found = checkpoint.read(self._kubelet.directory)
+            found = await checkpoint.read(self._kubelet.directory, self._link_dir)
         except GenericdpError as error:
             why = error
         self._unread = why is not None

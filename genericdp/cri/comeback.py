@@ -201,7 +201,8 @@ class Comeback:
             # All at once, so that several whose shims hang take no longer than one.
             found = await asyncio.gather(*map(runtime.inside, ids))
             inside: dict[str, Inside | None] = dict(zip(ids, found, strict=True))
-            saved = checkpoint.answers_in(self._settings.kubelet_dir)
+            resources = {case.key[0] for case in known}
+            saved = await checkpoint.answers_in(self._settings.kubelet_dir, resources)
             evidence = Evidence(inside, saved, self._settings.link_dir)
             judgements = [
                 (case, judge(case, holders[case.key], containers, evidence))

@@ -14,6 +14,7 @@ Reading order:
     registration  the life of one resource's registration; read `serve` from top to bottom
     plugins       the plugins and registrations of all resources
     podresources  which containers hold which devices
+    pieces        a JSON document that is decoded piece by piece
     checkpoint    the same as the kubelet saved it, with init containers
 
 Does not belong here: which devices exist and what a container gets. `core` decides that.

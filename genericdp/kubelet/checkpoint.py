@@ -3,8 +3,9 @@
 The rules of this file:
 
 * It is not an API. If it cannot be read, nobody knows what it says: that is an error, not an empty
-  checkpoint.
-* It is read while nothing else is done. So only a regular file is read, and none that would take seconds.
+  checkpoint. The same goes for a file that changes while it is read: a kubelet replaces it by rename.
+* It may be long, with the answers of all plugins. While the daemon serves, it is read in pieces, and
+  everything else has its turn in between. Only a regular file is read, and none that would take minutes.
 * It names every container that got devices, also the init containers that PodResources leaves out (kubelet
   1.36, `podDevices.toCheckpointData`).
 * It has the answers to Allocate, as the plugins gave them. One that cannot be read hides no other.
@@ -12,14 +13,15 @@ The rules of this file:
   (`UpdateAllocatedDevices`), and writes the file after each list of a plugin and each allocation.
 """
 
+import asyncio
 import base64
 import contextlib
-import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from google.protobuf.message import DecodeError
 
@@ -29,11 +31,16 @@ from genericdp.core.rules.name import cdi_kind
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
+from genericdp.kubelet.pieces import Pieces
 
 NAME = "kubelet_internal_checkpoint"
 
-#: The longest file that is read, in bytes. A node with 20,000 pods that hold a device each has 8 MB.
-LONGEST = 16 << 20
+#: The longest file that is read, in bytes. A node with 250 pods has less than 1 MiB; one whose pods hold all
+#: 20,000 ids of a resource has 2 to 16 MiB for these.
+LONGEST = 64 << 20
+
+#: How long nothing else has its turn, in seconds, unless a single entry takes longer.
+_TURN_S = 0.002
 
 _HINT = "until it can be read, what only an init container may hold is not given to other pods"
 
@@ -44,29 +51,35 @@ _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Recursi
 class Checkpoint:
     """What containers have been given.
 
-    given  (resource, id) of all resources
-    named  what is known of the containers that were answered by CDI
+    given       (resource, id) of all resources
+    named       what is known of the containers that were answered by CDI
+    names_ours  whether an answer names one of our links or CDI devices, or cannot be read
     """
 
     given: frozenset[tuple[str, str]] = frozenset()
     named: tuple[Named, ...] = ()
+    names_ours: bool = False
 
     @property
     def ids(self) -> frozenset[str]:
         return frozenset(id_ for _, id_ in self.given)
 
 
-def read(directory: str) -> Checkpoint:
+async def read(directory: str, link_dir: str) -> Checkpoint:
     """The checkpoint; an empty one if there is none. Raises GenericdpError if it cannot be read."""
     path = os.path.join(directory, NAME)
+    given: set[tuple[str, str]] = set()
+    named: list[Named] = []
+    names_ours = False
+
+    def take(entry: Any) -> None:
+        nonlocal names_ours
+        given.update((_text(entry["ResourceName"]), _text(id_)) for id_ in _ids(entry["DeviceIDs"]))
+        names_ours = names_ours or _names_ours(entry, link_dir)
+        named.extend(_named(entry))
+
     try:
-        entries = list(_entries(directory))
-        given = frozenset(
-            (entry["ResourceName"], id_) for entry in entries for id_ in _ids(entry["DeviceIDs"])
-        )
-        if not all(isinstance(text, str) for pair in given for text in pair):
-            raise TypeError
-        return Checkpoint(given, tuple(_named(entries)))
+        await _each(path, take)
     except FileNotFoundError:
         return Checkpoint()
     except OSError as error:
@@ -74,70 +87,119 @@ def read(directory: str) -> Checkpoint:
         raise GenericdpError(f"cannot read '{path}': {why}", hint=what_is_short(error) or _HINT) from error
     except _UNREADABLE as error:
         raise GenericdpError(f"cannot read '{path}': it has another format", hint=_HINT) from error
+    return Checkpoint(frozenset(given), tuple(named), names_ours)
 
 
-def answers_in(directory: str) -> Answers:
-    """What each container gets again, as long as its pod exists: the saved answers to Allocate."""
+async def answers_in(directory: str, resources: Collection[str]) -> Answers:
+    """What each container gets again of these resources, as long as its pod exists: the saved answers."""
     found: dict[tuple[str, str, str], Saved] = {}
+
+    def take(entry: Any) -> None:
+        with contextlib.suppress(*_UNREADABLE):
+            if entry["ResourceName"] in resources:
+                answer = ContainerAllocateResponse.FromString(_answer(entry))
+                found[entry["PodUID"], entry["ContainerName"], entry["ResourceName"]] = Saved(
+                    {device.container_path: device.host_path for device in answer.devices},
+                    tuple(device.name for device in answer.cdi_devices),
+                )
+
     try:
-        entries = list(_entries(directory))
+        await _each(os.path.join(directory, NAME), take)
     except _UNREADABLE:
         return {}
-    for entry in entries:
-        with contextlib.suppress(*_UNREADABLE):
-            answer = ContainerAllocateResponse.FromString(base64.b64decode(entry["AllocResp"]))
-            found[entry["PodUID"], entry["ContainerName"], entry["ResourceName"]] = Saved(
-                {device.container_path: device.host_path for device in answer.devices},
-                tuple(device.name for device in answer.cdi_devices),
-            )
     return found
 
 
 def names_holders(settings: Settings) -> bool:
-    """Whether a saved answer names one of our links or CDI devices; also True if that cannot be read."""
+    """Whether an answer names one of our links or CDI devices, or cannot be read. Reads without a pause."""
+    path = os.path.join(settings.kubelet_dir, NAME)
     try:
-        entries = list(_entries(settings.kubelet_dir))
+        with contextlib.closing(_steps(path)) as steps:
+            return any(_names_ours(entry, settings.link_dir) for entries in steps for entry in entries)
     except FileNotFoundError:
         return False
     except _UNREADABLE:
         return True
-    return any(_is_of_ours(entry, settings.link_dir) for entry in entries)
 
 
-def _is_of_ours(entry: Any, link_dir: str) -> bool:
+def _names_ours(entry: Any, link_dir: str) -> bool:
     try:
-        answer = base64.b64decode(entry["AllocResp"])
+        answer = _answer(entry)
         kind = cdi_kind(entry["ResourceName"])
         return f"{link_dir}/".encode() in answer or f"{kind}=".encode() in answer
     except _UNREADABLE:
         return True
 
 
-def _named(entries: Iterable[Any]) -> Iterator[Named]:
-    """What is known of containers whose answer names a CDI device of the kind of the resource."""
-    for entry in entries:
-        with contextlib.suppress(*_UNREADABLE):
-            resource, answer = entry["ResourceName"], base64.b64decode(entry["AllocResp"])
-            # Few answers do, and decoding each of them takes longer.
-            if f"{cdi_kind(resource)}=".encode() in answer:
-                found = ContainerAllocateResponse.FromString(answer)
-                # A rule may name CDI devices of that kind, too, beside what it gives by devices.
-                if not found.devices and not found.mounts:
-                    names = tuple(each.name for each in found.cdi_devices)
-                    yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names)
+def _named(entry: Any) -> Iterator[Named]:
+    """What is known of a container whose answer names a CDI device of the kind of the resource."""
+    with contextlib.suppress(*_UNREADABLE):
+        resource, answer = entry["ResourceName"], _answer(entry)
+        # Few answers do, and decoding each of them takes longer.
+        if f"{cdi_kind(resource)}=".encode() in answer:
+            found = ContainerAllocateResponse.FromString(answer)
+            # A rule may name CDI devices of that kind, too, beside what it gives by devices.
+            if not found.devices and not found.mounts:
+                names = tuple(each.name for each in found.cdi_devices)
+                yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names)
 
 
-def _entries(directory: str) -> Iterable[Any]:
-    return json.loads(_read(os.path.join(directory, NAME)))["Data"]["PodDeviceEntries"] or ()
+async def _each(path: str, take: Callable[[Any], None]) -> None:
+    """Take each entry; everything else has its turn in between. Raises one of _UNREADABLE."""
+    began = time.perf_counter()
+    with contextlib.closing(_steps(path)) as steps:
+        for entries in steps:
+            for entry in entries:
+                take(entry)
+            if time.perf_counter() - began > _TURN_S:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
 
 
-def _read(path: str) -> bytes:
-    """The content of a regular file. Raises OSError."""
+def _steps(path: str) -> Generator[Sequence[Any], None, None]:
+    """The entries, one at a time, and none at a time while the rest is read. Raises one of _UNREADABLE."""
+    with _opened(path) as file:
+        document = Pieces(file)
+        has_entries = False
+        for key in document.members():
+            if key == "Data":
+                has_entries = yield from _data(document)
+            else:
+                document.value()
+        document.end()
+        if not has_entries:
+            raise KeyError("PodDeviceEntries")
+
+
+def _data(document: Pieces) -> Generator[Sequence[Any], None, bool]:
+    """The steps of `Data`; returns whether it has entries, of which there may be none."""
+    has_entries = False
+    for key in document.members():
+        match key:
+            case "PodDeviceEntries":
+                has_entries = True
+                for _ in document.elements():
+                    yield (document.value(),)
+            case "RegisteredDevices":
+                for _ in document.members():
+                    document.value()
+                    yield ()
+            case _:
+                document.value()
+    return has_entries
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """A regular file, to be read whole. Raises OSError, also if it has changed meanwhile."""
     with open(path, "rb", opener=_open) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST:
             raise OSError(f"it is not a regular file of at most {LONGEST} bytes")
-        return file.read()
+        yield file
+        now = os.fstat(file.fileno())
+        if (now.st_size, now.st_mtime_ns) != (found.st_size, found.st_mtime_ns):
+            raise OSError("it changed while it was read")
 
 
 def _open(path: str, flags: int) -> int:
@@ -145,7 +207,17 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
+def _answer(entry: Any) -> bytes:
+    return base64.b64decode(entry["AllocResp"])
+
+
 def _ids(by_numa_node: Any) -> list[str]:
     """The ids of an entry: NUMA node -> ids (kubelet 1.20 and later), or a list of ids."""
     lists = by_numa_node.values() if isinstance(by_numa_node, dict) else (by_numa_node,)
     return [id_ for ids in lists for id_ in ids]
+
+
+def _text(name: Any) -> str:
+    if not isinstance(name, str):
+        raise TypeError
+    return name

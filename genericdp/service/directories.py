@@ -17,6 +17,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import before_edit, memory_names_holders, name_each_other
 from genericdp.kubelet import checkpoint
+from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
 
 _log = log.get(__name__)
@@ -37,6 +38,8 @@ class Directories:
         self._on_free = on_free
         self._naming = Retry(self._name)
         self._unnamed = False
+        # Whether the kubelet's checkpoint may name one of our links or CDI devices.
+        self._are_saved = True
 
     def begin(self) -> None:
         """Say which settings are not in force, and note the directories for the next start.
@@ -57,9 +60,15 @@ class Directories:
                 )
         self._name()
 
+    def see_saved(self, found: Checkpoint | None) -> None:
+        """Take into account what the kubelet's checkpoint says; None: nobody knows."""
+        self._are_saved = found is None or found.names_ours
+
     def see(self, answer: Answer | None, held: Held) -> None:
         """Take into account what pods hold, after an answer of PodResources."""
-        if self.waits and answer is not None and answer.complete and not held and self._are_free():
+        if not self.waits or answer is None or not answer.complete or held or self._are_saved:
+            return
+        if not memory_names_holders(self.served.state_dir):
             self.waits = False
             _log.info("no pod holds a device any more: starting again, with other directories")
             self._on_free()
@@ -72,12 +81,6 @@ class Directories:
     def close(self) -> None:
         """Try nothing again."""
         self._naming.succeeded()
-
-    def _are_free(self) -> bool:
-        try:
-            return in_force(self._configured) == self._configured
-        except GenericdpError:
-            return False
 
     def _name(self) -> None:
         try:

@@ -31,10 +31,16 @@ class Asked:
         self.waits = False
         self.followed = True
         self.restarts_meanwhile = False
+        self.listed = HELD
+        # Called when the kubelet has made its answer, which has not arrived yet, and while its checkpoint is
+        # read.
+        self.on_answer: Callable[[], None] = lambda: None
+        self.on_reading: Callable[[], None] = lambda: None
         self.answers: list[Answer] = []
         self.held: Held = {}
         self.checkpointed: frozenset[str] | GenericdpError = frozenset()
         self.named: tuple[Named, ...] = ()
+        self.saved: list[Checkpoint | None] = []
         self.tried: list[GenericdpError | None] = []
         self.sent: list[float] = []
         self.now = 1.0
@@ -57,11 +63,13 @@ class Asked:
         it = Forgetting(
             self,
             "/pod-resources",
+            "/links",
             now=lambda: self.now,
             due=lambda: self.due,
             waits=lambda: self.waits,
             held=lambda: self.held,
             tell=self.answers.append,
+            tell_saved=self.saved.append,
             on_read=self.tried.append,
         )
         task = asyncio.create_task(it.run())
@@ -77,11 +85,14 @@ class Asked:
     def send_again(self) -> None:
         self.sent.append(self.now)
 
-    def _read(self, directory: str) -> Checkpoint:
-        assert directory == "/var/lib/kubelet/device-plugins"
-        if isinstance(self.checkpointed, GenericdpError):
-            raise self.checkpointed
-        return Checkpoint(frozenset((FTDI, id_) for id_ in self.checkpointed), self.named)
+    async def _read(self, directory: str, link_dir: str) -> Checkpoint:
+        assert (directory, link_dir) == ("/var/lib/kubelet/device-plugins", "/links")
+        found = self.checkpointed
+        await asyncio.sleep(0)
+        self.on_reading()
+        if isinstance(found, GenericdpError):
+            raise found
+        return Checkpoint(frozenset((FTDI, id_) for id_ in found), self.named)
 
     async def _ask(self, socket_path: str) -> Holdings | None:
         assert socket_path == "/pod-resources"
@@ -90,8 +101,10 @@ class Asked:
         if self.restarts_meanwhile:
             self.restarts_meanwhile = False
             self.starts()
+        held = self.listed if self.times > self.silent else None
+        self.on_answer()
         await asyncio.sleep(0)
-        return HELD if self.times > self.silent else None
+        return held
 
     def take_socket(self, _: str) -> int:
         """The identity of the socket of the PodResources API."""
@@ -130,6 +143,75 @@ async def test_a_kubelet_that_restarts_while_it_is_asked_is_not_believed_and_the
     asked.restarts_meanwhile = True
     await asked.run_until(lambda: asked.answers)
     assert (asked.times, [answer.complete for answer in asked.answers]) == (2, [False])
+
+
+async def test_a_kubelet_that_restarts_while_its_checkpoint_is_read_is_not_believed_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The checkpoint may be that of the next one, which may have lost what the one before saved."""
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+
+    def restart() -> None:
+        if asked.times == 1:
+            asked.starts()
+
+    asked.on_reading = restart
+    await asked.run_until(lambda: asked.answers)
+    assert (asked.times, [answer.complete for answer in asked.answers]) == (2, [False])
+
+
+async def test_a_pod_that_is_admitted_between_the_answer_and_the_checkpoint_is_in_the_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other way round, it would be in neither, and nobody would be known to hold its device."""
+    asked = Asked(monkeypatch)
+    asked.listed = {}
+
+    def admit() -> None:
+        """It got the device from the daemon before, after the answer was made; the kubelet saves that."""
+        asked.checkpointed, asked.listed = frozenset({"ftdi_A"}), HELD
+
+    asked.on_answer = admit
+    await asked.run_until(lambda: asked.answers)
+    (answer,) = asked.answers
+    assert not answer.ids
+    assert answer.checkpointed == frozenset({"ftdi_A"})
+    assert answer.earlier == {(FTDI, "ftdi_A")}
+
+
+async def test_a_pod_that_goes_between_the_answer_and_the_checkpoint_is_in_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it had is free with the next answer, and nothing of another pod is."""
+    asked = Asked(monkeypatch)
+    asked.checkpointed = frozenset({"ftdi_A", "ftdi_B"})
+
+    def go() -> None:
+        asked.checkpointed, asked.listed = frozenset({"ftdi_B"}), {}
+
+    asked.on_answer = go
+    await asked.run_until(lambda: asked.answers)
+    (answer,) = asked.answers
+    assert answer.ids == ANSWER
+    assert answer.checkpointed == frozenset({"ftdi_B"})
+
+
+async def test_a_kubelet_that_begins_to_follow_our_lists_while_its_checkpoint_is_read_is_read_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the daemon before gave last may not have been in it yet."""
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
+    asked = Asked(monkeypatch)
+    asked.followed, asked.waits = False, True
+
+    def follow() -> None:
+        asked.followed, asked.checkpointed = True, frozenset({"ftdi_B"})
+
+    asked.on_reading = follow
+    await asked.run_until(lambda: len(asked.answers) > 2, last=lambda: True)
+    earlier = frozenset({(FTDI, "ftdi_B")})
+    assert [answer.earlier for answer in asked.answers[:3]] == [frozenset(), earlier, frozenset()]
 
 
 async def test_a_kubelet_that_does_not_answer_is_asked_a_few_times_and_then_left_alone(
@@ -251,6 +333,7 @@ async def test_a_checkpoint_that_cannot_be_read_is_read_again_until_it_can(
     await asked.run_until(lambda: asked.times > 1, happen)
     assert asked.answers[0].checkpointed is None
     assert asked.answers[-1].checkpointed == frozenset()
+    assert asked.saved == [*([None] * (len(asked.saved) - 1)), Checkpoint()]
     assert asked.tried == [*([error] * (len(asked.tried) - 1)), None]
 
 

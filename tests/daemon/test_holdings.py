@@ -2,6 +2,7 @@
 
 import errno
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -255,11 +256,11 @@ async def test_a_checkpoint_that_cannot_be_read_for_a_while_frees_nothing(
         path = scene.kubelet.directory / checkpoint.NAME
         error = OSError(errno.EMFILE, "Too many open files") if "descriptor" in what else ValueError()
 
-        def fail(_: str) -> bytes:
+        def fail(_: str) -> BinaryIO:
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(checkpoint, "_read", fail)
+            patch.setattr(checkpoint, "_opened", fail)
             await answers(scene, 3)
             why = "Too many open files" if "descriptor" in what else "it has another format"
             failing = scene.daemon.recorder.history.failing[Retried.CHECKPOINT]

@@ -1,5 +1,6 @@
 """What the kubelet's checkpoint says of who got what."""
 
+import asyncio
 import base64
 import errno
 import json
@@ -11,10 +12,14 @@ import pytest
 from genericdp.core.comeback.judge import Saved
 from genericdp.core.memory.held import Named
 from genericdp.core.rules.name import cdi_kind
+from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
+from genericdp.kubelet import checkpoint
 from genericdp.kubelet.api import deviceplugin as api
-from genericdp.kubelet.checkpoint import LONGEST, NAME, Checkpoint, answers_in, read
+from genericdp.kubelet.checkpoint import LONGEST, NAME, Checkpoint, answers_in, names_holders, read
 from genericdp.simulator.devices import checkpoint as simulated
+
+LINKS = "/dev/genericdp"
 
 HINT = "until it can be read, what only an init container may hold is not given to other pods"
 
@@ -30,7 +35,7 @@ def directory(tmp_path: Path) -> Path:
     return found
 
 
-def test_every_id_of_every_container_and_resource_counts(directory: Path) -> None:
+async def test_every_id_of_every_container_and_resource_counts(directory: Path) -> None:
     given: dict[tuple[str, str], dict[int, tuple[str, ...]]] = {
         ("uid", "init"): {-1: ("a",)},
         ("uid", "main"): {0: ("b", "c"), 1: ("d",)},
@@ -44,15 +49,15 @@ def test_every_id_of_every_container_and_resource_counts(directory: Path) -> Non
     assert simulated.NAME == NAME
     pairs = {("init", "a"), ("main", "b"), ("main", "c"), ("main", "d"), ("main", "e")}
     found = Checkpoint(frozenset((f"example.com/{name}", id_) for name, id_ in pairs))
-    assert read(str(directory)) == read(f"{directory}/") == found
+    assert await read(str(directory), LINKS) == await read(f"{directory}/", LINKS) == found
     assert found.ids == frozenset("abcde")
 
 
-def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
+async def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
     (directory / NAME).write_text(
         '{"Data": {"PodDeviceEntries": [{"PodUID": "uid", "ResourceName": "x", "DeviceIDs": ["a", "b"]}]}}'
     )
-    assert read(str(directory)).given == {("x", "a"), ("x", "b")}
+    assert (await read(str(directory), LINKS)).given == {("x", "a"), ("x", "b")}
 
 
 @pytest.mark.parametrize(
@@ -70,19 +75,113 @@ def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> None:
         "[" * 100_000,
     ],
 )
-def test_what_has_another_format_is_an_error_and_not_an_empty_checkpoint(directory: Path, text: str) -> None:
+async def test_what_has_another_format_is_an_error_and_not_an_empty_checkpoint(
+    directory: Path, text: str
+) -> None:
     (directory / NAME).write_text(text)
     with pytest.raises(GenericdpError) as caught:
-        read(str(directory))
+        await read(str(directory), LINKS)
     assert str(caught.value) == f"cannot read '{directory}/{NAME}': it has another format"
     assert caught.value.hint == HINT
 
 
+@pytest.mark.parametrize("torn", [1, 40, -1, -3])
+async def test_a_checkpoint_that_is_cut_off_is_an_error(directory: Path, torn: int) -> None:
+    """Also if it has all entries."""
+    simulated.write(directory, simulated.render([an_entry("a")], {"example.com/a": ["a", "b"]}))
+    assert (await read(str(directory), LINKS)).ids == {"a"}
+    path = directory / NAME
+    path.write_bytes(path.read_bytes()[:torn])
+    with pytest.raises(GenericdpError, match="it has another format"):
+        await read(str(directory), LINKS)
+    assert await answers_in(str(directory), {"example.com/a"}) == {}
+
+
+def an_entry(id_: str, *, links: str = LINKS) -> simulated.PodDevices:
+    """A container of a pod of its own that has one device, by its link."""
+    spec = api.DeviceSpec(container_path="/dev/a", host_path=f"{links}/{id_}", permissions="rw")
+    answer = api.ContainerAllocateResponse(devices=[spec])
+    return simulated.PodDevices(id_, "main", "example.com/a", {-1: (id_,)}, answer)
+
+
+async def test_everything_else_has_its_turn_while_a_checkpoint_is_read(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two entries, and between any two resources in the rest, once the time of a turn is up."""
+    monkeypatch.setattr(checkpoint, "_TURN_S", -1.0)
+    ids = [f"a{n}" for n in range(100)]
+    registered = {f"example.com/r{n}": ids for n in range(50)}
+    simulated.write(directory, simulated.render(map(an_entry, ids), registered))
+    for reading in (read(str(directory), LINKS), answers_in(str(directory), {"example.com/a"})):
+        turns = 0
+        task = asyncio.create_task(reading)
+        while not task.done():
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns > len(ids) + len(registered)
+    assert (await read(str(directory), LINKS)).ids == set(ids)
+
+
+@pytest.mark.parametrize("by", ["rename", "writing into it", "writing as much into it", "cutting it off"])
+async def test_a_checkpoint_that_changes_while_it_is_read_is_the_one_before_or_an_error(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setattr(checkpoint, "_TURN_S", -1.0)
+    path = directory / NAME
+    simulated.write(directory, simulated.render(map(an_entry, "abc"), {}))
+    os.utime(path, (0, 0))
+    before = path.read_bytes()
+    task = asyncio.create_task(read(str(directory), LINKS))
+    await asyncio.sleep(0)
+    match by:
+        case "rename":
+            simulated.write(directory, simulated.render([an_entry("d")], {}))
+            assert (await task).ids == {"a", "b", "c"}
+            assert (await read(str(directory), LINKS)).ids == {"d"}
+            return
+        case "writing into it":
+            path.write_bytes(before + b" ")
+        case "writing as much into it":
+            path.write_bytes(before.replace(b'"a"', b'"d"'))
+        case _:
+            os.truncate(path, 0)
+    with pytest.raises(GenericdpError) as caught:
+        await task
+    assert str(caught.value) == f"cannot read '{path}': it changed while it was read"
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_named"),
+    [
+        ([], False),
+        ([an_entry("a", links="/elsewhere")], False),
+        ([an_entry("a", links=f"{LINKS}s")], False),
+        ([an_entry("a", links="/elsewhere"), an_entry("b"), an_entry("c", links="/elsewhere")], True),
+    ],
+)
+async def test_whether_an_answer_names_a_link_of_ours(
+    directory: Path, entries: list[simulated.PodDevices], is_named: bool
+) -> None:
+    """While the daemon serves and when it starts."""
+    simulated.write(directory, simulated.render(entries, {}))
+    assert (await read(str(directory), LINKS)).names_ours is is_named
+    assert names_holders(Settings(kubelet_dir=str(directory), link_dir=LINKS)) is is_named
+
+
+async def test_what_cannot_be_read_may_name_a_link_of_ours(directory: Path) -> None:
+    (directory / NAME).write_text(
+        '{"Data": {"PodDeviceEntries": [{"ResourceName": "x/y", "DeviceIDs": ["a"]}]}}'
+    )
+    assert (await read(str(directory), LINKS)).names_ours
+
+
 @pytest.mark.parametrize("text", [None, '{"Data": {"PodDeviceEntries": null}}'])
-def test_a_kubelet_that_has_given_nothing_may_have_no_checkpoint(directory: Path, text: str | None) -> None:
+async def test_a_kubelet_that_has_given_nothing_may_have_no_checkpoint(
+    directory: Path, text: str | None
+) -> None:
     if text is not None:
         (directory / NAME).write_text(text)
-    assert read(str(directory)) == Checkpoint()
+    assert await read(str(directory), LINKS) == Checkpoint()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +191,7 @@ def test_a_kubelet_that_has_given_nothing_may_have_no_checkpoint(directory: Path
         (errno.EACCES, HINT),
     ],
 )
-def test_a_checkpoint_that_cannot_be_opened_is_an_error(
+async def test_a_checkpoint_that_cannot_be_opened_is_an_error(
     directory: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
 ) -> None:
     """Other pods would get what only an init container has."""
@@ -103,22 +202,22 @@ def test_a_checkpoint_that_cannot_be_opened_is_an_error(
 
     monkeypatch.setattr("genericdp.kubelet.checkpoint.os.open", fail)
     with pytest.raises(GenericdpError) as caught:
-        read(str(directory))
+        await read(str(directory), LINKS)
     assert str(caught.value) == f"cannot read '{directory}/{NAME}': {os.strerror(number)}"
     assert caught.value.hint == hint
 
 
-def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) -> None:
+async def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) -> None:
     spec = api.DeviceSpec(container_path="/dev/a", host_path="/dev/genericdp/a", permissions="rw")
     answer = api.ContainerAllocateResponse(devices=[spec], cdi_devices=[api.CDIDevice(name="v.example/c=n")])
     entry = simulated.PodDevices("uid", "main", "example.com/a", {-1: ("a",)}, answer)
     simulated.write(directory, simulated.render([entry], {}))
-    assert answers_in(str(directory)) == {
+    assert await answers_in(str(directory), {"example.com/a"}) == {
         ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"}, ("v.example/c=n",))
     }
 
 
-def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(directory: Path) -> None:
+async def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(directory: Path) -> None:
     link = api.DeviceSpec(container_path="/dev/b", host_path="/dev/genericdp/b", permissions="rw")
     other, its_own = api.CDIDevice(name="v.example/c=n"), api.CDIDevice(name="example.com/own=c")
     mine = [api.CDIDevice(name=f"example.com/tty={name}") for name in ("a1", "a2", "a1:hash")]
@@ -133,7 +232,7 @@ def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(di
     ]
     simulated.write(directory, simulated.render(entries, {}))
     names = ("example.com/tty=a1", "example.com/tty=a2", "example.com/tty=a1:hash", "v.example/c=n")
-    assert read(str(directory)) == Checkpoint(
+    assert await read(str(directory), LINKS) == Checkpoint(
         frozenset(
             {
                 ("example.com/tty", "a1"),
@@ -143,21 +242,25 @@ def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(di
             }
         ),
         (Named("example.com/tty", frozenset({"a1", "a2"}), names),),
+        names_ours=True,
     )
 
 
 @pytest.mark.parametrize("answer", ["", "%", "/w==", CUT_SHORT, "null", 1, None, ["a"]])
-def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: object) -> None:
+async def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: object) -> None:
     names = {"PodUID": "uid", "ContainerName": "main", "ResourceName": "example.com/a"}
     entry = {**names, "DeviceIDs": {"-1": ["a"]}, "AllocResp": answer}
     text = json.dumps({"Data": {"PodDeviceEntries": [entry]}})
     (directory / NAME).write_text(text)
-    assert read(str(directory)) == Checkpoint(frozenset({("example.com/a", "a")}))
-    assert answers_in(str(directory)) in ({}, {("uid", "main", "example.com/a"): Saved({})})
+    found = await read(str(directory), LINKS)
+    assert found.given == {("example.com/a", "a")}
+    assert found.named == ()
+    saved = await answers_in(str(directory), {"example.com/a"})
+    assert saved in ({}, {("uid", "main", "example.com/a"): Saved({})})
 
 
 @pytest.mark.parametrize("what", ["pipe", "directory", "long file"])
-def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, what: str) -> None:
+async def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, what: str) -> None:
     """A pipe would be waited for, and a longer file would take seconds."""
     path = directory / NAME
     match what:
@@ -167,18 +270,17 @@ def test_what_is_not_a_file_of_reasonable_length_is_not_read(directory: Path, wh
             path.mkdir()
         case _:
             path.write_text('{"Data": {"PodDeviceEntries": [{"ResourceName": "x", "DeviceIDs": ["a"]}]}}')
-            assert read(str(directory)).ids == {"a"}
-            with path.open("a") as file:
-                file.write(" " * LONGEST)
+            assert (await read(str(directory), LINKS)).ids == {"a"}
+            os.truncate(path, LONGEST + 1)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(GenericdpError) as caught:
-        read(str(directory))
+        await read(str(directory), LINKS)
     assert len(os.listdir("/proc/self/fd")) == len(before)
     why = "Is a directory" if what == "directory" else f"it is not a regular file of at most {LONGEST} bytes"
     assert str(caught.value) == f"cannot read '{path}': {why}"
 
 
-def test_an_answer_of_another_plugin_that_cannot_be_decoded_hides_no_other(directory: Path) -> None:
+async def test_an_answer_of_another_plugin_that_cannot_be_decoded_hides_no_other(directory: Path) -> None:
     link = api.DeviceSpec(container_path="/dev/a", host_path="/dev/genericdp/a", permissions="rw")
     entries = [
         simulated.PodDevices("uid", name, "example.com/a", {-1: (name,)}, answer)
@@ -192,6 +294,6 @@ def test_an_answer_of_another_plugin_that_cannot_be_decoded_hides_no_other(direc
     # The kubelet does not check that what a plugin says is UTF-8.
     document["Data"]["PodDeviceEntries"][0]["AllocResp"] = base64.b64encode(b"\x22\x02\x0a\x00\xff").decode()
     (directory / NAME).write_text(json.dumps(document))
-    assert answers_in(str(directory)) == {
+    assert await answers_in(str(directory), {"example.com/a"}) == {
         ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"})
     }

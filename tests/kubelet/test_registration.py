@@ -1,10 +1,16 @@
 """Parts of a registration's life that the whole daemon cannot be made to show at will."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from genericdp.kubelet.registration import Pauses, _uninterrupted
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.rules.match import Match
+from genericdp.core.rules.resource import Resource
+from genericdp.kubelet.plugin import Plugin
+from genericdp.kubelet.registration import Pauses, Registration, _uninterrupted, some_still_stop
+from genericdp.kubelet.socket import KubeletSocket
 from tests.scenes.waiting import idle
 
 
@@ -62,6 +68,27 @@ async def test_a_cancellation_is_one_even_if_the_work_fails() -> None:
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
     assert repr(caught.value.__cause__) == "OSError('no room')"
+
+
+class Unstoppable:
+    """A server of gRPC with a bug."""
+
+    async def stop(self, *, grace: float | None) -> None:
+        assert grace is None
+        raise RuntimeError("it cannot be stopped")
+
+
+async def test_a_server_that_cannot_be_stopped_is_an_error_and_nobody_waits_for_its_streams() -> None:
+    """They would never end, and the resource would never be registered again."""
+    offer = Offer(Resource(name="example.com/x", match=Match()), ())
+    registration = Registration(
+        Plugin(offer, link_dir="/links", coalesce_s=0.0), KubeletSocket("/device-plugins")
+    )
+    server: Any = Unstoppable()
+    with registration.plugin.streams.opened("kubelet"), pytest.raises(RuntimeError, match="be stopped"):
+        async with asyncio.timeout(5.0):
+            await registration._close(server, "/device-plugins/a.sock")
+    assert not some_still_stop()
 
 
 def test_pauses_double_up_to_the_longest_and_differ_from_each_other() -> None:

@@ -5,7 +5,7 @@ Numbers of one run on one machine: good for ratios and for noticing that somethi
 
 import asyncio
 
-from tests.bench import answers, daemon, rebuild, telling, verbs
+from tests.bench import answers, checkpoint, daemon, rebuild, telling, verbs
 from tests.bench.row import Row
 
 
@@ -15,6 +15,8 @@ async def main() -> None:
     for row in rebuild.rows():
         show(row)
     async for row in answers.rows():
+        show(row)
+    async for row in checkpoint.rows():
         show(row)
     for row in telling.rows():
         show(row)

@@ -12,8 +12,9 @@ The rules of this file:
   looks at the node only if it does not know the number. So a runtime that still has an old spec file in its
   cache, or whose genericdp has been killed, refuses a node that is gone instead of making it anew.
 * A spec file has the lowest version that its fields need: a runtime ignores one that is too new for it.
-* An id brings everything of its own device. Several ids of one resource in one container have a further CDI
-  device with the envs, numbers and paths of all. It comes last, and the last one wins.
+* Several ids of one resource in one container have a CDI device with the envs, numbers and paths of all. It
+  comes last, and the last one wins. If they are few, each id is named before it, which brings everything of
+  its own device: so the runtime's refusal says which one is absent.
 """
 
 import json
@@ -35,6 +36,9 @@ from genericdp.core.rules.template import Template
 FILE_PREFIX, FILE_SUFFIX = "genericdp_", ".json"
 
 _LONGEST_FILE_NAME = 200
+
+#: How many ids of a container are few. Nobody reads more of them, but each would take the runtime some time.
+FEW = 100
 
 #: The fields of templates that never change for an id. A udev property may.
 _LASTING_FIELDS = frozenset({"id", "index", "link"})
@@ -110,11 +114,18 @@ def by_names(allocation: Allocation, device: CdiDevice, resource: Resource) -> A
 
     What cannot change stays. The kubelet needs the envs for commands, `$(NAME)`, and CDI has no annotations.
     """
-    each = (replace(device, ids=(id_,)) for id_ in device.ids)
-    names = dict.fromkeys((*(one.name for one in each), device.name, *allocation.cdi_devices))
+    ours = (CdiDevice(device.resource, ids).name for ids in _named(device))
+    names = dict.fromkeys((*ours, *allocation.cdi_devices))
     lasting = lasting_envs(resource)
     envs = {name: value for name, value in allocation.envs.items() if name in lasting}
     return replace(allocation, devices=(), mounts=(), envs=envs, cdi_devices=tuple(names))
+
+
+def _named(device: CdiDevice) -> Iterator[tuple[str, ...]]:
+    """The ids of each CDI device that an answer names for this one."""
+    if len(device.ids) <= FEW:
+        yield from ((id_,) for id_ in device.ids)
+    yield device.ids
 
 
 def lasting_envs(resource: Resource) -> frozenset[str]:
@@ -149,68 +160,72 @@ class _Entry:
     needs: tuple[int, int]
 
 
+#: The ids of a CDI device -> how it was written.
+_Entries = dict[tuple[str, ...], _Entry]
+
+
 class SpecTexts:
     """The spec files of one inventory after another. What did not change is not rendered again."""
 
     def __init__(self, link_dir: str) -> None:
         self._link_dir = link_dir
-        self._before: dict[str, tuple[Resource, dict[str, _Entry]]] = {}
+        self._before: dict[str, tuple[Offer, _Entries]] = {}
 
     def of(self, offers: Iterable[Offer], answered: Answered, by_cdi: ByCdi) -> dict[str, str]:
         """File name -> content; no file for a resource without any CDI device."""
         named: dict[str, list[CdiDevice]] = {}
         for one in answered.values():
             named.setdefault(one.resource, []).append(one)
-        entries = {
-            offer.resource.name: (offer.resource, self._entries(offer, named, by_cdi)) for offer in offers
-        }
-        self._before = entries
-        return {file_name(name): _text(name, each) for name, (_, each) in entries.items() if each}
+        self._before = {offer.resource.name: (offer, self._entries(offer, named, by_cdi)) for offer in offers}
+        return {file_name(name): _text(name, each) for name, (_, each) in self._before.items() if each}
 
-    def _entries(
-        self, offer: Offer, named: Mapping[str, Sequence[CdiDevice]], by_cdi: ByCdi
-    ) -> dict[str, _Entry]:
+    def _entries(self, offer: Offer, named: Mapping[str, Sequence[CdiDevice]], by_cdi: ByCdi) -> _Entries:
         resource = offer.resource
-        wanted = dict.fromkeys(self._wanted(offer, named.get(resource.name, ()), by_cdi))
-        if not wanted:
-            return {}
-        if offer.refused:
-            # To new pods. Those that hold such an id keep the device, as a link keeps leading to it.
-            offer = replace(offer, refused={})
-        known, before = self._before.get(resource.name, (None, {}))
-        if known != resource:
-            before = {}
-        entries: dict[str, _Entry] = {}
-        for ids in wanted:
-            name = CdiDevice(resource.name, ids).short_name
-            made_of = tuple(device for id_ in ids if (device := offer.device(id_)) is not None)
-            if len(made_of) < len(ids) or not all(device.healthy for device in made_of):
-                continue
-            entry = before.get(name)
-            if entry is None or entry.made_of != made_of:
-                try:
-                    entry = self._entry(offer, name, ids, made_of)
-                except RefusedError:
-                    continue
-            entries[name] = entry
+        known, before = self._before.get(resource.name, (offer, _Entries()))
+        if known is not offer:
+            before = {
+                ids: entry
+                for ids, entry in before.items()
+                if known.resource == resource and entry.made_of == self._made_of(offer, ids)
+            }
+        # To new pods. Those that hold such an id keep the device, as a link keeps leading to it.
+        given = replace(offer, refused={}) if offer.refused else offer
+        entries: _Entries = {}
+        for ids in dict.fromkeys(self._wanted(offer, named.get(resource.name, ()), by_cdi)):
+            entry = before.get(ids) or self._entry(given, ids)
+            if entry is not None:
+                entries[ids] = entry
         return entries
 
     def _wanted(self, offer: Offer, named: Iterable[CdiDevice], by_cdi: ByCdi) -> Iterator[tuple[str, ...]]:
-        """The ids of each CDI device of a resource: that of each device, and those that pods hold.
+        """The ids of each CDI device of a resource: that of each device, and those that answers named.
 
-        Of replicas, which may be many, only those that pods hold.
+        Of replicas, which may be many, only these.
         """
         if by_cdi(offer.resource) and offer.resource.replicas is None:
             for device in offer.devices:
                 yield (device.id,)
         for one in named:
-            for id_ in one.ids:
-                yield (id_,)
-            yield one.ids
+            yield from _named(one)
 
-    def _entry(self, offer: Offer, name: str, ids: Sequence[str], made_of: tuple[Device, ...]) -> _Entry:
-        edits = edits_of(allocate(offer, ids, self._link_dir), made_of, self._link_dir)
+    def _made_of(self, offer: Offer, ids: Iterable[str]) -> tuple[Device, ...]:
+        """The devices behind these ids; none unless all are Healthy."""
+        devices = [offer.device(id_) for id_ in ids]
+        made_of = tuple(device for device in devices if device is not None and device.healthy)
+        return made_of if len(made_of) == len(devices) else ()
+
+    def _entry(self, offer: Offer, ids: tuple[str, ...]) -> _Entry | None:
+        """A CDI device; None while a container could not get it."""
+        made_of = self._made_of(offer, ids)
+        if not made_of:
+            return None
+        try:
+            allocation = allocate(offer, ids, self._link_dir)
+        except RefusedError:
+            return None
+        edits = edits_of(allocation, made_of, self._link_dir)
         needs = (0, 7) if "additionalGids" in edits else (0, 5)
+        name = CdiDevice(offer.resource.name, ids).short_name
         return _Entry(made_of, json.dumps({"name": name, "containerEdits": edits}), needs)
 
 
@@ -252,7 +267,7 @@ def _node(node: Node) -> dict[str, str]:
     return {"hostPath": node.path, **({} if node.number is None else {"type": node.number.kind})}
 
 
-def _text(resource: str, entries: Mapping[str, _Entry]) -> str:
+def _text(resource: str, entries: _Entries) -> str:
     """The text of a spec file.
 
     It has a line for each device, and one before and after them. The udev rule of the package removes the

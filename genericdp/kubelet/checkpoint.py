@@ -101,6 +101,7 @@ async def answers_in(directory: str, resources: Collection[str]) -> Answers:
                 found[entry["PodUID"], entry["ContainerName"], entry["ResourceName"]] = Saved(
                     {device.container_path: device.host_path for device in answer.devices},
                     tuple(device.name for device in answer.cdi_devices),
+                    tuple(_ids(entry["DeviceIDs"])),
                 )
 
     try:

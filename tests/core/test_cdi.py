@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.allocate import Allocation, allocate
-from genericdp.core.cdi import SpecTexts, by_cdi, by_names, cdi_device, file_name, lasting_envs, why_not_cdi
+from genericdp.core.cdi import (
+    FEW,
+    SpecTexts,
+    by_cdi,
+    by_names,
+    cdi_device,
+    file_name,
+    lasting_envs,
+    why_not_cdi,
+)
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answered import Answered, CdiDevice
@@ -25,6 +34,7 @@ from tests.scenes.steps import growth
 
 LINKS = "/dev/genericdp"
 FTDI = '[[resource]]\nname = "ftdi"\nanswer = "cdi"\nmatch = { SUBSYSTEM = "tty" }\n'
+FUSES = "example.com/fuse"
 FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 3\n'
 USB = '[[resource]]\nname = "usb"\nmatch = { SUBSYSTEM = "usb", DEVTYPE = "usb_device" }\n'
 A, B = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
@@ -306,13 +316,33 @@ def test_whether_a_runtime_reads_cdi(name: str, version: str, config: str, why_n
 def test_what_did_not_change_is_not_rendered_again() -> None:
     texts = SpecTexts(LINKS)
 
-    def entries(*devices: UdevDevice) -> Mapping[str, object]:
-        texts.of([the_offer(FTDI, *devices)], {}, lambda _: True)
+    def entries(offer: Offer, named: Answered) -> Mapping[tuple[str, ...], object]:
+        texts.of([offer], named, lambda _: True)
         return texts._before["example.com/ftdi"][1]
 
-    first, second = entries(A, B), entries(A, replace(B, gid=20))
-    assert second["ftdi_A"] is first["ftdi_A"]
-    assert second["ftdi_B"] is not first["ftdi_B"]
+    before, after = the_offer(FTDI, A, B), the_offer(FTDI, A, replace(B, gid=20))
+    both = cdi_device(before, before.ids)
+    first, second, third = (
+        entries(before, {}),
+        entries(before, answered(both)),
+        entries(after, answered(both)),
+    )
+    assert all(second[ids] is first[ids] for ids in first)
+    assert third["ftdi_A",] is first["ftdi_A",]
+    assert third["ftdi_B",] is not first["ftdi_B",]
+    assert third[both.ids] is not second[both.ids]
+
+
+def test_of_many_ids_only_the_cdi_device_of_all_is_named_and_made() -> None:
+    """Each of them would take the runtime some time, and a replica has no other use for its own."""
+    offer = the_offer(FUSE.replace("replicas = 3", f"replicas = {FEW + 1}"), a_fuse())
+    *few, one_more = offer.in_order(offer.ids)
+    some, all_ = cdi_device(offer, few), cdi_device(offer, [*few, one_more])
+    assert answer(offer, *some.ids).cdi_devices == (*(f"{FUSES}={id_}" for id_ in few), some.name)
+    assert answer(offer, *all_.ids).cdi_devices == (all_.name,)
+    assert list(spec_of(offer, answered(some)).devices) == [*few, some.short_name]
+    (of_all,) = spec_of(offer, answered(all_)).devices.values()
+    assert envs(of_all) == allocate(offer, all_.ids, LINKS).envs
 
 
 def test_the_cost_of_a_file_is_in_proportion_to_its_devices() -> None:

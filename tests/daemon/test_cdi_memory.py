@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.cdi import FEW
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.simulator import Container, ContainerState, Pod, PodStatus
 from tests.daemon.test_cdi_answers import RULE, A, B, a_cdi_scene, named_in
@@ -15,7 +16,9 @@ from tests.scenes.waiting import until
 
 #: What rules say more, how many ids there are then, and how many a container wants.
 shared_or_several = pytest.mark.parametrize(
-    ("more", "ids", "count"), [("replicas = 3", 6, 1), ("", 2, 2)], ids=["replica", "two devices"]
+    ("more", "ids", "count"),
+    [("replicas = 3", 6, 1), ("", 2, 2), (f"replicas = {FEW}", 2 * FEW, FEW + 1)],
+    ids=["replica", "two devices", "many replicas"],
 )
 
 

@@ -213,7 +213,7 @@ async def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) 
     entry = simulated.PodDevices("uid", "main", "example.com/a", {-1: ("a",)}, answer)
     simulated.write(directory, simulated.render([entry], {}))
     assert await answers_in(str(directory), {"example.com/a"}) == {
-        ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"}, ("v.example/c=n",))
+        ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"}, ("v.example/c=n",), ("a",))
     }
 
 
@@ -256,7 +256,7 @@ async def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answe
     assert found.given == {("example.com/a", "a")}
     assert found.named == ()
     saved = await answers_in(str(directory), {"example.com/a"})
-    assert saved in ({}, {("uid", "main", "example.com/a"): Saved({})})
+    assert saved in ({}, {("uid", "main", "example.com/a"): Saved({}, ids=("a",))})
 
 
 @pytest.mark.parametrize("what", ["pipe", "directory", "long file"])
@@ -295,5 +295,5 @@ async def test_an_answer_of_another_plugin_that_cannot_be_decoded_hides_no_other
     document["Data"]["PodDeviceEntries"][0]["AllocResp"] = base64.b64encode(b"\x22\x02\x0a\x00\xff").decode()
     (directory / NAME).write_text(json.dumps(document))
     assert await answers_in(str(directory), {"example.com/a"}) == {
-        ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"})
+        ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"}, ids=("main",))
     }

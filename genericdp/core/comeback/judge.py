@@ -29,10 +29,12 @@ class Saved:
 
     devices  container path -> path on the host
     cdi      the names of CDI devices
+    ids      what the container was given
     """
 
     devices: Mapping[str, str]
     cdi: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
 
 #: (UID of the pod, container, resource) -> what the kubelet has saved.
@@ -112,14 +114,11 @@ class Evidence:
         return self._paths[key]
 
     def _meant(self, saved: Saved, offer: Offer) -> Mapping[str, str]:
-        """Container path -> path on the host, as the CDI devices of the answer say it now.
-
-        Of each id the answer names a CDI device, and for several ids one more, which decides.
-        """
+        """Container path -> path on the host, as the CDI device of the answer says it now."""
         name = offer.resource.name
-        kind = f"{cdi_kind(name)}="
-        named = (each.removeprefix(kind) for each in saved.cdi if each.startswith(kind))
-        ids = [id_ for id_ in named if id_ in offer.ids]
+        if not any(each.startswith(f"{cdi_kind(name)}=") for each in saved.cdi):
+            return {}
+        ids = [id_ for id_ in saved.ids if id_ in offer.ids]
         # Ids are refused to new pods only.
         given = self._given.setdefault(name, replace(offer, refused={}) if offer.refused else offer)
         try:

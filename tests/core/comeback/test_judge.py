@@ -79,11 +79,19 @@ def test_what_a_restart_would_not_mend_is_left_alone() -> None:
     assert not is_stopped(STICK, {"/dev/serial0": TTY0}, Saved({"/dev/serial0": f"{LINKS}/old"}))
 
 
-def test_the_name_of_a_cdi_device_means_what_is_there_now() -> None:
-    saved = Saved({}, ("example.com/ftdi=ftdi_A",))
+@pytest.mark.parametrize("name", ["ftdi_A", "ftdi_A:0123456789"])
+def test_the_name_of_a_cdi_device_means_what_is_there_now(name: str) -> None:
+    """It may be that of all ids of the container."""
+    saved = Saved({}, (f"example.com/ftdi={name}",), ("ftdi_A",))
     assert not is_stopped(STICK, {"/dev/serial0": TTY3}, saved)
     assert is_stopped(STICK, {"/dev/serial0": TTY0}, saved)
     assert is_stopped(STICK, {"/dev/elsewhere": TTY3}, saved)
+
+
+def test_the_name_of_a_cdi_device_of_others_tells_no_path() -> None:
+    saved = Saved({}, ("vendor.example/class=name",), ("ftdi_A",))
+    assert not is_stopped(STICK, {"/dev/elsewhere": TTY3}, saved)
+    assert is_stopped(STICK, {"/dev/serial0": TTY0}, saved)
 
 
 def test_every_node_of_a_device_counts() -> None:
@@ -177,7 +185,8 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
         inventory = inventory_of(rule, *misc)
         (offer,) = inventory.offers.values()
         nodes = [device.nodes[0] for device in offer.devices]
-        known = Saved({} if by_cdi else {node.path: f"{LINKS}/{node.link}" for node in nodes}, ("x",))
+        links = {node.path: f"{LINKS}/{node.link}" for node in nodes}
+        known = Saved({}, ("example.com/x=all",), tuple(offer.ids)) if by_cdi else Saved(links)
         inside = {"1": {node.path: node.number for node in nodes if node.number is not None}}
         containers = newest([MAIN])
         due = cases(follow(Plugs(), inventory, NOTHING_PLUGGED, 0.0), 1.0)
@@ -201,7 +210,7 @@ def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_containe
 def test_an_id_that_is_refused_is_no_reason() -> None:
     offer = Offer(STICK.offer.resource, STICK.offer.devices, refused={"ftdi_A": "it has to wait"})
     case = replace(STICK, offer=offer)
-    named = Saved({}, ("example.com/ftdi=ftdi_A",))
+    named = Saved({}, ("example.com/ftdi=ftdi_A",), ("ftdi_A",))
     assert not is_stopped(case, {"/dev/serial0": TTY3}, named)
     assert is_stopped(case, {"/dev/serial0": TTY0}, named), "but its new number is"
 
@@ -210,7 +219,7 @@ def test_a_shared_node_counts_as_one_of_the_device() -> None:
     rules = FTDI_RULE + '[[resource.node]]\nmatch = { SUBSYSTEM = "kfd" }\nshared = true\n'
     kfd, other = DeviceNumber("c", 510, 0), DeviceNumber("c", 511, 0)
     saved = Saved({"/dev/serial0": LINK, "/dev/kfd": f"{LINKS}/shared+kfd"})
-    by_cdi = Saved({}, ("example.com/ftdi=ftdi_A",))
+    by_cdi = Saved({}, ("example.com/ftdi=ftdi_A",), ("ftdi_A",))
     stick = plugged(rules, a_usb_serial(3, serial="A"), a_kfd())
     without, with_another = {"/dev/serial0": TTY3}, {"/dev/serial0": TTY3, "/dev/kfd": other}
     for known in (None, saved, by_cdi):

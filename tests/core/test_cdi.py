@@ -333,6 +333,15 @@ def test_what_did_not_change_is_not_rendered_again() -> None:
     assert third[both.ids] is not second[both.ids]
 
 
+def test_an_edit_of_the_rule_alone_is_written() -> None:
+    texts = SpecTexts(LINKS)
+    before, after = the_offer(FTDI, A), the_offer(FTDI + 'env = { A = "edited" }', A)
+    assert before.devices == after.devices
+    first, second = ("".join(texts.of([offer], {}, lambda _: True).values()) for offer in (before, after))
+    assert "A=edited" not in first
+    assert "A=edited" in second
+
+
 def test_of_many_ids_only_the_cdi_device_of_all_is_named_and_made() -> None:
     """Each of them would take the runtime some time, and a replica has no other use for its own."""
     offer = the_offer(FUSE.replace("replicas = 3", f"replicas = {FEW + 1}"), a_fuse())

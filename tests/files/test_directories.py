@@ -9,11 +9,13 @@ import pytest
 
 from genericdp import forgetting
 from genericdp.core.memory import held
+from genericdp.core.memory.held import Answer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, name_each_other
 from genericdp.kubelet import checkpoint
+from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.service.directories import Directories, in_force
 from genericdp.simulator import ContainerState, PodStatus
 from tests.scenes.builders import a_usb_serial
@@ -250,6 +252,28 @@ def test_a_checkpoint_that_cannot_be_read_frees_no_directory(tmp_path: Path, tex
     Path(before.kubelet_dir).mkdir()
     Path(before.kubelet_dir, checkpoint.NAME).write_text(text)
     assert in_force(edited) == before
+
+
+def test_an_edit_waits_while_the_checkpoint_may_name_one_of_our_links(tmp_path: Path) -> None:
+    """Even if no pod is known to hold a device: the resource may have left the rules."""
+    before = settings_below(tmp_path)
+    name_each_other(before)
+    Path(before.kubelet_dir).mkdir()
+    Path(before.kubelet_dir, checkpoint.NAME).write_text("it cannot be read")
+    freed: list[str] = []
+    waiting = Directories(replace(before, link_dir=f"{tmp_path}/other"), lambda: freed.append("free"))
+    nobody = Answer(frozenset(), 0.0, complete=True)
+    waiting.see(nobody, {})
+    for found in (None, Checkpoint(names_ours=True)):
+        waiting.see_saved(found)
+        waiting.see(nobody, {})
+        assert waiting.waits
+    waiting.see_saved(Checkpoint())
+    waiting.see(replace(nobody, complete=False), {})
+    waiting.see(None, {})
+    assert (waiting.waits, freed) == (True, [])
+    waiting.see(nobody, {})
+    assert (waiting.waits, freed) == (False, ["free"])
 
 
 def test_without_descriptors_it_does_not_start_with_other_directories(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ async def test_before_kubernetes_1_20_the_ids_were_a_list(directory: Path) -> No
         '{"Data": {"PodDeviceEntries": [{"ResourceName": "x", "DeviceIDs": [7]}]}}',
         '{"Data": {"PodDeviceEntries": [{"ResourceName": 7, "DeviceIDs": ["a"]}]}}',
         '{"Data": {"PodDeviceEntries": [{"DeviceIDs": ["a"]}]}}',
+        '{"Data": {"PodDeviceEntries": []}} {}',
         "[" * 100_000,
     ],
 )
@@ -215,6 +216,12 @@ async def test_a_saved_answer_says_what_a_container_gets_again(directory: Path) 
     assert await answers_in(str(directory), {"example.com/a"}) == {
         ("uid", "main", "example.com/a"): Saved({"/dev/a": "/dev/genericdp/a"}, ("v.example/c=n",), ("a",))
     }
+
+
+async def test_only_the_answers_of_the_resources_that_matter_are_decoded(directory: Path) -> None:
+    simulated.write(directory, simulated.render(map(an_entry, "ab"), {}))
+    assert await answers_in(str(directory), {"example.com/b", "example.com/c"}) == {}
+    assert len(await answers_in(str(directory), {"example.com/a", "example.com/c"})) == 2
 
 
 async def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_container(directory: Path) -> None:

@@ -11,13 +11,11 @@ class Address(NamedTuple):
     exact     different for any two units of the node. It is saved, so its form must not change
     readable  for people
     serial    the serial number of the unit, "" when it has none
-    is_given  whether somebody has named it, and may name it otherwise while it is in use
     """
 
     exact: str
     readable: str
     serial: str = ""
-    is_given: bool = False
 
 
 def telling(value: str) -> str:

@@ -4,6 +4,8 @@ The rules of this file:
 
 * A drive that may have several controllers is a subsystem, which Linux numbers in the order of arrival. It
   is told by its NQN. So is a controller over a network, by the address of that, too.
+* NVMe/TCP appends the address that the node connects from, `src_addr`, for as long as there is a connection.
+  It may be another one after the next, so it tells nothing.
 * An NQN that is nothing but a serial number or a UUID tells as much as that.
 * `nvme0n2` is the second namespace that was found, and Linux looks for all of them at once. The drive
   has a number for each of them, its nsid, which lasts until the namespace is deleted.
@@ -25,6 +27,9 @@ _NAMESPACE = re.compile(r"nvme\d+(?:c\d+)?n\d+|ng\d+n\d+")
 #: The NQN that Linux makes of the serial number and the model of a drive that has none.
 _MADE_OF_SERIAL = "nqn.2014.08.org.nvmexpress:"
 
+#: What `nvme_tcp_get_address` in Linux appends.
+_OWN_ADDRESS = "src_addr="
+
 
 def drive_address(device: UdevDevice) -> Address | None:
     """What tells a drive that may have several controllers; None if nothing tells it."""
@@ -40,7 +45,8 @@ def controller_address(device: UdevDevice) -> Address | None:
     drive = drive_address(device)
     if drive is None:
         return None
-    at = "-".join(device.attributes.get("address", "").split())
+    parts = device.attributes.get("address", "").split(",")
+    at = ",".join("-".join(part.split()) for part in parts if not part.strip().startswith(_OWN_ADDRESS))
     return Address(f"{drive.exact} at {at}", at, drive.serial)
 
 

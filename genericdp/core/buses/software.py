@@ -37,7 +37,7 @@ def software_address(device: UdevDevice) -> Address | None:
     if attribute is None or not device.is_virtual:
         return None
     name = _on_one_line(device.attributes.get(attribute, ""))
-    return Address(f"{device.subsystem} {name}", name, is_given=attribute == "ibdev") if name else None
+    return Address(f"{device.subsystem} {name}", name) if name else None
 
 
 def _input_address(device: UdevDevice) -> Address | None:

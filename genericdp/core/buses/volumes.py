@@ -49,14 +49,14 @@ def volume_address(device: UdevDevice) -> Address | None:
     if _DM.fullmatch(name) is not None:
         uuid = telling(says.get("dm/uuid", ""))
         told = uuid or says.get("dm/name", "").strip()
-        return Address(f"dm {'uuid' if uuid else 'name'} {told}", told, is_given=True) if told else None
+        return Address(f"dm {'uuid' if uuid else 'name'} {told}", told) if told else None
     if _MD.fullmatch(name) is not None:
         return _by_uuid("md", says.get("md/uuid", "") or device.property("MD_UUID"))
     if _BCACHE.fullmatch(name) is not None:
         return _by_uuid("bcache", says.get("bcache/backing_dev_uuid", "") or device.property("CACHED_UUID"))
     if _ZFS.fullmatch(name) is not None:
         names = [each.removeprefix(_ZFS_NAMES) for each in device.devlinks if each.startswith(_ZFS_NAMES)]
-        return Address(f"zvol {min(names)}", min(names), is_given=True) if names else None
+        return Address(f"zvol {min(names)}", min(names)) if names else None
     if _RNBD.fullmatch(name) is not None:
         told = telling(says.get("rnbd/mapping_path", ""))
         return Address(f"rnbd {telling(says.get('rnbd/session', ''))} {told}", told) if told else None

@@ -52,21 +52,17 @@ class Member:
     def also(self, link: str) -> tuple[Spot, ...]:
         """Where the very node may be found later, although it is another device by then.
 
-        A bare node may get another path, a VFIO group another first function, a volume another name, and a
-        property another value.
+        A bare node may get another path, a VFIO group another first function, a volume another name, and what
+        tells the unit, a property or an attribute, may get another value while the unit stays plugged in.
 
         link  the one that leads there now
         """
         device = self.device
         if device.is_bare:
             return (spot_of(device.number),)
-        if self.place.is_given:
-            return (spot_of_node(device), spot_under_link(device, link))
-        by_property = isinstance(self.claim.resource.identity, tuple)
-        is_group = device.subsystem == "vfio"
-        functions = device.companions if is_group else ()
+        functions = device.companions if device.subsystem == "vfio" else ()
         also = [locate(replace(device, parent=each, companions=())).spot for each in functions]
-        return (*also, spot_of_node(device)) if by_property or is_group else ()
+        return (*also, spot_of_node(device), spot_under_link(device, link))
 
     @property
     def fault(self) -> str:

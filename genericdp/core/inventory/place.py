@@ -117,7 +117,6 @@ class Place:
     spot    all of it as text, with nothing left out; without siblings as far as `locate` knows
     untold  what nobody can tell it to be, such as "disk"; "" if it is told from everything else
     before  the spot that an earlier release saved, if it was another one
-    is_given  whether it may get another spot while it is in use
     """
 
     unit: UdevDevice
@@ -127,7 +126,6 @@ class Place:
     spot: Spot
     untold: str = ""
     before: Spot | None = None
-    is_given: bool = False
 
     @property
     def usb(self) -> UdevDevice | None:
@@ -155,10 +153,7 @@ def locate(device: UdevDevice) -> Place:
         or device.subsystem == "platform"
     )
     before = _spot_before(device) if is_new else spot
-    is_given = address is not None and address.is_given
-    return Place(
-        unit, port, serial, within, spot, untold, None if before.of_all == spot else before, is_given
-    )
+    return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
 
 
 def _spot_before(device: UdevDevice) -> Spot:

@@ -92,4 +92,4 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
 
 def _knows_nodes(device: Device) -> bool:
     """Whether it is known which its device nodes are."""
-    return sum(map(is_of_node, device.also)) >= len(device.spots)
+    return sum(is_of_node(spot) and not spot.serial for spot in device.also) >= len(device.spots)

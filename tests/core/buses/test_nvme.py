@@ -72,6 +72,15 @@ def _ids(*controllers: UdevDevice) -> dict[str, str]:
     return {node.path: each.id for each in devices for node in each.nodes}
 
 
+def test_where_the_node_connects_from_tells_nothing() -> None:
+    at = "traddr=10.0.1.20,trsvcid=4420,host_iface=eth1"
+    away, first, later = (
+        _ids(an_nvme_controller(0, NQN, f"{at}{source}"))
+        for source in ("", ",src_addr=10.0.1.5", ",src_addr=fd00::5")
+    )
+    assert away == first == later
+
+
 def test_each_controller_over_a_network_is_told_by_its_address() -> None:
     at, far = "traddr=10.0.1.20,trsvcid=4420", "traddr=10.0.2.20,trsvcid=4420"
     before = _ids(an_nvme_controller(0, NQN, at), an_nvme_controller(1, NQN, far))

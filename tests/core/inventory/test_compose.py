@@ -8,7 +8,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device, Health
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, spot_of_node, spot_under_link
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
@@ -66,6 +66,7 @@ def test_a_device_says_all_that_the_kubelet_and_a_container_will_ask() -> None:
         hub=f"{CONTROLLER} usb 2",
         usb=((1, 7),),
         spots=(Spot(f"{CONTROLLER} usb 2.1", "A5", "if00"),),
+        also=(spot_of_node(tty), spot_under_link(tty, "ftdi_A5")),
     )
 
 

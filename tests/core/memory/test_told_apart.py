@@ -107,6 +107,7 @@ def test_once_each_has_an_id_of_its_own_none_waits_for_another(one: UdevDevice, 
     (id_,) = node.look(RULE, one)
     node.allocate(id_)
     assert node.look(RULE)[id_] == "it is unplugged"
+    other = replace(other, incarnation=one.incarnation + 1000)
     told = node.look(RULE, other)
     (new,) = told.keys() - {id_}
     assert told == {id_: "it is unplugged", new: "Healthy"}

@@ -90,6 +90,19 @@ def _lasting_path(device: UdevDevice) -> str:
     return path
 
 
+def is_place(port: str) -> bool:
+    """Whether a port (`Port.exact`) is where something is plugged in, and not what its bus calls it."""
+    return port.startswith("/")
+
+
+def takes_one(port: str, path: str) -> bool:
+    """Whether nothing else can be at the port (`Port.exact`) of a device with this sys path.
+
+    That is so at a port of USB, and where a device is called by its path.
+    """
+    return UsbPort.of_exact(port) is not None or f"{path}/".startswith(f"{port}/")
+
+
 def may_be_at(port: str, path: str) -> bool:
     """Whether something that nobody could read may be what is connected at a port (`Port.exact`).
 
@@ -101,4 +114,4 @@ def may_be_at(port: str, path: str) -> bool:
     if usb is not None:
         return behind is not None and usb.chain == (behind[2].rpartition("-")[2] or "0")
     # What is not on USB has numbers in its path that its port has not, or is told by something else.
-    return behind is None or not port.startswith("/")
+    return behind is None or not is_place(port)

@@ -74,6 +74,14 @@ class Plugged:
         """Whether something that cannot be read may be at a spot."""
         return any(may_be_at(spot.port, path) for path in self.unread)
 
+    def is_coming(self, spot: Spot) -> bool:
+        """Whether the unit at a spot may be what udev has not finished with, wherever that is plugged in."""
+        return any(
+            (other.serial, other.within) == (spot.serial, spot.within)
+            and not all(node.initialized for node in nodes)
+            for other, nodes in self.groups.items()
+        )
+
     def is_in_doubt(self, spot: Spot) -> bool:
         """Whether nobody can say which sibling the node at a spot is."""
         return any(self.numbers[node.sys_path] == spot.number for node in self.in_doubt.get(spot.of_all, ()))

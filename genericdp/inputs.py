@@ -84,4 +84,8 @@ def take(
         return take_inventory(builder, devices.devices, memory, now, answer, unread=unread)
 
     taken = look()
-    return look() if is_hasty(memory, taken[1]) and devices.resync() else taken
+    if not is_hasty(memory, taken[1]):
+        return taken
+    # Even if nothing has changed, something may turn out to be there that cannot be read.
+    devices.resync()
+    return look()

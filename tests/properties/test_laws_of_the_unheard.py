@@ -7,6 +7,7 @@ other unit at another port while its own unit is plugged in, wherever that is.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
+from genericdp.errors import UnreadError
 from genericdp.inputs import take
 from tests.properties.test_laws_of_the_holdings import KIT, PORTS, UNITS, properties_of, table
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
@@ -45,19 +47,31 @@ RULES = {
 }
 
 
+class State(Enum):
+    """How far the kernel and udev have got with a unit."""
+
+    HANGS = "while its driver probes it, it cannot be read"
+    COMING = "udev has not finished with it"
+    FINISHED = "udev has finished with it"
+
+
 @dataclass(frozen=True)
 class Plug:
     """Where a unit is plugged in.
 
     first     the first number of its terminals
     since     different for any two plugs
-    finished  whether udev has finished with it
+    state     whether udev has finished with it, and whether the kernel answers before that
     """
 
     port: str
     first: int
     since: int
-    finished: bool
+    state: State
+
+    @property
+    def finished(self) -> bool:
+        return self.state is State.FINISHED
 
 
 class Heard(FakeUdev):
@@ -68,14 +82,18 @@ class Heard(FakeUdev):
         self._machine = machine
 
     def resync(self) -> bool:
-        before, self._devices = self._devices, dict(self._machine.devices())
-        return before != self._devices
+        before, self._devices = seen_in(self._devices), dict(self._machine.devices())
+        self._see_unread(self._machine.hanging())
+        return before != seen_in(self._devices)
+
+    def _see_unread(self, paths: frozenset[str]) -> None:
+        self.unread = UnreadError("they hang", paths=paths) if paths else None
 
     def differing(self) -> list[str]:
         """Where what the daemon has read is not what is there."""
-        now = self._machine.devices()
-        paths = sorted(now.keys() | self._devices.keys())
-        return [path for path in paths if now.get(path) != self._devices.get(path)]
+        unread = frozenset[str]() if self.unread is None else self.unread.paths
+        differing = seen_in(self._machine.devices()) ^ seen_in(self._devices)
+        return sorted({path for path, *_ in differing} | (self._machine.hanging() ^ unread))
 
     def hear(self, path: str) -> None:
         """Read again what is at a path, with what it hangs off. What was below something else goes."""
@@ -88,8 +106,16 @@ class Heard(FakeUdev):
         ]
         for each in [each for each in self._devices for top in gone if f"{each}/".startswith(f"{top}/")]:
             self._devices.pop(each, None)
+        hanging = self._machine.hanging()
+        unread = frozenset[str]() if self.unread is None else self.unread.paths
+        self._see_unread((unread | {path}) & hanging)
         if path in now:
             self._devices |= {each.sys_path: each for each in now[path].related()}
+
+
+def seen_in(devices: Mapping[str, UdevDevice]) -> frozenset[tuple[str, int, bool]]:
+    """Where something is, since when, and whether udev has finished with it."""
+    return frozenset((path, each.incarnation, each.initialized) for path, each in devices.items())
 
 
 @dataclass
@@ -113,12 +139,17 @@ class Machine:
 
     def devices(self) -> Mapping[str, UdevDevice]:
         """What is there."""
-        found = (nodes_of(name, plug, self.rules) for name, plug in self.plugged.items())
-        return by_sys_path(*(each for nodes in found for each in nodes))
+        units = [(name, plug) for name, plug in self.plugged.items() if plug.state is not State.HANGS]
+        return by_sys_path(*(each for name, plug in units for each in nodes_of(name, plug, self.rules)))
+
+    def hanging(self) -> frozenset[str]:
+        """Where something is that cannot be read."""
+        plugs = self.plugged.values()
+        return frozenset(usb_at(plug.port).sys_path for plug in plugs if plug.state is State.HANGS)
 
     # What happens
 
-    def plug(self, unit: int, port: str, finished: bool) -> None:
+    def plug(self, unit: int, port: str, state: State) -> None:
         """A unit is plugged in, perhaps elsewhere than before, under the first numbers that are free."""
         name = self.pair[unit]
         self.plugged.pop(name, None)
@@ -127,7 +158,9 @@ class Machine:
         taken = {plug.first + n for other, plug in self.plugged.items() for n in range(UNITS[other].ports)}
         first = 0 if taken.isdisjoint(range(UNITS[name].ports)) else max(taken) + 1
         self.plugs += 1
-        self.plugged[name] = Plug(port, first, self.plugs, finished)
+        # Nothing probes a virtual device.
+        is_virtual = self.rules == VIRTUAL and state is State.HANGS
+        self.plugged[name] = Plug(port, first, self.plugs, State.COMING if is_virtual else state)
 
     def unplug(self, unit: int) -> None:
         self.plugged.pop(self.pair[unit], None)
@@ -135,7 +168,7 @@ class Machine:
     def finish(self, unit: int) -> None:
         """Udev has finished with a unit."""
         if plug := self.plugged.get(name := self.pair[unit]):
-            self.plugged[name] = replace(plug, finished=True)
+            self.plugged[name] = replace(plug, state=State.FINISHED)
 
     def hear(self, port: str, just_one: bool) -> None:
         """What has happened at a port is heard, or the first event of it."""
@@ -155,7 +188,7 @@ class Machine:
         self.hear_all()
 
     def begin(self) -> None:
-        self.plug(0, PORTS[0], finished=True)
+        self.plug(0, PORTS[0], State.FINISHED)
         self.hear_all()
         offer = self.inventory.offers[RESOURCE]
         id_ = min(offer.ids)
@@ -183,6 +216,10 @@ class Machine:
                 yield link, (properties["PHYSICAL"], properties["AT"])
 
 
+def usb_at(port: str, serial: str | None = None, devnum: int = 1) -> UdevDevice:
+    return a_usb_device(port, serial=serial, devnum=devnum)
+
+
 def nodes_of(name: str, plug: Plug, rules: str) -> Iterator[UdevDevice]:
     """The device nodes of a unit, each with the unit and the port as properties."""
     where = {"PHYSICAL": name, "AT": plug.port}
@@ -199,7 +236,7 @@ def nodes_of(name: str, plug: Plug, rules: str) -> Iterator[UdevDevice]:
         )
         return
     unit = UNITS[name]
-    usb = a_usb_device(plug.port, serial=unit.serial, devnum=incarnation)
+    usb = usb_at(plug.port, serial=unit.serial, devnum=incarnation)
     usb = replace(usb, incarnation=incarnation, initialized=finished, properties={**usb.properties, **where})
     yield usb
     for n in range(unit.ports):
@@ -217,8 +254,10 @@ def nodes_of(name: str, plug: Plug, rules: str) -> Iterator[UdevDevice]:
 #: Units that may be taken for each other: by their serial number, by what udev says of them; with siblings.
 PAIRS = ("AC", "AD", "EF")
 
+HANGS, COMING, FINISHED = State
+
 units, ports = st.integers(0, 1), st.sampled_from(PORTS[:3])
-plugs = st.tuples(st.just("plug"), units, ports, st.sampled_from([True, True, False]))
+plugs = st.tuples(st.just("plug"), units, ports, st.sampled_from(State))
 hears = st.tuples(st.just("hear"), ports, st.booleans())
 operations = st.one_of(
     plugs,
@@ -234,16 +273,22 @@ operations = st.one_of(
     "by serial number",
     "AC",
     # Both have come, and the event of the other one is the first.
-    [("plug", 0, "3", True), ("plug", 1, "2", True), ("hear", "1", False), ("hear", "2", False)],
+    [("plug", 0, "3", FINISHED), ("plug", 1, "2", FINISHED), ("hear", "1", False), ("hear", "2", False)],
 )
-@example("by serial number", "AC", [("plug", 0, "3", True), ("plug", 1, "2", True), ("hear_all",)])
-@example("by serial number", "AC", [("plug", 0, "3", False), ("plug", 1, "2", True), ("hear_all",)])
+@example("by serial number", "AC", [("plug", 0, "3", FINISHED), ("plug", 1, "2", FINISHED), ("hear_all",)])
+@example("by serial number", "AC", [("plug", 0, "3", COMING), ("plug", 1, "2", FINISHED), ("hear_all",)])
 @example(
     VIRTUAL,
     "AC",
-    [("plug", 0, "3", True), ("plug", 1, "2", True), ("hear", "1", False), ("hear", "2", False)],
+    [("plug", 0, "3", FINISHED), ("plug", 1, "2", FINISHED), ("hear", "1", False), ("hear", "2", False)],
 )
-@example("by foo", "AD", [("plug", 0, "1", False), ("plug", 1, "2", True), ("hear_all",)])
+@example("by serial number", "AC", [("plug", 0, "3", HANGS), ("plug", 1, "2", FINISHED), ("hear_all",)])
+@example(
+    "by serial number",
+    "AC",
+    [("plug", 0, "3", HANGS), ("plug", 1, "2", FINISHED), ("hear", "1", False), ("hear", "2", False)],
+)
+@example("by foo", "AD", [("plug", 0, "1", COMING), ("plug", 1, "2", FINISHED), ("hear_all",)])
 @given(st.sampled_from(sorted(RULES)), st.sampled_from(PAIRS), st.lists(operations, max_size=10))
 def test_a_held_id_goes_to_no_other_unit_while_its_own_is_plugged_in(
     rules: str, pair: str, history: list[tuple[object, ...]]
@@ -265,6 +310,6 @@ def test_the_pod_gets_its_unit_again_where_that_was_last(
         getattr(machine, str(name))(*arguments)
     ((_, port),) = {*machine.means.values()}
     machine.unplug(1)
-    machine.plug(0, port, finished=True)
+    machine.plug(0, port, State.FINISHED)
     machine.hear_all()
     assert dict(machine.behind(machine.means)) == dict.fromkeys(machine.means, (pair[0], port))

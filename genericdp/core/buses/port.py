@@ -103,6 +103,12 @@ def takes_one(port: str, path: str) -> bool:
     return UsbPort.of_exact(port) is not None or f"{path}/".startswith(f"{port}/")
 
 
+def unit_on_usb(path: str) -> tuple[str, str] | None:
+    """Which unit on USB something in sysfs is, or is a part of: bus and chain of ports. None elsewhere."""
+    found = _BEHIND_USB.search(path)
+    return None if found is None else (found[1], found[2].rpartition("-")[2] or "0")
+
+
 def may_be_at(port: str, path: str) -> bool:
     """Whether something that nobody could read may be what is connected at a port (`Port.exact`).
 
@@ -110,8 +116,8 @@ def may_be_at(port: str, path: str) -> bool:
     """
     if not path.startswith("/sys/devices/"):
         return path.startswith("/sys/") or path == port
-    usb, behind = UsbPort.of_exact(port), _BEHIND_USB.search(path)
+    usb, unit = UsbPort.of_exact(port), unit_on_usb(path)
     if usb is not None:
-        return behind is not None and usb.chain == (behind[2].rpartition("-")[2] or "0")
+        return unit is not None and usb.chain == unit[1]
     # What is not on USB has numbers in its path that its port has not, or is told by something else.
-    return behind is None or not is_place(port)
+    return unit is None or not is_place(port)

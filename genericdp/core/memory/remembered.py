@@ -7,7 +7,8 @@ The rules of this file:
 * If another one is there now, only the properties tell that the rule names as `identity`. Within a boot, they
   count only once none of the device nodes is there any more that the pod got: properties can change. So they
   do not count if it is not known which device nodes these were.
-* As long as udev has not finished with what looks like a unit, that may be the unit, wherever it is.
+* As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
+  unit, wherever it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

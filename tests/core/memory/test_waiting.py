@@ -212,13 +212,32 @@ def test_what_may_be_there_all_the_same_is_not_taken_for_its_twin(
     assert node.inventory.links()[id_] == stick.device_node
 
 
-def test_what_hangs_elsewhere_keeps_nobody_from_another_port() -> None:
+BUS = "/sys/devices/pci0000:00/0000:00:14.0/usb1"
+
+
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+def test_while_something_hangs_that_has_never_been_read_it_may_be_the_unit(keys: tuple[str, ...]) -> None:
+    stick, twin = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    node = Node()
+    (id_,) = node.look(rule("ftdi", *keys), stick)
+    node.allocate(id_)
+    for path in (f"{BUS}/1-7", f"{BUS}/1-2.7", f"{BUS}/1-7/1-7:1.0/ttyUSB5"):
+        assert node.look(rule("ftdi", *keys), twin, unread=[path])[id_] == "it is unplugged"
+        (refusal,) = node.inventory.refusals
+        assert refusal.reason == f"its id, {id_}, may be that of another unit, which a pod may still hold"
+    assert node.look(rule("ftdi", *keys), twin)[id_] == "Healthy"
+
+
+def test_what_hangs_and_is_something_else_keeps_nobody_from_another_port() -> None:
     stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    other = a_usb_serial(5, serial="B6", port="7")
+    root = a_device(BUS, subsystem="usb", devtype="usb_device", node="/dev/bus/usb/001/001", number="c 189:0")
     node = Node()
     (id_,) = node.look(rule("ftdi"), stick)
     node.allocate(id_)
-    elsewhere = "/sys/devices/pci0000:00/0000:00:14.0/usb1/1-7"
-    assert node.look(rule("ftdi"), moved, unread=[elsewhere])[id_] == "Healthy"
+    for path in (other.sys_path, f"{BUS}/1-7", f"{BUS}/1-7/1-7:1.1", f"{BUS}/1-2/1-2:1.1", BUS, "/dev/other"):
+        assert node.look(rule("ftdi"), moved, other, root, unread=[path])[id_] == "Healthy"
+        node.look(rule("ftdi"), stick)
 
 
 @pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])

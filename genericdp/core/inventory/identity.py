@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from genericdp.core.buses.port import Port
+from genericdp.core.buses.port import Port, is_place
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
@@ -211,8 +211,10 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ti
     new = {}
     for unit, rivals in ports.items():
         if len(rivals) > 1 and unit not in past.ties:
-            known = past.known_ports.get(unit)
-            new[unit] = known if known in rivals else min(rivals)
+            known = past.known_ports.get(unit, "")
+            # If none of them is where the unit was, nobody can tell which one it is.
+            is_elsewhere = all(map(is_place, (known, *rivals)))
+            new[unit] = known if known in rivals or is_elsewhere else min(rivals)
     return {**past.ties, **new} if new else past.ties
 
 

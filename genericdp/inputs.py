@@ -4,12 +4,14 @@ Each is a protocol, so that a test can run a daemon on rules and devices of its 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -80,9 +82,17 @@ def take(
     """
 
     def look() -> tuple[Inventory, Memory]:
-        unread = frozenset[str]() if devices.unread is None else devices.unread.paths
-        return take_inventory(builder, devices.devices, memory, now, answer, unread=unread)
+        return take_inventory(builder, devices.devices, memory, now, answer, unread=_unread(devices))
 
     taken = look()
     is_tied = taken[1].ties.keys() - memory.ties.keys()
     return look() if is_tied and devices.resync() else taken
+
+
+def plugged_in(builder: Builder, devices: Devices) -> Plugged:
+    """The device nodes that `take` has found plugged in, and what could not be read."""
+    return replace(builder.claims.plugged, unread=_unread(devices))
+
+
+def _unread(devices: Devices) -> frozenset[str]:
+    return frozenset() if devices.unread is None else devices.unread.paths

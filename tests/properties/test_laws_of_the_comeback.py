@@ -26,7 +26,7 @@ from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
-from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, KIT, KIT_RULE
 
 DEBOUNCE_S = 3.0
 RULES = FTDI_RULE + 'on_unplug = "stop"\non_replug = "restart"\n'
@@ -146,3 +146,36 @@ def test_a_program_finds_each_device_at_the_path_that_it_was_told_or_is_stopped(
     for id_, index in present.items():
         judgement = judge(replugged[id_], [HOLDER], containers, evidence)
         assert bool(judgement.stops) is (before[index] != after[index])
+
+
+PARTS = [a_usb_serial(number, port=str(number + 1), serial="ABC"[number]) for number in range(3)]
+OPTIONAL = '[[resource.node]]\nmatch.usb = { port = "3" }\noptional = true\n'
+
+#: (which parts are plugged in from then on, whether the daemon has restarted meanwhile)
+DAYS = st.lists(st.tuples(st.sets(st.integers(0, 2)), st.booleans()), max_size=6)
+
+
+@given(first=st.booleans(), has_optional=st.booleans(), days=DAYS)
+def test_a_part_that_is_missed_stops_a_container_over_restarts_and_no_other_part_does(
+    first: bool, has_optional: bool, days: list[tuple[set[int], bool]]
+) -> None:
+    """A pod has a kit of two parts, which may have an optional one."""
+    rules = KIT_RULE + OPTIONAL if has_optional else KIT_RULE
+    builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
+    inventory, memory = take_inventory(builder, by_sys_path(*PARTS[: 2 + first]), Memory(), 0.0)
+    plugs = follow(Plugs(), inventory, builder.claims.plugged, 0.0, memory.devices)
+    memory = after_allocate(memory, inventory.offers[KIT], ["kit"], None, 0.0)
+    may_miss = False
+    for number, (there, has_restarted) in enumerate(days):
+        now = 1000.0 * (number + 1)
+        if has_restarted:
+            memory, plugs = load(dump(memory)), Plugs()
+            # What is lost may be the optional part, as far as anybody knows.
+            may_miss = has_optional
+        present = by_sys_path(*(PARTS[index] for index in there))
+        inventory, memory = take_inventory(builder, present, memory, now)
+        plugs = follow(plugs, inventory, builder.claims.plugged, now, memory.devices)
+        is_missed = not {0, 1} <= there
+        may_miss = may_miss and is_missed
+        found = [case.unplugged for case in cases(plugs, now + 999.0)]
+        assert found == [is_missed] or (may_miss and found == [])

@@ -129,26 +129,24 @@ def follow(
         for device in offer.with_crowded:
             key = name, device.id
             plug = plugs.by_device.get(key)
-            # What cannot be read hides that a part has gone.
-            if not (unchanged and (device.healthy or not device.nodes)):
-                needed = () if plug is None else plug.needed
-                lost = not device.healthy and (
-                    _has_lost_a_part(device, needed, plugged)
-                    if needed
-                    else _has_lost_a_part_before(offer.resource, device, devices.get(device.id), plugged)
-                )
-                plug = _after(plug, device, now, has_lost_a_part=lost)
+            if not unchanged:
+                if plug is not None and plug.needed:
+                    lacks_a_part = _has_lost_a_part(device, plug.needed, plugged)
+                else:
+                    earlier = devices[device.id].earlier if device.id in devices else ()
+                    lacks_a_part = _had_lost_a_part(offer.resource, device, earlier, plugged)
+                plug = _after(plug, device, now, lacks_a_part=lacks_a_part)
             if plug is not None:
                 by_device[key] = plug
     return Plugs(by_device, offers)
 
 
-def _after(known: Plug | None, device: Device, now: float, *, has_lost_a_part: bool) -> Plug | None:
+def _after(known: Plug | None, device: Device, now: float, *, lacks_a_part: bool) -> Plug | None:
     needed = () if known is None else known.needed
     if device.healthy:
         numbers = {node.link: node.number for node in device.nodes_inside if node.sys_path and node.number}
         needed = _needed(device)
-    elif device.reason.startswith(UNPLUGGED) or has_lost_a_part:
+    elif device.reason.startswith(UNPLUGGED) or lacks_a_part:
         numbers = None
     else:
         return None if known is None else replace(known, lasts=False)
@@ -176,24 +174,22 @@ def _has_lost_a_part(device: Device, needed: Iterable[Part], plugged: Plugged) -
     )
 
 
-def _has_lost_a_part_before(
-    resource: Resource, device: Device, known: Remembered | None, plugged: Plugged
-) -> bool:
+def _had_lost_a_part(resource: Resource, device: Device, earlier: Sequence[Spot], plugged: Plugged) -> bool:
     """The same of a device that has not been Healthy since the start.
 
     A pod got it when it was Healthy. So the nodes that it lacks now are among those that it has lost since.
+
+    earlier  where these were
     """
+    if not earlier or plugged.unread or any(is_of_number(spot) or plugged.is_taken(spot) for spot in earlier):
+        return False
     there = [node.table for node in device.nodes if node.sys_path]
     lacks = [table for table in resource.own_nodes if table not in there] if there else []
     optional = sum(table.optional for table in lacks)
-    if known is None or len(lacks) == optional or plugged.unread:
-        return False
     # What is plugged in at the place of another one, is it in its stead.
-    lost = {(spot.port, spot.within) for spot in known.earlier}
+    lost = {(spot.port, spot.within) for spot in earlier}
     lost -= {(spot.port, spot.within) for spot in device.spots}
-    return len(lost) > optional and not any(
-        is_of_number(spot) or plugged.is_taken(spot) for spot in known.earlier
-    )
+    return len(lacks) > optional and len(lost) > optional
 
 
 def next_case(plugs: Plugs) -> float | None:

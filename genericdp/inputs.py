@@ -4,12 +4,14 @@ Each is a protocol, so that a test can run a daemon on rules and devices of its 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -80,8 +82,7 @@ def take(
     """
 
     def look() -> tuple[Inventory, Memory]:
-        unread = frozenset[str]() if devices.unread is None else devices.unread.paths
-        return take_inventory(builder, devices.devices, memory, now, answer, unread=unread)
+        return take_inventory(builder, devices.devices, memory, now, answer, unread=_unread(devices))
 
     taken = look()
     if not is_hasty(memory, taken[1]):
@@ -89,3 +90,12 @@ def take(
     # Even if nothing has changed, something may turn out to be there that cannot be read.
     devices.resync()
     return look()
+
+
+def plugged_in(builder: Builder, devices: Devices) -> Plugged:
+    """The device nodes that `take` has found plugged in, and what could not be read."""
+    return replace(builder.claims.plugged, unread=_unread(devices))
+
+
+def _unread(devices: Devices) -> frozenset[str]:
+    return frozenset() if devices.unread is None else devices.unread.paths

@@ -14,7 +14,8 @@ number. Ports and properties never take the first form.
 
 Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
 its port from the moment when the second one appears; ties are remembered for ever (`Ties`). Every
-other unit with that serial number has its port in its id.
+other unit with that serial number has its port in its id. So has each of them if a pod holds such an id
+of which nothing is known: nobody can tell which one came first.
 
 A filler such as `0001` is the serial number of too many units: each of them has its port in its id. One that
 got the plain id from an earlier release keeps it at its port for as long as it is remembered.
@@ -27,6 +28,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from genericdp.core.buses.kernel_name import may_be_kernel_name
 from genericdp.core.buses.port import Port
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
@@ -44,9 +46,6 @@ _HASH_LENGTH = 10
 _NAME_LENGTH = 20
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
-
-#: `fuse`, `vhost-net`, `tty63`, `i2c-0`. Next to no maker prints serial numbers that look like this.
-_KERNEL_NAME = re.compile(r"(?:i2c|v4l|[a-z])[A-Za-z-]*[0-9]{0,4}")
 
 #: The end of an id that has a number of a replica, or looks as if it had one.
 _REPLICA = re.compile(r"(?:.*\.)?[0-9]+")
@@ -144,6 +143,7 @@ class Assignment:
     unsure  the ids of siblings that only their order tells apart
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
     plain   the ids without a port that fillers may have had before, each with the port that was remembered
+    doubted the ids of which nothing is known that pods hold -> those that these devices may have now
     """
 
     ids: tuple[str, ...]
@@ -153,6 +153,7 @@ class Assignment:
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
+    doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def assign(
@@ -169,7 +170,7 @@ def assign(
     """
     spell = Speller(resource, domain)
     units = tuple(spell.unit(identity) for identity in identities)
-    ties = _tie(units, identities, past)
+    ties = _tie(units, identities, past, spell)
     siblings: dict[tuple[str, str, str], list[int]] = {}
     for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
@@ -178,6 +179,7 @@ def assign(
     unsure: list[str] = []
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
+    doubted: dict[str, list[str]] = {}
     for (unit, _, port), indexes in siblings.items():
         is_twin = ties.get(unit, port) != port
         mine = [identities[index] for index in indexes]
@@ -199,20 +201,32 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
-    return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain)
+        if ties.get(unit) == "" and (lost := spell.device(mine[0])) in past.unknown:
+            doubted.setdefault(lost, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
+    return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain, doubted)
 
 
-def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ties:
-    """The ties, with new ones for twins that are seen side by side for the first time."""
+def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell: "Speller") -> Ties:
+    """The ties, with new ones for twins that are seen side by side for the first time.
+
+    A pod that holds an id with the port of one tells of twins, too.
+    """
     ports: dict[str, set[str]] = {}
+    plain: set[str] = set()
+    told: set[str] = set()
     for unit, identity in zip(units, identities, strict=True):
         if not identity.is_filler:
             ports.setdefault(unit, set()).add(identity.port.exact)
+            if past.unknown and spell.device(identity) in past.unknown:
+                plain.add(unit)
+            if past.unknown and spell.device(identity, at_port=True) in past.unknown:
+                told.add(unit)
     new = {}
     for unit, rivals in ports.items():
-        if len(rivals) > 1 and unit not in past.ties:
-            known = past.known_ports.get(unit)
-            new[unit] = known if known in rivals else min(rivals)
+        if (len(rivals) > 1 or unit in told) and unit not in past.ties:
+            known = past.known_ports.get(unit, "")
+            is_open = unit in plain or unit in told
+            new[unit] = known if known in rivals or is_open else min(rivals)
     return {**past.ties, **new} if new else past.ties
 
 
@@ -253,7 +267,7 @@ class Speller:
             return "" if _REPLICA.fullmatch(self._short) else self._short
         if (
             key == identity.key
-            and identity.basis == _basis_of_the_first_form(key)
+            and identity.basis == ("name" if may_be_kernel_name(key) else "serial")
             and _PLAIN_KEY.fullmatch(key) is not None
             and for_id(key) == key
             and for_id(place) == place
@@ -261,10 +275,6 @@ class Speller:
         ):
             return f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
         return ""
-
-
-def _basis_of_the_first_form(key: str) -> str:
-    return "name" if _KERNEL_NAME.fullmatch(key) is not None else "serial"
 
 
 def hash_of(*parts: str | int) -> str:

@@ -4,14 +4,14 @@ An id is a function of the identity alone, but for what nothing tells apart: twi
 first is remembered then.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from genericdp.core.inventory.place import Spot
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
-#: of the unit that has it.
+#: of the unit that has it, "" if none has it because nobody can tell which one had it.
 Ties = Mapping[str, str]
 
 #: The incarnation of what is no longer there. No inode has this number.
@@ -59,6 +59,7 @@ class Past:
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to; "" for any other
+    unknown      the devices that pods hold and of which nothing is known but the id
     """
 
     ties: Ties = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Past:
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str], str] = lambda _: ""
+    unknown: Collection[str] = frozenset()
 
 
 NO_PAST = Past()

@@ -208,8 +208,12 @@ class _Leaving:
 
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
         """What takes the place of a device that has left."""
-        also = self.absence.also(known.device)
-        if known.absent_since is not None and known.device.reason == reason and known.device.also == also:
+        also, links = self.absence.also(known.device), self.absence.links(known.device)
+        if (
+            known.absent_since is not None
+            and known.device.reason == reason
+            and (known.device.also, known.device.links) == (also, links)
+        ):
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
         nodes, shared = (
@@ -217,7 +221,13 @@ class _Leaving:
             for these in (known.device.nodes, known.device.shared)
         )
         device = replace(
-            known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared, also=also
+            known.device,
+            health=Health.UNHEALTHY,
+            reason=reason,
+            nodes=nodes,
+            shared=shared,
+            also=also,
+            links=links,
         )
         since = self.now if known.absent_since is None else known.absent_since
         return replace(known, device=device, absent_since=since, listed=True)

@@ -267,14 +267,15 @@ class Daemon:
 
     def _see_kubelet(self, there: bool) -> None:
         self.recorder.see_kubelet(self.plugins.kubelet.path, there=there)
-        self._reads_cdi.look_again()
-        self._forgetting.look_again()
+        for each in (self._reads_cdi, self._forgetting, self._comeback):
+            each.look_again()
 
     def _see_allocated(self, allocated: Allocated) -> None:
         """Remember who got what before the kubelet knows it."""
         self.recorder.see_allocated(allocated)
         if allocated.error:
             return
+        self._comeback.see_allocated()
         # A plugin that answers is in the inventory. If it were not, the call would fail and give nothing.
         offer = self.inventory.offers[allocated.resource]
         memory = after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now())

@@ -66,6 +66,53 @@ class StatusResponse(Message):
 
 
 @message("runtime.v1")
+class PodSandboxMetadata(Message):
+    name: str = field(1)
+    uid: str = field(2)
+    namespace: str = field(3)
+    attempt: UInt32 = field(4)
+
+
+@enumeration("runtime.v1")
+class PodSandboxState(IntEnum):
+    SANDBOX_READY = 0
+    SANDBOX_NOTREADY = 1
+
+
+@message("runtime.v1")
+class PodSandboxStateValue(Message):
+    state: PodSandboxState = field(1)
+
+
+@message("runtime.v1")
+class PodSandboxFilter(Message):
+    id: str = field(1)
+    state: PodSandboxStateValue | None = field(2)
+    label_selector: Mapping[str, str] = field(3)
+
+
+@message("runtime.v1")
+class ListPodSandboxRequest(Message):
+    filter: PodSandboxFilter | None = field(1)
+
+
+@message("runtime.v1")
+class PodSandbox(Message):
+    id: str = field(1)
+    metadata: PodSandboxMetadata | None = field(2)
+    state: PodSandboxState = field(3)
+    created_at: Int64 = field(4)
+    labels: Mapping[str, str] = field(5)
+    annotations: Mapping[str, str] = field(6)
+    runtime_handler: str = field(7)
+
+
+@message("runtime.v1")
+class ListPodSandboxResponse(Message):
+    items: Sequence[PodSandbox] = field(1)
+
+
+@message("runtime.v1")
 class ContainerMetadata(Message):
     name: str = field(1)
     attempt: UInt32 = field(2)
@@ -161,6 +208,9 @@ class ContainerStatusResponse(Message):
 
 VERSION = Method("/runtime.v1.RuntimeService/Version", VersionRequest, VersionResponse)
 STATUS = Method("/runtime.v1.RuntimeService/Status", StatusRequest, StatusResponse)
+LIST_POD_SANDBOX = Method(
+    "/runtime.v1.RuntimeService/ListPodSandbox", ListPodSandboxRequest, ListPodSandboxResponse
+)
 LIST_CONTAINERS = Method(
     "/runtime.v1.RuntimeService/ListContainers", ListContainersRequest, ListContainersResponse
 )
@@ -179,6 +229,10 @@ class RuntimeServicer(Protocol):
 
     async def Status(self, request: StatusRequest, context: Context) -> StatusResponse: ...
 
+    async def ListPodSandbox(
+        self, request: ListPodSandboxRequest, context: Context
+    ) -> ListPodSandboxResponse: ...
+
     async def ListContainers(
         self, request: ListContainersRequest, context: Context
     ) -> ListContainersResponse: ...
@@ -194,4 +248,6 @@ class RuntimeServicer(Protocol):
 
 def runtime_handler(servicer: RuntimeServicer) -> grpc.GenericRpcHandler:
     """For `server.add_generic_rpc_handlers`: the runtime's side."""
-    return generic_handler(servicer, VERSION, STATUS, LIST_CONTAINERS, CONTAINER_STATUS, STOP_CONTAINER)
+    return generic_handler(
+        servicer, VERSION, STATUS, LIST_POD_SANDBOX, LIST_CONTAINERS, CONTAINER_STATUS, STOP_CONTAINER
+    )

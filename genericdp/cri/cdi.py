@@ -1,22 +1,31 @@
-"""Whether the container runtime reads CDI, for resources with `answer = "auto"`.
+"""Whether the kubelet's container runtime reads CDI, for resources with `answer = "auto"`.
 
 The rules of this file:
 
 * Nothing is asked while no resource wants it. What only this needs is loaded when it is first needed.
-* It is asked at the start, and again when a kubelet has started: somebody may have upgraded the runtime.
-* A runtime that cannot be asked counts as one that does not read CDI, until it answers.
+* It is asked at the start, and again when a kubelet has started: somebody may have upgraded the runtime. It
+  is asked once more when the kubelet knows its pods, which tell whether it is the kubelet's.
+* A runtime that cannot be asked counts as one that does not read CDI, until it answers. So does one that has
+  none of the pods that the kubelet lists: the kubelet's may start containers without their devices.
+* Before the first pod, nobody knows which of several runtimes is the kubelet's. So all of them must read CDI.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from genericdp import log
 from genericdp.core.cdi import depends_on_runtime, why_not_cdi
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
-from genericdp.cri.connection import connected
+from genericdp.core.status import holdings
+from genericdp.cri.connection import chosen
+from genericdp.cri.sockets import ELSEWHERE, NOT_THAT_ONE
 from genericdp.errors import GenericdpError
+
+if TYPE_CHECKING:
+    from genericdp.cri.choice import Choice
 
 #: How long the start of the daemon may wait for the first answer, in seconds.
 PATIENCE_S = 1.0
@@ -41,7 +50,7 @@ class ReadsCdi:
         self._settings = settings
         self._resources = resources
         self._tell = tell
-        self._asked = False
+        self._asked, self._once_more = False, True
         self._told = ("", "")
         self._again = asyncio.Event()
 
@@ -51,7 +60,7 @@ class ReadsCdi:
 
     def look_again(self) -> None:
         """Ask again, if anything depends on it."""
-        self._asked = False
+        self._asked, self._once_more = False, True
         self._again.set()
 
     async def begin(self) -> None:
@@ -67,25 +76,40 @@ class ReadsCdi:
             self._again.clear()
             await self._ask()
             waits = self._is_wanted and not self._asked
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause_s if waits else None):
+            once_more = self._is_wanted and self._once_more
+            wait_s = pause_s if waits else holdings.KUBELET_SETTLES_S if once_more else None
+            try:
+                async with asyncio.timeout(wait_s):
                     await self._again.wait()
+            except TimeoutError:
+                self._asked, self._once_more = False, self._once_more and waits
             pause_s = min(2 * pause_s, LONGEST_S) if waits else FIRST_S
 
     async def _ask(self) -> None:
         if self._asked or not self._is_wanted:
             return
         try:
-            async with connected(self._settings.runtime_socket) as runtime:
-                configuration = await runtime.configuration()
-                name = f"{runtime.name} {runtime.version}"
-                why_not = why_not_cdi(runtime.name, runtime.version, configuration, self._settings.cdi_dir)
+            async with chosen(self._settings) as choice:
+                why_not, is_doubtful = await self._why_not(choice)
         except GenericdpError as error:
             self._say(why_not=f"{error}; {error.hint}" if error.hint else str(error))
             return
         # Unless a kubelet has started meanwhile.
-        self._asked = not self._again.is_set()
-        self._say(name, why_not=why_not and f"{name}: {why_not}")
+        self._asked = not self._again.is_set() and not is_doubtful
+        self._say(_names(choice), why_not=why_not)
+
+    async def _why_not(self, choice: "Choice") -> tuple[str, bool]:
+        """Why the kubelet's runtime does not read CDI, and whether that may be about another runtime."""
+        if choice.lacks_pods:
+            return f"none of the kubelet's pods is in {_names(choice)}; {ELSEWHERE}", True
+        for each in choice.runtimes:
+            configuration = await each.configuration()
+            why_not = why_not_cdi(each.name, each.version, configuration, self._settings.cdi_dir)
+            if why_not:
+                is_doubtful = len(choice.runtimes) > 1
+                hint = f"; {NOT_THAT_ONE}" if is_doubtful else ""
+                return f"{each.name} {each.version}: {why_not}{hint}", is_doubtful
+        return "", False
 
     def _say(self, name: str = "", *, why_not: str) -> None:
         if (name, why_not) != self._told:
@@ -95,3 +119,7 @@ class ReadsCdi:
             else:
                 _log.info('answer = "auto": containers get their devices by CDI', why=f"{name} reads it")
         self._tell(why_not)
+
+
+def _names(choice: "Choice") -> str:
+    return " and ".join(f"{each.name} {each.version}" for each in choice.runtimes)

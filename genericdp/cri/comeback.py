@@ -3,7 +3,7 @@
 The rules of this file:
 
 * Nothing is asked while no rule wants it. What only this needs is loaded when it is first needed.
-* Who holds a device is asked of PodResources, which containers there are of the container runtime;
+* Who holds a device is asked of PodResources, which containers there are of the kubelet's container runtime;
   `core.comeback` decides. Without an answer of both, nothing is stopped, and they are asked again.
 * What is asked grows with the containers, not with their devices: a container may hold thousands.
 * A stop lasts as long as the pod's grace period. It delays no other one. One that fails is tried again for
@@ -14,9 +14,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from genericdp import log
 from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.judge import Evidence, judge, newest
 from genericdp.core.comeback.plugs import (
@@ -36,14 +34,10 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holder, by_device
-from genericdp.cri.connection import Shared, connected
+from genericdp.cri.connection import Shared
+from genericdp.cri.lookout import Lookout
 from genericdp.errors import GenericdpError
 from genericdp.kubelet import checkpoint, podresources
-
-if TYPE_CHECKING:
-    from genericdp.cri.runtime import ContainerRuntime
-
-_log = log.get(__name__)
 
 #: How long to wait before a runtime that could not stop a container is asked for it again, in seconds.
 STOP_AGAIN_S = 60.0
@@ -84,14 +78,13 @@ class Comeback:
         self._now = now
         self._complete = complete
         self._on_stop = on_stop
-        self._on_tried = on_tried
+        self._lookout = Lookout(settings, now, lambda: self._plugs.offers, on_tried)
         self._inventory = Inventory()
         self._plugs = Plugs()
         # The id of a container that is being stopped -> the cases for which it is.
         self._stopping: dict[str, list[Case]] = {}
         # Socket -> the connection of all stops.
         self._connections: dict[str, Shared] = {}
-        self._look_at = float("inf")
         self._changed = asyncio.Event()
 
     def see(self, inventory: Inventory, plugged: Plugged) -> None:
@@ -100,10 +93,17 @@ class Comeback:
         self._inventory = inventory
         self._plugs = follow(self._plugs, inventory, plugged, self._now())
         if bool(self._plugs.offers) != wanted:
-            # Whether the runtime can be asked should be known before it has to be.
-            self._look_at = float("inf") if wanted else self._now()
-            if wanted:
-                self._on_tried(Retried.RUNTIME, None)
+            self._lookout.see_wanted(wanted=not wanted)
+        self._changed.set()
+
+    def look_again(self) -> None:
+        """Take into account that a kubelet has started, maybe with another runtime."""
+        self._lookout.see_kubelet()
+        self._changed.set()
+
+    def see_allocated(self) -> None:
+        """Take into account that a pod got a device."""
+        self._lookout.see_allocated()
         self._changed.set()
 
     @contextlib.asynccontextmanager
@@ -120,7 +120,8 @@ class Comeback:
         async with asyncio.TaskGroup() as stops:
             while True:
                 due = next_case(self._plugs)
-                wait_s = min(self._look_at if due is None else min(due, self._look_at), 1e9) - self._now()
+                look_at = self._lookout.look_at
+                wait_s = min(look_at if due is None else min(due, look_at), 1e9) - self._now()
                 if wait_s > 0:
                     self._changed.clear()
                     with contextlib.suppress(TimeoutError):
@@ -129,27 +130,7 @@ class Comeback:
                 elif due is not None and due <= self._now():
                     await self._judge(cases(self._plugs, self._now()), stops)
                 else:
-                    await self._look()
-
-    async def _look(self) -> None:
-        """Whether the runtime can be asked."""
-        self._look_at = float("inf")
-        try:
-            async with connected(self._settings.runtime_socket) as runtime:
-                _log.info(
-                    "container runtime found",
-                    name=runtime.name,
-                    version=runtime.version,
-                    socket=runtime.socket,
-                )
-                self._tried(self._why_not(runtime))
-        except GenericdpError as error:
-            self._tried(error)
-
-    def _tried(self, error: GenericdpError | None) -> None:
-        self._look_at = float("inf") if error is None else self._now() + STOP_AGAIN_S
-        if self._plugs.offers:
-            self._on_tried(Retried.RUNTIME, error)
+                    await self._lookout.look()
 
     async def _judge(self, due: Sequence[Case], stops: asyncio.TaskGroup) -> None:
         complete = self._complete()
@@ -163,8 +144,7 @@ class Comeback:
         if held:
             try:
                 await self._judge_held(held, holders, complete, stops)
-            except GenericdpError as error:
-                self._tried(error)
+            except GenericdpError:
                 self._put_off(held)
 
     async def _ask_holders(self, due: Sequence[Case]) -> Mapping[Key, frozenset[Holder]] | None:
@@ -185,8 +165,8 @@ class Comeback:
         complete: bool,
         stops: asyncio.TaskGroup,
     ) -> None:
-        async with connected(self._settings.runtime_socket) as runtime:
-            self._tried(self._why_not(runtime))
+        async with self._lookout.chosen() as choice:
+            runtime = choice.runtimes[0]
             containers = newest(await runtime.containers())
             # Meanwhile a pod may have given way to one of the same name, which holds something else.
             again = await self._ask_holders(due) or {}
@@ -213,6 +193,7 @@ class Comeback:
                 case.key
                 for case, judgement in judgements
                 if not complete
+                or choice.lacks_pods
                 or (runtime.tells_devices and not judgement.sure)
                 or (judgement.starting and not case.has_outlasted_starts(self._now()))
             }
@@ -243,17 +224,6 @@ class Comeback:
             self._changed.set()
         finally:
             del self._stopping[container.id]
-
-    def _why_not(self, runtime: "ContainerRuntime") -> GenericdpError | None:
-        """Why this runtime cannot say what the rules depend on."""
-        wanted = any(offer.resource.restarts for offer in self._plugs.offers.values())
-        if runtime.tells_devices or not wanted:
-            return None
-        return GenericdpError(
-            f"the container runtime on '{runtime.socket}', {runtime.name}, does not say which devices a"
-            " container has: on_replug has no effect",
-            hint="with cri-dockerd, only on_unplug works",
-        )
 
     def _judged(self, stops: Sequence[tuple[Case, Sequence[Container]]], *, sure: bool) -> None:
         again_at = None if sure else self._now() + ASK_AGAIN_S

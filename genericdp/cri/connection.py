@@ -1,4 +1,4 @@
-"""Connections to the container runtime.
+"""Connections to container runtimes.
 
 The rules of this file:
 
@@ -8,26 +8,41 @@ The rules of this file:
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
+from genericdp.core.rules.settings import Settings
 from genericdp.cri.sockets import RuntimeUnavailableError
 from genericdp.errors import what_is_short
 
 if TYPE_CHECKING:
+    from genericdp.cri.choice import Choice
     from genericdp.cri.runtime import ContainerRuntime
 
 
-def connected(setting: str) -> "AbstractAsyncContextManager[ContainerRuntime]":
+def chosen(settings: Settings) -> "AbstractAsyncContextManager[Choice]":
+    """See `genericdp.cri.choice.chosen`. Raises RuntimeUnavailableError."""
+    with _loading():
+        from genericdp.cri import choice  # noqa: PLC0415  (see the rules of this file)
+    return choice.chosen(settings)
+
+
+def connected(socket: str) -> "AbstractAsyncContextManager[ContainerRuntime]":
     """See `genericdp.cri.runtime.connected`. Raises RuntimeUnavailableError."""
-    try:
+    with _loading():
         from genericdp.cri import runtime  # noqa: PLC0415  (see the rules of this file)
+    return runtime.connected(socket)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise RuntimeUnavailableError(
             f"cannot load what asks the container runtime: {error.strerror}", hint=what_is_short(error)
         ) from error
-    return runtime.connected(setting)
 
 
 class Shared:

@@ -7,7 +7,7 @@ The rules of this file:
 * Every answer is bounded in time and in size.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from genericdp.core.comeback.container import Container, Inside, container_of, inside
+from genericdp.core.status.holdings import PodName
 from genericdp.cri import api
 from genericdp.cri.sockets import RuntimeUnavailableError, candidates
 from genericdp.messages import Message, Method
@@ -74,6 +75,23 @@ class ContainerRuntime:
         """Its verbose status: JSON by key, such as containerd's "config"; {} if it tells nothing."""
         answer = await self._ask(api.STATUS, api.StatusRequest(verbose=True))
         return dict(answer.info)
+
+    async def made_last(self, pods: Collection[PodName]) -> int | None:
+        """When it made the last of these pods that it has, in nanoseconds since 1970; None if it has none.
+
+        Those that have ended count if none runs: after a boot, it has only such at first.
+        """
+        for state in api.PodSandboxState if pods else ():
+            wanted = api.PodSandboxFilter(state=api.PodSandboxStateValue(state=state))
+            answer = await self._ask(api.LIST_POD_SANDBOX, api.ListPodSandboxRequest(filter=wanted))
+            made = [
+                each.created_at
+                for each in answer.items
+                if each.metadata and (each.metadata.namespace, each.metadata.name) in pods
+            ]
+            if made:
+                return max(made)
+        return None
 
     async def containers(self) -> tuple[Container, ...]:
         """Every container of a pod that runs now, or was created and has not been started."""
@@ -138,31 +156,17 @@ class ContainerRuntime:
 
 
 @asynccontextmanager
-async def connected(setting: str = "") -> AsyncIterator[ContainerRuntime]:
-    """The runtime of the setting `runtime_socket`, or the first that answers if it is "".
-
-    One that is late may be that of the kubelet, so no other is taken for it. Raises RuntimeUnavailableError.
-    """
-    failures: list[RuntimeUnavailableError] = []
-    found = candidates(setting)
-    for socket in found:
-        async with _channel(socket) as channel:
-            runtime = ContainerRuntime(socket, channel)
-            try:
-                await runtime.meet()
-            except RuntimeSlowError as error:
-                if socket != found[-1]:
-                    error.hint = "if the kubelet has another runtime, set 'runtime_socket' to its socket"
-                raise
-            except RuntimeUnavailableError as error:
-                failures.append(error)
-                continue
-            yield runtime
-            return
-    raise failures[0]
+async def connected(socket: str) -> AsyncIterator[ContainerRuntime]:
+    """The runtime on a socket. Raises RuntimeUnavailableError."""
+    candidates(socket)
+    async with channel_to(socket) as channel:
+        runtime = ContainerRuntime(socket, channel)
+        await runtime.meet()
+        yield runtime
 
 
-def _channel(socket: str) -> grpc.aio.Channel:
+def channel_to(socket: str) -> grpc.aio.Channel:
+    """A connection to a socket that is made when something is asked."""
     return grpc.aio.insecure_channel(
         f"unix:{socket}",
         options=(

@@ -10,7 +10,6 @@ import os
 from genericdp.errors import GenericdpError
 
 #: A node may have Docker's containerd beside that of its Kubernetes distribution, so that one comes late.
-#: It is not even asked while another one is only slow.
 SOCKETS = (
     "/run/k3s/containerd/containerd.sock",  # k3s, RKE2
     "/run/k0s/containerd.sock",
@@ -19,6 +18,16 @@ SOCKETS = (
     "/run/containerd/containerd.sock",
     "/run/cri-dockerd.sock",
 )
+
+
+#: What an operator can do if the kubelet's runtime is elsewhere.
+ELSEWHERE = (
+    "set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint;"
+    " in a pod, also mount the socket's directory"
+)
+
+#: The same if one of those that were found may be another one.
+NOT_THAT_ONE = "if the kubelet has another runtime, set 'runtime_socket' to its socket"
 
 
 class RuntimeUnavailableError(GenericdpError):
@@ -51,7 +60,6 @@ def candidates(setting: str) -> tuple[str, ...]:
             f"the container runtime's socket '{setting}' does not exist"
             if setting
             else "no socket of a container runtime was found",
-            hint="set 'runtime_socket' in genericdp.toml to the kubelet's --container-runtime-endpoint;"
-            " in a pod, also mount the socket's directory",
+            hint=ELSEWHERE,
         )
     return tuple(found)

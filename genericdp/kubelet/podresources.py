@@ -12,12 +12,13 @@ The rules of this file:
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from genericdp.core.status.holdings import Holder, Holdings
+from genericdp.core.status.holdings import Holder, Holdings, PodName
 from genericdp.kubelet.api import podresources as api
 from genericdp.kubelet.deadline import enforced
 from genericdp.messages import Message, field, message
@@ -55,6 +56,17 @@ _TIMEOUT_S = 5.0
 _LONGEST_ANSWER = 16 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the kubelet lists: every pod that it knows, and who holds devices.
+
+    A kubelet before 1.34 also lists pods that have ended. They hold nothing.
+    """
+
+    pods: frozenset[PodName]
+    holdings: Holdings
+
+
 def identity_of(socket_path: str) -> object:
     """What tells the socket from another one under its name; None without one."""
     try:
@@ -67,6 +79,12 @@ def identity_of(socket_path: str) -> object:
 
 async def ask(socket_path: str) -> Holdings | None:
     """The holdings now; None without an answer."""
+    found = await listed(socket_path)
+    return None if found is None else found.holdings
+
+
+async def listed(socket_path: str) -> Listed | None:
+    """The pods and the holdings now; None without an answer."""
     if not os.path.exists(socket_path):  # noqa: ASYNC240  (one stat of a local file)
         return None
     async with grpc.aio.insecure_channel(
@@ -90,6 +108,7 @@ async def ask(socket_path: str) -> Holdings | None:
         pods = _Pods.FromString(answer)
     except DecodeError:
         return None
+    names = frozenset((_text(pod.namespace), _text(pod.name)) for pod in pods.pod_resources)
     holdings: dict[tuple[str, str], set[Holder]] = {}
     for pod in pods.pod_resources:
         for container in pod.containers:
@@ -98,7 +117,7 @@ async def ask(socket_path: str) -> Holdings | None:
                 resource = _text(devices.resource_name)
                 for id_ in devices.device_ids:
                     holdings.setdefault((resource, _text(id_)), set()).add(holder)
-    return {key: tuple(sorted(holders)) for key, holders in holdings.items()}
+    return Listed(names, {key: tuple(sorted(holders)) for key, holders in holdings.items()})
 
 
 def _text(name: bytes) -> str:

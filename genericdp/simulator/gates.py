@@ -20,6 +20,7 @@ class Point(StrEnum):
     ALLOCATE = "before Allocate"
     ALLOCATED = "between the plugin's answer to Allocate and its use"
     PRE_START = "before PreStartContainer"
+    SANDBOX = "inside RunPodSandbox, when the runtime does not list the pod yet"
     CREATE = "inside CreateContainer, when the runtime has looked at the devices and lists no container yet"
     START = "between CreateContainer and StartContainer"
 

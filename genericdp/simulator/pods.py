@@ -108,6 +108,7 @@ class PodStatus:
     """The status of a pod; `phase`, `reason`, `message` are what `kubectl get pod -o yaml` shows.
 
     admitted    whether a kubelet has ever admitted it
+    made_at     when the runtime made its sandbox, in nanoseconds of the kubelet's clock; 0 if it has not
     """
 
     spec: Pod
@@ -116,6 +117,7 @@ class PodStatus:
     reason: str = ""
     message: str = ""
     admitted: bool = False
+    made_at: int = 0
     containers: dict[str, ContainerStatus] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

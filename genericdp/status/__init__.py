@@ -6,6 +6,7 @@ Reading order:
     answers    opens the sockets; loads what an answer needs when a client asks
     subject    the parts of the daemon that they show
     pages      the answers themselves; loaded when somebody asks
+    lasting    what is made once for many who ask
     control    the control socket, for `status` and `monitor`
     broadcast  the events on their way to the clients that follow them
     exporter   metrics and probes over HTTP

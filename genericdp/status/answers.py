@@ -3,6 +3,7 @@
 The rules of this file:
 
 * What only an answer needs (`pages`) is loaded for the first one.
+* A crowd of clients costs hardly more than one: what takes a while is made seldom, and once for all of them.
 * A socket that cannot be opened is tried again every few seconds. It never stops the plugin.
 """
 
@@ -21,14 +22,19 @@ from genericdp.errors import GenericdpError
 from genericdp.kubelet import podresources
 from genericdp.retry import Retry
 from genericdp.status.control import Control
+from genericdp.status.lasting import Lasting
 from genericdp.status.subject import Subject
 
 if TYPE_CHECKING:
+    from genericdp.status.exporter import Page
     from genericdp.status.pages import Pages
 
 #: For how long metrics may reuse the last list of holders, in seconds: the kubelet answers 100 requests
 #: a second, for all clients on the node together.
 HOLDINGS_LAST_S = 10.0
+
+#: For how long the page of the metrics is the same, in seconds. With thousands of devices it takes a while.
+METRICS_LAST_S = 1.0
 
 #: The longest pause before a socket is tried again, in seconds.
 LISTEN_AGAIN_S = 8.0
@@ -54,15 +60,15 @@ class Answers:
         settings, events = subject.settings, subject.recorder.events
         control = Control(settings.run_dir, status=self._status, begin=self._begin, events=events)
         self._listeners = {Retried.CONTROL: control.listener}
+        self._holders = Lasting(lambda: podresources.ask(settings.pod_resources_socket), now)
+        self._metrics = Lasting(self._make_metrics, now)
         if settings.metrics:
-            exporter = self.pages.exporter(settings.metrics, self._recent_holdings)
+            exporter = self.pages.exporter(settings.metrics, lambda: self._metrics.get(METRICS_LAST_S))
             self._listeners[Retried.METRICS] = exporter
         self._on_tried = on_tried
         self._retry = Retry(self._listen_again, longest_s=LISTEN_AGAIN_S)
         self._listening: asyncio.Task[None] | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._asking: asyncio.Task[Holdings | None] | None = None
-        self._answer: tuple[float, Holdings | None] = (float("-inf"), None)
 
     @cached_property
     def pages(self) -> "Pages":
@@ -79,10 +85,11 @@ class Answers:
                 yield
             finally:
                 self._retry.succeeded()
-                for task in (self._listening, self._asking):
-                    if task is not None:
-                        task.cancel()
-                        await asyncio.wait((task,))
+                if self._listening is not None:
+                    self._listening.cancel()
+                    await asyncio.wait((self._listening,))
+                await self._metrics.close()
+                await self._holders.close()
                 for listener in self._listeners.values():
                     await listener.close()
 
@@ -122,21 +129,9 @@ class Answers:
     def _begin(self) -> Event:
         return of_begin(VERSION, "standing by" if self._subject.standing_by else "serving", "daemon")
 
-    async def _recent_holdings(self) -> Holdings | None:
-        return await self._holdings(HOLDINGS_LAST_S)
+    async def _make_metrics(self) -> "Page":
+        return await self.pages.metrics(await self._holdings(HOLDINGS_LAST_S))
 
     async def _holdings(self, max_age_s: float) -> Holdings | None:
-        """The current holders, at most `max_age_s` old; concurrent callers share one request."""
-        if self._subject.standing_by:
-            return None
-        asked_at, answer = self._answer
-        if self._now() - asked_at <= max_age_s:
-            return answer
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.get_running_loop().create_task(self._ask_kubelet())
-        return await asyncio.shield(self._asking)
-
-    async def _ask_kubelet(self) -> Holdings | None:
-        answer = await podresources.ask(self._subject.settings.pod_resources_socket)
-        self._answer = (self._now(), answer)
-        return answer
+        """The current holders, at most `max_age_s` old."""
+        return None if self._subject.standing_by else await self._holders.get(max_age_s)

@@ -4,7 +4,7 @@ The rules of this file:
 
 * GET and HEAD, one request per connection. Other methods get 405 and the connection is closed.
 * Requests are limited in time, length and number. The plugin never waits for them.
-* A page is made only when it is requested.
+* A page is made only when it is requested. One that takes long should be made seldom (`lasting`).
 * Whoever is accepted and asks at once is answered, whatever a crowd of others does: the oldest connection
   ends when there is no room, and there is room for those that are accepted while a request is read.
 """
@@ -18,7 +18,7 @@ from genericdp.status.listener import Listener, send
 #: How long a request may take to arrive, and an answer to be read, in seconds.
 PATIENCE_S = 5.0
 
-#: The most connections at a time: those that are accepted in 16 turns of the event loop. It answers in fewer.
+#: The most connections at a time: those that are accepted in 64 turns of the event loop. It answers in fewer.
 CROWD = 64
 
 _PLAIN = "text/plain; charset=utf-8"

@@ -29,9 +29,9 @@ DIRECTORY_MODE = 0o755
 #: The most connections at a time.
 MOST = 16
 
-#: How many connections are accepted in one turn of the event loop, before it reads from others. By default,
-#: asyncio accepts 100.
-AT_A_TIME = 4
+#: How many connections are accepted in one turn of the event loop. By default, asyncio accepts 100. A kubelet
+#: that asks for a device waits for some turns, each of which is as long as what all of these take.
+AT_A_TIME = 1
 
 #: How many connections wait to be accepted, in the kernel.
 QUEUE = 128

@@ -40,11 +40,8 @@ class Pages:
         """The report of `genericdp status`."""
         return report(self.facts(holdings))
 
-    def exporter(self, address: str, holdings: Callable[[], Awaitable[Holdings | None]]) -> Listener:
+    def exporter(self, address: str, metrics: Callable[[], Awaitable[Page]]) -> Listener:
         """Serves metrics and probes on an address."""
-
-        async def metrics() -> Page:
-            return await self._metrics(await holdings())
 
         async def health() -> Page:
             return _verdict(why_not_healthy(self.facts(None)))
@@ -54,7 +51,8 @@ class Pages:
 
         return Exporter(address, {"/metrics": metrics, "/healthz": health, "/readyz": readiness}).listener
 
-    async def _metrics(self, holdings: Holdings | None) -> Page:
+    async def metrics(self, holdings: Holdings | None) -> Page:
+        """The page of the metrics."""
         samples = Samples(FAMILIES)
         for _ in fill(samples, self.facts(holdings), this_process()):
             await asyncio.sleep(0)  # everything else gets its turn

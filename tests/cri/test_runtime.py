@@ -9,7 +9,6 @@ import grpc
 import pytest
 
 from genericdp.core.comeback.container import Container as Found
-from genericdp.cri import runtime, sockets
 from genericdp.cri.api import ContainerState
 from genericdp.cri.runtime import ContainerRuntime, connected
 from genericdp.cri.sockets import RuntimeUnavailableError
@@ -94,37 +93,6 @@ async def test_a_container_that_is_stopped_ends_with_sigterm_or_is_killed(short_
         }
 
 
-async def test_the_first_runtime_that_answers_is_taken(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other, silent = short_dir / "other.sock", short_dir / "silent.sock"
-    async with Kubelet(short_dir) as kubelet, a_grpc_server(other):
-        with socket.socket(socket.AF_UNIX) as dead:
-            dead.bind(str(silent))
-        candidates = (str(silent), str(other), str(kubelet.runtime_socket))
-        monkeypatch.setattr(sockets, "SOCKETS", candidates)
-        async with connected() as asked:
-            assert asked.socket == str(kubelet.runtime_socket)
-
-
-async def test_no_other_runtime_is_taken_for_one_that_is_late(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A busy one may be that of the kubelet, beside Docker's."""
-    monkeypatch.setattr(runtime, "_TIMEOUT_S", 0.5)
-    path = short_dir / "late.sock"
-    async with Kubelet(short_dir) as kubelet:
-        monkeypatch.setattr(sockets, "SOCKETS", (str(path), str(kubelet.runtime_socket)))
-        with socket.socket(socket.AF_UNIX) as late:
-            late.bind(str(path))
-            late.listen()
-            with pytest.raises(RuntimeUnavailableError) as caught:
-                async with connected():
-                    pass
-        assert str(caught.value) == f"the container runtime does not answer on '{path}': Deadline Exceeded"
-        assert caught.value.hint == "if the kubelet has another runtime, set 'runtime_socket' to its socket"
-
-
 async def test_a_server_without_cri_is_not_a_runtime(short_dir: Path) -> None:
     path = short_dir / "other.sock"
     async with a_grpc_server(path):
@@ -140,7 +108,7 @@ async def test_a_server_without_cri_is_not_a_runtime(short_dir: Path) -> None:
 async def test_one_that_accepts_and_never_answers_is_not_waited_for(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("genericdp.cri.runtime._TIMEOUT_S", 0.05)
     path = short_dir / "silent.sock"
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(path))

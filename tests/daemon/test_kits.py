@@ -27,7 +27,7 @@ ELSEWHERE = a_usb_serial(2, serial=None, port="3", devnum=6)
 
 
 async def complaints(scene: Scene) -> Any:
-    holdings = await scene.daemon.answers._ask_kubelet()
+    holdings = await scene.daemon.answers._holdings(0.0)
     return scene.daemon.answers.pages.status(holdings)["complaints"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holdings
-from genericdp.status.answers import HOLDINGS_LAST_S
+from genericdp.status.answers import HOLDINGS_LAST_S, METRICS_LAST_S
 from genericdp.status.protocol import SOCKET, question
 from tests.scenes.asking import answer_to, connected
 from tests.scenes.scene import a_scene
@@ -63,13 +63,14 @@ async def test_a_status_asks_each_time_and_a_scrape_takes_an_answer_of_the_last_
             (0.1, control, STATUS),
             (0.1, control, STATUS),
             (HOLDINGS_LAST_S, metrics, SCRAPE),
+            (METRICS_LAST_S, metrics, SCRAPE),
             (0.1, metrics, SCRAPE),
             (0.1, control, STATUS),
         ):
             clock[0] += seconds
             await answer_to(address, asks)
             times.append(kubelet.times)
-        assert times == [1, 2, 2, 3, 4]
+        assert times == [1, 2, 2, 2, 3, 4]
 
 
 async def test_who_hangs_up_on_a_shared_question_leaves_it_to_the_others(

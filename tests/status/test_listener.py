@@ -6,7 +6,8 @@ import os
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,21 @@ async def test_excess_clients_are_disconnected_and_the_others_are_served(path: P
             assert await client.rest() == b"x\n"
         await until(lambda: not listener._asking)
         assert await answer_to(path, b"hello\n") == b"hello\n"
+
+
+async def test_in_one_turn_of_the_event_loop_one_connection_is_accepted(path: Path) -> None:
+    """A crowd makes no turn long: whoever else waits, such as a kubelet, waits for turns."""
+    async with listening(f"unix:{path}") as listener:
+        with ExitStack() as stack:
+            for _ in range(8):
+                client = stack.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                client.connect(str(path))
+            counts = [0]
+            while counts[-1] < 8:
+                await asyncio.sleep(0)
+                counts.append(len(listener._asking))
+            assert max(after - before for before, after in pairwise(counts)) == 1
 
 
 async def test_a_client_that_sends_an_endless_line_is_disconnected(path: Path) -> None:

@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.rules.settings import Settings
+from genericdp.core.status.holdings import Holdings
+from genericdp.status.answers import METRICS_LAST_S
+from genericdp.status.exporter import Page
+from genericdp.status.pages import Pages
 from tests.scenes.asking import answer_to
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
@@ -96,6 +100,29 @@ async def test_metrics_ask_the_kubelet_seldom_and_everybody_at_once_only_once(
         clock[0] = 10.5
         await scrape(settings)
         assert len(asked) == 2
+
+
+async def test_however_many_scrape_the_page_is_made_once_a_second(
+    short_dir: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise any user of the node could keep a pod waiting for its device."""
+    made = 0
+    make = Pages.metrics
+
+    async def counted(self: Pages, holdings: Holdings | None) -> Page:
+        nonlocal made
+        made += 1
+        return await make(self, holdings)
+
+    monkeypatch.setattr(Pages, "metrics", counted)
+    clock = [0.0]
+    async with a_scene(short_dir, settings=settings, kubelet_runs=False, now=lambda: clock[0]):
+        for _ in range(3):
+            await asyncio.gather(*(scrape(settings) for _ in range(20)))
+        assert made == 1
+        clock[0] += METRICS_LAST_S + 0.1
+        await asyncio.gather(*(scrape(settings) for _ in range(20)))
+        assert made == 2
 
 
 async def test_a_port_in_use_is_reported_and_the_plugin_serves(

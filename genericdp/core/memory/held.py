@@ -127,7 +127,8 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         for is_listed in (_is_listed(id_, listed, holding, answer),)
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
-    after = _with(kept, _of_ours(answer.ids, offers, devices), offers, devices, listed=True)
+    new = (each for each in answer.ids if each[1] not in kept)
+    after = _with(kept, _of_ours(new, offers, devices), offers, devices, listed=True)
     earlier = (each for each in answer.earlier if each[1] not in held)
     after = _with(after, _of_ours(earlier, offers, devices), offers, devices, listed=False)
     return held if after == held else after

@@ -21,11 +21,19 @@ class Holder:
     container: str
 
 
+#: The namespace of a pod, and its name.
+PodName = tuple[str, str]
+
 #: (resource, id as the kubelet knows it) -> its holders.
 Holdings = dict[tuple[str, str], tuple[Holder, ...]]
 
 #: Device -> (id as the kubelet knows it, holder) for each holder; only devices that are held.
 Held = Mapping[str, Sequence[tuple[str, Holder]]]
+
+
+def holding_pods(holdings: Holdings) -> frozenset[PodName]:
+    """The pods that hold a device, of any resource: they run, or are about to."""
+    return frozenset((each.namespace, each.pod) for holders in holdings.values() for each in holders)
 
 
 def are_complete(kubelet_up_s: float) -> bool:

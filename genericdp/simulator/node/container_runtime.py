@@ -1,4 +1,4 @@
-"""The node's container runtime as others see it: the part of CRI about containers that run or will.
+"""The node's container runtime as others see it: the part of CRI about pods, and containers that run or will.
 
 The rules of this file:
 
@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from hashlib import sha256
 from pathlib import Path
 
@@ -103,14 +104,31 @@ class ContainerRuntime:
             info = {"config": json.dumps(settings)}
         return api.StatusResponse(status=api.RuntimeStatus(conditions=ready), info=info)
 
+    async def ListPodSandbox(
+        self, request: api.ListPodSandboxRequest, context: Context
+    ) -> api.ListPodSandboxResponse:
+        del context
+        states = _states(request.filter or api.PodSandboxFilter(), api.PodSandboxState)
+        return api.ListPodSandboxResponse(
+            items=[
+                api.PodSandbox(
+                    id=_sandbox(pod),
+                    metadata=api.PodSandboxMetadata(name=pod.name, uid=pod.uid, namespace=pod.spec.namespace),
+                    state=_sandbox_state(pod),
+                    created_at=pod.made_at,
+                    labels=_pod_labels(pod),
+                )
+                for pod in self._node.pods.values()
+                if pod.made_at and _sandbox_state(pod) in states
+            ]
+        )
+
     async def ListContainers(
         self, request: api.ListContainersRequest, context: Context
     ) -> api.ListContainersResponse:
         del context
         wanted = request.filter or api.ContainerFilter()
-        states = (
-            {wanted.state.state} if wanted.state and wanted.HasField("state") else set(api.ContainerState)
-        )
+        states = _states(wanted, api.ContainerState)
         return api.ListContainersResponse(
             containers=[
                 api.Container(
@@ -233,6 +251,14 @@ def _sandbox(pod: PodStatus) -> str:
     return sha256(pod.uid.encode()).hexdigest()
 
 
+def _states(wanted: api.PodSandboxFilter | api.ContainerFilter, every: type[IntEnum]) -> set[int]:
+    return {wanted.state.state} if wanted.state and wanted.HasField("state") else set(every)
+
+
+def _sandbox_state(pod: PodStatus) -> api.PodSandboxState:
+    return api.PodSandboxState.SANDBOX_READY if pod.active else api.PodSandboxState.SANDBOX_NOTREADY
+
+
 def _state(status: pods.ContainerStatus) -> api.ContainerState:
     if not status.started:
         return api.ContainerState.CONTAINER_CREATED
@@ -241,8 +267,11 @@ def _state(status: pods.ContainerStatus) -> api.ContainerState:
 
 
 def _labels(pod: PodStatus, status: pods.ContainerStatus) -> dict[str, str]:
+    return {"io.kubernetes.container.name": status.spec.name, **_pod_labels(pod)}
+
+
+def _pod_labels(pod: PodStatus) -> dict[str, str]:
     return {
-        "io.kubernetes.container.name": status.spec.name,
         "io.kubernetes.pod.name": pod.name,
         "io.kubernetes.pod.namespace": pod.spec.namespace,
         "io.kubernetes.pod.uid": pod.uid,

@@ -111,6 +111,9 @@ class Workload:
         """Returns whether everything runs that should."""
         if not self._exists(pod):
             return True
+        if not pod.made_at:
+            await self._gates.passes(Point.SANDBOX)
+            pod.made_at = round(self._clock.now() * 1e9)
         for container in pod.spec.init_containers:
             status = pod.containers[container.name]
             if status.state is ContainerState.TERMINATED and not container.restartable:

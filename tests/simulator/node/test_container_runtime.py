@@ -1,5 +1,6 @@
 """Containers that end: what their runtime tells, and when their kubelet starts them again."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from genericdp.simulator import (
     Phase,
     Pod,
     PodStatus,
+    Point,
     RestartPolicy,
     Runtime,
 )
@@ -136,3 +138,34 @@ async def test_what_ended_while_the_kubelet_was_down_is_started_when_it_is_back(
         await stop(kubelet, pod)
         await kubelet.start()
         assert pod.container("c").state is ContainerState.RUNNING
+
+
+async def test_a_pod_is_listed_once_its_sandbox_is_made_and_no_longer_ready_when_it_has_ended(
+    short_dir: Path,
+) -> None:
+    async with (
+        Kubelet(short_dir) as kubelet,
+        grpc.aio.insecure_channel(f"unix:{kubelet.runtime_socket}") as channel,
+    ):
+
+        async def listed(state: api.PodSandboxState | None = None) -> list[tuple[str, str, str]]:
+            wanted = api.PodSandboxFilter()
+            if state is not None:
+                wanted = api.PodSandboxFilter(state=api.PodSandboxStateValue(state=state))
+            request = api.ListPodSandboxRequest(filter=wanted)
+            items = (await api.LIST_POD_SANDBOX.unary(channel)(request)).items
+            found = [each.metadata or api.PodSandboxMetadata() for each in items]
+            return [(each.namespace, each.name, each.uid) for each in found]
+
+        with kubelet.faults.hold(Point.SANDBOX) as gate:
+            admitting = asyncio.ensure_future(kubelet.admit(Pod("p", [Container("c")])))
+            await gate.reached()
+            assert await listed() == []
+            gate.open()
+            pod = await admitting
+        assert (
+            await listed() == await listed(api.PodSandboxState.SANDBOX_READY) == [("default", "p", pod.uid)]
+        )
+        kubelet.finish(pod)
+        assert await listed(api.PodSandboxState.SANDBOX_READY) == []
+        assert await listed(api.PodSandboxState.SANDBOX_NOTREADY) == [("default", "p", pod.uid)]

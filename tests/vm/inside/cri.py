@@ -9,7 +9,7 @@ The rules of this file:
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-from genericdp.cri.api import ContainerMetadata, Mount
+from genericdp.cri.api import ContainerMetadata, Mount, PodSandboxMetadata
 from genericdp.messages import Int32, Int64, Message, Method, UInt32, enumeration, field, message
 
 
@@ -56,14 +56,6 @@ class LinuxPodSandboxConfig(Message):
 
 
 @message("runtime.v1")
-class PodSandboxMetadata(Message):
-    name: str = field(1)
-    uid: str = field(2)
-    namespace: str = field(3)
-    attempt: UInt32 = field(4)
-
-
-@message("runtime.v1")
 class PodSandboxConfig(Message):
     metadata: PodSandboxMetadata | None = field(1)
     hostname: str = field(2)
@@ -102,33 +94,6 @@ class RemovePodSandboxRequest(Message):
 @message("runtime.v1")
 class RemovePodSandboxResponse(Message):
     pass
-
-
-@enumeration("runtime.v1")
-class PodSandboxState(IntEnum):
-    SANDBOX_READY = 0
-    SANDBOX_NOTREADY = 1
-
-
-@message("runtime.v1")
-class ListPodSandboxRequest(Message):
-    pass
-
-
-@message("runtime.v1")
-class PodSandbox(Message):
-    id: str = field(1)
-    metadata: PodSandboxMetadata | None = field(2)
-    state: PodSandboxState = field(3)
-    created_at: Int64 = field(4)
-    labels: Mapping[str, str] = field(5)
-    annotations: Mapping[str, str] = field(6)
-    runtime_handler: str = field(7)
-
-
-@message("runtime.v1")
-class ListPodSandboxResponse(Message):
-    items: Sequence[PodSandbox] = field(1)
 
 
 @message("runtime.v1")
@@ -245,9 +210,6 @@ STOP_POD_SANDBOX = Method(
 )
 REMOVE_POD_SANDBOX = Method(
     "/runtime.v1.RuntimeService/RemovePodSandbox", RemovePodSandboxRequest, RemovePodSandboxResponse
-)
-LIST_POD_SANDBOX = Method(
-    "/runtime.v1.RuntimeService/ListPodSandbox", ListPodSandboxRequest, ListPodSandboxResponse
 )
 CREATE_CONTAINER = Method(
     "/runtime.v1.RuntimeService/CreateContainer", CreateContainerRequest, CreateContainerResponse

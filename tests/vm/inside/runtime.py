@@ -177,7 +177,7 @@ class Containerd:
 
     async def start(self) -> None:
         """Remove what an earlier driver left, or a boot."""
-        everything = await self._call(cri.LIST_POD_SANDBOX, cri.ListPodSandboxRequest())
+        everything = await self._call(api.LIST_POD_SANDBOX, api.ListPodSandboxRequest())
         for each in everything.items:
             await self._call(cri.STOP_POD_SANDBOX, cri.StopPodSandboxRequest(pod_sandbox_id=each.id))
             await self._call(cri.REMOVE_POD_SANDBOX, cri.RemovePodSandboxRequest(pod_sandbox_id=each.id))
@@ -245,7 +245,7 @@ class Containerd:
     async def _sandbox(self, request: Request) -> Pod:
         uid = f"{request.pod}-{time.time_ns()}"
         config = cri.PodSandboxConfig(
-            metadata=cri.PodSandboxMetadata(name=request.pod, uid=uid, namespace="default"),
+            metadata=api.PodSandboxMetadata(name=request.pod, uid=uid, namespace="default"),
             log_directory=str(LOGS / f"default_{request.pod}_{uid}"),
             labels=_labels(request, uid),
             linux=cri.LinuxPodSandboxConfig(

@@ -12,6 +12,8 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.pods import allocated, apart, behind_links, check_lists, healthy
+from tests.properties.test_laws_of_the_siblings import RULES as CARD_RULES
+from tests.properties.test_laws_of_the_siblings import Card, plugging, pods
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
@@ -171,3 +173,30 @@ def test_no_two_pods_have_one_twin_and_none_gets_another_one_though_the_memory_i
             case _:
                 getattr(bench, name)(*arguments)
         bench.check()
+
+
+@dataclass
+class LostCard(Card):
+    """A card whose ports nothing but their order tells apart, on a node that loses its memory."""
+
+    def lose(self) -> None:
+        self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
+        ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
+        named = frozenset(id_ for _, id_ in ids)
+        self.step(Answer(frozenset(), self.now, complete=False, checkpointed=named, earlier=ids))
+
+
+#: The links of a device of several nodes are not in its id. Those that are left of it are dead.
+OF_ONE_NODE = sorted(CARD_RULES.keys() - {"all of the card", "odd names apart"})
+
+
+@pytest.mark.parametrize("rules", OF_ONE_NODE)
+@given(history=st.lists(st.one_of(plugging, pods, st.tuples(st.just("lose"))), max_size=20))
+def test_no_two_pods_have_one_sibling_though_the_memory_is_lost(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    card = LostCard(rules)
+    card.step()
+    for name, *arguments in history:
+        getattr(card, name)(*arguments)
+        card.check()

@@ -78,6 +78,7 @@ class Builder:
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
             conflicts=tuple(sorted(self._sorting.conflicts.values())),
             doubted={id_: mine for draft in drafts for id_, mine in draft.doubted.items()},
+            untold={id_: lost for draft in drafts for id_, lost in draft.untold.items()},
         )
 
     def _told(self, open_: Collection[str], past: Past) -> Told:
@@ -163,6 +164,7 @@ class Builder:
             links=plain,
             unknown=past.unknown,
             doubted=assigned.doubted,
+            untold=assigned.untold,
         )
 
 
@@ -174,7 +176,7 @@ class _Draft:
     siblings  the spots of the nodes that have siblings, with their number
     names     what twins may have in common: the plain ids of all its units, and links
     ties      those of these names, old and new
-    seats, plain, doubted  see `identity.Assignment`
+    seats, plain, doubted, untold  see `identity.Assignment`
     links     see `plain` of `compose.Links`
     unknown   see `past.Past`
     """
@@ -191,6 +193,7 @@ class _Draft:
     links: Mapping[str, str]
     unknown: Collection[str]
     doubted: Mapping[str, Sequence[str]]
+    untold: Mapping[str, str]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""

@@ -12,10 +12,9 @@ A device chooses its serial number, and may choose the name of a virtual device.
 name that the kernel gives is in the first form only if it is one; anything else only if it is a serial
 number. Ports and properties never take the first form.
 
-Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
-its port from the moment when the second one appears; ties are remembered for ever (`Ties`). Every
-other unit with that serial number has its port in its id. So has each of them if a pod holds such an id
-of which nothing is known: nobody can tell which one came first.
+Twins are units that claim the same serial number. The first one keeps the plain id and is tied to its port
+from the moment when the second one appears; ties are remembered for ever (`Ties`). Every other one has its
+port in its id. So has each of them if a pod holds such an id of which nothing is known.
 
 A filler such as `0001` is the serial number of too many units: each of them has its port in its id. One that
 got the plain id from an earlier release keeps it at its port for as long as it is remembered.
@@ -27,13 +26,14 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from genericdp.core.buses.kernel_name import may_be_kernel_name
 from genericdp.core.buses.port import Port
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
-from genericdp.core.inventory.past import Past, Ties, seated
+from genericdp.core.inventory.past import Past, Ties, lost_among, seated, untold_among
 from genericdp.core.inventory.place import Place, Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
@@ -144,6 +144,7 @@ class Assignment:
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
     plain   the ids without a port that fillers may have had before, each with the port that was remembered
     doubted the ids of which nothing is known that pods hold -> those that these devices may have now
+    untold  the ids of siblings that may be what a pod holds -> an id of such a pod
     """
 
     ids: tuple[str, ...]
@@ -154,6 +155,7 @@ class Assignment:
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    untold: Mapping[str, str] = field(default_factory=dict)
 
 
 def assign(
@@ -180,6 +182,7 @@ def assign(
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
     doubted: dict[str, list[str]] = {}
+    untold: dict[str, str] = {}
     for (unit, _, port), indexes in siblings.items():
         is_twin = ties.get(unit, port) != port
         mine = [identities[index] for index in indexes]
@@ -191,8 +194,10 @@ def assign(
             indexes.sort(key=lambda index: natural(identities[index].order))
             mine = [identities[index] for index in indexes]
         count = max((len(mine), *(count_at(spot) for each in mine for spot in each.spots)))
-        spelled = (spell.device(mine[0], at_port=is_twin, rank=rank) for rank in itertools.count())
-        may_have, known = seated([each.spots for each in mine], unit, count, spelled, past)
+        ranks = partial(spell.device, mine[0], at_port=is_twin)
+        spots = [each.spots for each in mine]
+        may_have, known = seated(spots, unit, count, map(ranks, itertools.count()), past)
+        untold |= untold_among(dict(zip(may_have, spots, strict=True)), known, count, ranks, past)
         for index in indexes:
             alike[index] = tuple(known)
         if len(known) > 1:
@@ -201,9 +206,9 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
-        if ties.get(unit) == "" and (lost := spell.device(mine[0])) in past.unknown:
-            doubted.setdefault(lost, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
-    return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain, doubted)
+        for each in lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ():
+            doubted.setdefault(each, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
+    return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), seats, plain, doubted, untold)
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell: "Speller") -> Ties:
@@ -217,16 +222,15 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell
     for unit, identity in zip(units, identities, strict=True):
         if not identity.is_filler:
             ports.setdefault(unit, set()).add(identity.port.exact)
-            if past.unknown and spell.device(identity) in past.unknown:
+            if lost_among(partial(spell.device, identity), past):
                 plain.add(unit)
-            if past.unknown and spell.device(identity, at_port=True) in past.unknown:
+            if lost_among(partial(spell.device, identity, at_port=True), past):
                 told.add(unit)
     new = {}
     for unit, rivals in ports.items():
         if (len(rivals) > 1 or unit in told) and unit not in past.ties:
             known = past.known_ports.get(unit, "")
-            is_open = unit in plain or unit in told
-            new[unit] = known if known in rivals or is_open else min(rivals)
+            new[unit] = known if known in rivals or unit in plain | told else min(rivals)
     return {**past.ties, **new} if new else past.ties
 
 
@@ -243,7 +247,7 @@ class Speller:
         """The plain id of the unit as a whole, which does not depend on its port."""
         return self._spell(identity, "")
 
-    def device(self, identity: Identity, *, at_port: bool = False, rank: int = 0) -> str:
+    def device(self, identity: Identity, rank: int = 0, *, at_port: bool = False) -> str:
         """The id of a device. That of a twin includes the port; siblings are numbered from 0."""
         return self._spell(identity, identity.place, identity.port if at_port else None, rank)
 

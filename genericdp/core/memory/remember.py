@@ -62,7 +62,7 @@ def remember(
     for name, offer in inventory.offers.items():
         present[name] = {}
         for device in offer.devices:
-            refusal = renewal.why_not(name, device)
+            refusal = _why_untold(inventory, device) or renewal.why_not(name, device)
             if refusal:
                 others.append(device.id)
                 refusals += [Refusal(name, node.path, refusal) for node in device.nodes]
@@ -142,6 +142,11 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
     ]
     dropping = next_dropping(memory.shares, inventory.offers)
     return min(ends if dropping is None else [*ends, dropping], default=None)
+
+
+def _why_untold(inventory: Inventory, device: Device) -> str:
+    lost = inventory.untold.get(device.id)
+    return f"nothing tells it from another one, which a pod may still hold as {lost}" if lost else ""
 
 
 def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Remembered]:

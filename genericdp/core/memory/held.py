@@ -144,7 +144,11 @@ def unknown(
     ids = {holding.device for holding in held.values()}
     if answer is not None:
         ids |= new_ids(held, answer, resources, devices)
-    return frozenset(id_ for id_ in ids if id_ not in devices or is_unknown(devices[id_].device))
+    # In every step, and there may be thousands.
+    found = ((id_, devices.get(id_)) for id_ in ids)
+    return frozenset(
+        [id_ for id_, known in found if known is None or (not known.device.unit and is_unknown(known.device))]
+    )
 
 
 def new_ids(

@@ -31,7 +31,7 @@ from genericdp.files.cdi_upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting
-from genericdp.inputs import Devices, Rules, take
+from genericdp.inputs import Devices, Rules, plugged_in, take
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
@@ -209,7 +209,7 @@ class Daemon:
             self._notify.status(self.status_line())
         self._directories.see(answer, memory.held)
         self._forgetting.look_again()
-        self._comeback.see(inventory, self._builder.claims.plugged)
+        self._comeback.see(inventory, plugged_in(self._builder, self._devices), memory.devices)
         self._polling.see(inventory)
         self._on_step(inventory)
 

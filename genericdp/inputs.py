@@ -4,16 +4,18 @@ Each is a protocol, so that a test can run a daemon on rules and devices of its 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
-from genericdp.core.memory.take import take_inventory
+from genericdp.core.memory.take import is_hasty, take_inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import GenericdpError, Problem, UnreadError
 from genericdp.files.rulefiles import RuleFile
@@ -75,14 +77,25 @@ def take(
 ) -> tuple[Inventory, Memory]:
     """The inventory of the devices as they are now, and the memory after it; see `take_inventory`.
 
-    A tie of twins is for good. So before there is a new one, all devices are read again: what seems to be a
-    twin may be a unit that has been plugged in elsewhere, whose `remove` has not been heard yet.
+    If that `is_hasty`, all devices are read again first: what seems to be a twin may be a unit that has been
+    plugged in elsewhere, whose `remove` has not been heard yet, and what seems to be that unit a twin.
     """
 
     def look() -> tuple[Inventory, Memory]:
-        unread = frozenset[str]() if devices.unread is None else devices.unread.paths
-        return take_inventory(builder, devices.devices, memory, now, answer, unread=unread)
+        return take_inventory(builder, devices.devices, memory, now, answer, unread=_unread(devices))
 
     taken = look()
-    is_tied = taken[1].ties.keys() - memory.ties.keys()
-    return look() if is_tied and devices.resync() else taken
+    if not is_hasty(memory, taken[1]):
+        return taken
+    # Even if nothing has changed, something may turn out to be there that cannot be read.
+    devices.resync()
+    return look()
+
+
+def plugged_in(builder: Builder, devices: Devices) -> Plugged:
+    """The device nodes that `take` has found plugged in, and what could not be read."""
+    return replace(builder.claims.plugged, unread=_unread(devices))
+
+
+def _unread(devices: Devices) -> frozenset[str]:
+    return frozenset() if devices.unread is None else devices.unread.paths

@@ -31,6 +31,7 @@ from genericdp.core.comeback.plugs import (
 )
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holder, by_device
@@ -87,11 +88,11 @@ class Comeback:
         self._connections: dict[str, Shared] = {}
         self._changed = asyncio.Event()
 
-    def see(self, inventory: Inventory, plugged: Plugged) -> None:
-        """Take another inventory into account, and what is plugged in."""
+    def see(self, inventory: Inventory, plugged: Plugged, devices: Mapping[str, Remembered]) -> None:
+        """Take another inventory into account, what is plugged in, and what is remembered of devices."""
         wanted = bool(self._plugs.offers)
         self._inventory = inventory
-        self._plugs = follow(self._plugs, inventory, plugged, self._now())
+        self._plugs = follow(self._plugs, inventory, plugged, self._now(), devices)
         if bool(self._plugs.offers) != wanted:
             self._lookout.see_wanted(wanted=not wanted)
         self._changed.set()

@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from genericdp.core.comeback.container import Container as Found
+from genericdp.core.comeback.container import Inside
 from genericdp.cri.api import ContainerState
 from genericdp.cri.runtime import ContainerRuntime, connected
 from genericdp.cri.sockets import RuntimeUnavailableError
@@ -30,7 +31,7 @@ async def test_a_runtime_tells_its_name_and_what_runs(short_dir: Path, runtime: 
             (container,) = await asked.containers()
             assert container.id == id_of(pod, pod.container("main"))
             assert (container.holder.pod, container.pod, container.grace_s) == ("app", pod.uid, 7)
-            assert await asked.inside(container.id) == {}
+            assert await asked.inside(container.id) == Inside({})
 
 
 @both_runtimes
@@ -50,7 +51,7 @@ async def test_a_container_is_listed_before_it_runs_but_not_while_it_is_created(
             await starting.reached()
             (created,) = await asked.containers()
             assert not created.runs
-            assert await asked.inside(created.id) == {}
+            assert await asked.inside(created.id) == Inside({})
             await asked.stop(created.id, 0)
             starting.open()
             await admitting
@@ -150,7 +151,7 @@ async def test_a_container_whose_shim_hangs_is_not_known_and_hides_no_other(
         kubelet.container_runtime.hanging.add(hanging)
         async with connected(str(kubelet.runtime_socket)) as asked:
             assert await asked.inside(hanging) is None
-            assert await asked.inside(other) == {}
+            assert await asked.inside(other) == Inside({})
 
 
 async def test_a_container_whose_status_is_refused_is_not_known_and_hides_no_other(short_dir: Path) -> None:
@@ -158,7 +159,7 @@ async def test_a_container_whose_status_is_refused_is_not_known_and_hides_no_oth
         pod = await kubelet.admit(Pod("app", [Container("main")]))
         async with connected(str(kubelet.runtime_socket)) as asked:
             assert await asked.inside("ended meanwhile") is None
-            assert await asked.inside(id_of(pod, pod.container("main"))) == {}
+            assert await asked.inside(id_of(pod, pod.container("main"))) == Inside({})
             await kubelet.container_runtime.stop()
             with pytest.raises(RuntimeUnavailableError):
                 await asked.inside(id_of(pod, pod.container("main")))

@@ -6,17 +6,21 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.rules.name import env_names
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.cri import comeback
 from genericdp.kubelet import checkpoint
-from genericdp.simulator import ContainerState
+from genericdp.simulator import ContainerState, ContainerStatus
 from tests.daemon.test_cdi_answers import a_cdi_scene
 from tests.daemon.test_comeback import stops, until_judged, until_running
 from tests.scenes.builders import a_kfd, a_usb_serial
-from tests.scenes.rules import FTDI_RULE
+from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import nodes_in
 from tests.scenes.waiting import until
 
+BY_NAME = (
+    FTDI_RULE.replace("/dev/serial{index}", "/dev/{devname}") + 'on_replug = "restart"\ndebounce = "20ms"\n'
+)
 RULE = FTDI_RULE.replace("{index}", "-{id}") + 'on_replug = "restart"\ndebounce = "20ms"\n'
 both_answers = pytest.mark.parametrize("answer", [AnswerBy.DEVICES, AnswerBy.CDI])
 
@@ -44,13 +48,60 @@ async def test_two_devices_of_a_container_that_swapped_their_numbers_are_told_ap
         ]
 
 
+def told(container: ContainerStatus) -> dict[str, int]:
+    """The minor number of each device, by id, as the envs of a container and its device nodes tell it."""
+    assert container.created is not None
+    envs, minors = container.created.envs, {path: minor for path, _, minor in nodes_in(container)}
+    paths, ids = (envs[name].split(",") for name in env_names(FTDI))
+    return {id_: minors[path] for id_, path in zip(ids, paths, strict=True)}
+
+
 @both_answers
-async def test_a_number_that_another_device_of_the_container_had_is_another_number(
+async def test_the_envs_tell_which_of_two_devices_has_the_name_of_the_other(
     short_dir: Path, answer: AnswerBy
+) -> None:
+    """The container has the same paths with the same numbers as if it were created now."""
+    async with a_cdi_scene(short_dir, stick(0, "A"), stick(1, "B"), rules=BY_NAME, answer=answer) as scene:
+        await scene.until_allocatable(2)
+        pod = await scene.admit(2)
+        main = pod.container("main")
+        assert told(main) == {"ftdi_A": 0, "ftdi_B": 1}
+        scene.unplug(stick(0, "A"), stick(1, "B"))
+        await scene.until_allocatable(0, capacity=2)
+        scene.plug(stick(1, "A"), stick(0, "B"))
+        await until_running(scene, pod, restarts=1)
+        assert told(main) == {"ftdi_A": 1, "ftdi_B": 0}
+        await scene.service.stop()
+        await scene.service.start()
+        await scene.until_allocatable(2)
+        await until_judged(scene, "ftdi_A", "ftdi_B")
+        assert stops(scene) == [("app", "main", 30)]
+
+
+@both_answers
+async def test_a_device_that_has_the_name_of_one_that_stays_away_is_told_from_it_after_a_restart(
+    short_dir: Path, answer: AnswerBy
+) -> None:
+    """Of the other one, the daemon knows no more than what is saved."""
+    async with a_cdi_scene(short_dir, stick(0, "A"), stick(1, "B"), rules=BY_NAME, answer=answer) as scene:
+        await scene.until_allocatable(2)
+        pod = await scene.admit(2)
+        await scene.service.stop()
+        scene.unplug(stick(0, "A"), stick(1, "B"))
+        scene.plug(stick(1, "A"))
+        await scene.service.start()
+        await until(lambda: pod.container("main").state is ContainerState.WAITING)
+        assert stops(scene) == [("app", "main", 30)]
+
+
+@both_answers
+@pytest.mark.parametrize("rule", [RULE, BY_NAME], ids=["by id", "by name"])
+async def test_a_number_that_another_device_of_the_container_had_is_another_number(
+    short_dir: Path, answer: AnswerBy, rule: str
 ) -> None:
     """A hub loses power: A returns as what B was, and B stays away."""
     sticks = stick(0, "A"), stick(1, "B"), stick(2, "C")
-    async with a_cdi_scene(short_dir, *sticks, rules=RULE, answer=answer) as scene:
+    async with a_cdi_scene(short_dir, *sticks, rules=rule, answer=answer) as scene:
         await scene.until_allocatable(3)
         one, two = await scene.admit(2, name="one"), await scene.admit(1, name="two")
         scene.unplug(*sticks)
@@ -58,7 +109,7 @@ async def test_a_number_that_another_device_of_the_container_had_is_another_numb
         scene.plug(stick(1, "A"), stick(0, "C"))
         await until_running(scene, two, restarts=1)
         await until(lambda: one.container("main").state is ContainerState.WAITING)
-        assert nodes_in(two.container("main")) == [("/dev/serial-ftdi_C", 188, 0)]
+        assert told(two.container("main")) == {"ftdi_C": 0}
 
 
 @pytest.mark.parametrize("path", ["/dev/{id}", "/dev/port"])

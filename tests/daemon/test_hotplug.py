@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.files.rulefiles import RuleFiles
-from genericdp.simulator import Kubelet
+from genericdp.simulator import Container, Kubelet, Pod
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
@@ -50,6 +51,13 @@ async def a_node(directory: Path, rules: str) -> AsyncIterator[tuple[Kubelet, Se
     async with Kubelet(directory) as kubelet, Service(settings_below(directory), rule_files) as service:
         await kubelet.wait_until(lambda: len(kubelet.capacity) == len(rule_files.resources))
         yield kubelet, service
+
+
+def nodes_seen(inventory: Inventory) -> set[str]:
+    """The device nodes that the rules match, offered or not."""
+    devices = (device for offer in inventory.offers.values() for device in offer.devices)
+    offered = {node.path for device in devices for node in device.nodes}
+    return offered | {refusal.node for refusal in inventory.refusals}
 
 
 def under_umockdev(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -113,6 +121,43 @@ def test_a_dongle_at_another_port_is_no_twin_of_itself_if_its_remove_comes_late(
             bed.plug(there)
             await until(lambda: os.readlink(short_dir / "links/ftdi_A50285BI") == "/dev/ttyUSB1")
             assert list(kubelet.devices(FTDI)) == ["ftdi_A50285BI"]
+
+    under_umockdev(main())
+
+
+@pytest.mark.testbed
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_twin_that_is_announced_before_the_unit_of_a_pod_gets_nothing_of_it(
+    short_dir: Path, bed: Testbed, *, finished: bool
+) -> None:
+    """The unit is at another port. Udev may have finished with it, but it has not been heard of."""
+
+    async def main() -> None:
+        bed.plug(gadgets.root_hub())
+        async with a_node(short_dir, RULES) as (kubelet, service):
+            link = short_dir / "links/ftdi_A50285BI"
+            here = gadgets.serial_dongle("1")
+            there = gadgets.serial_dongle("3", tty=1, devnum=6)
+            twin = gadgets.serial_dongle("2", tty=2, devnum=7)
+            bed.plug(here)
+            await until_allocatable(kubelet, 1)
+            await kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1})]))
+            bed.unplug(here)
+            await until_allocatable(kubelet, 0)
+            for entry in bed.attach(there):
+                if finished:
+                    bed.initialize(entry)
+            bed.plug(twin)
+            await service.wait_until(lambda: "/dev/ttyUSB2" in nodes_seen(service.daemon.inventory))
+            assert os.readlink(link) == link.name
+            for entry in there:
+                bed.initialize(entry)
+                bed.uevent(entry, "add")
+            await until_allocatable(kubelet, 2)
+            assert os.readlink(link) == link.name
+            bed.unplug(there)
+            bed.plug(here)
+            await until(lambda: os.readlink(link) == "/dev/ttyUSB0")
 
     under_umockdev(main())
 

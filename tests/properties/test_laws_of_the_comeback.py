@@ -1,10 +1,14 @@
 """Laws of who is stopped: whatever a device does and whatever is answered, at most once for each plug."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.comeback.container import Container
-from genericdp.core.comeback.judge import Evidence, judge, newest
+from genericdp.core.allocate import allocate
+from genericdp.core.comeback.container import Container, Inside
+from genericdp.core.comeback.judge import Evidence, Saved, judge, newest
 from genericdp.core.comeback.plugs import (
     ASK_AGAIN_S,
     LONGEST_START_S,
@@ -14,17 +18,21 @@ from genericdp.core.comeback.plugs import (
     judged,
     next_case,
 )
+from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.answered import CdiDevice
+from genericdp.core.memory.memory import Memory, after_allocate
+from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
-from tests.scenes.rules import DOMAIN, FTDI_RULE
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, KIT, KIT_RULE
 
 DEBOUNCE_S = 3.0
 RULES = FTDI_RULE + 'on_unplug = "stop"\non_replug = "restart"\n'
 STICKS = {number: a_usb_serial(number, serial="A") for number in range(3)}
 HOLDER = Holder("default", "app", "main")
+INSIDE = Inside({"/dev/serial0": DeviceNumber("c", 188, 0)})
 
 #: (seconds until it, number of its ttyUSB now or None, whether there is an answer to everything)
 MOMENTS = st.lists(
@@ -52,8 +60,7 @@ def test_a_container_is_stopped_once_for_a_plug_and_only_for_one_that_rested(
             assert now - since >= DEBOUNCE_S, "it has not rested"
             assert case.unplugged == (number is None)
             running = Container(str(id_), HOLDER, "uid-1", created=id_)
-            inside = {str(id_): {"/dev/serial0": STICKS[0].number}} if answered else {}
-            evidence = Evidence(inside, {}, "/l")  # type: ignore[arg-type]
+            evidence = Evidence({str(id_): INSIDE} if answered else {}, {}, "/l")
             judgement = judge(case, [HOLDER], newest([running]), evidence)
             for _ in judgement.stops:
                 assert number != 0, "nothing was wrong with it"
@@ -79,7 +86,6 @@ def test_a_container_that_starts_in_time_keeps_no_number_that_its_device_no_long
     """The runtime finds the number 0 at its device. Later it lists the container, and starts it."""
     builder, memory, plugs = Builder(resources_of(RULES, domain=DOMAIN), DOMAIN), Memory(), Plugs()
     now, steps = 0.0, 0
-    inside = {"1": {"/dev/serial0": STICKS[0].number}}
     is_stopped = False
     last = starts[-1][1] if starts else 0
     for seconds, number, goes_on in [(0.0, 0, False), *starts, *[(ASK_AGAIN_S, last, True)] * 4]:
@@ -92,10 +98,84 @@ def test_a_container_that_starts_in_time_keeps_no_number_that_its_device_no_long
         plugs = follow(plugs, inventory, builder.claims.plugged, now)
         listed = [Container("1", HOLDER, "uid-1", runs=steps > 1)] if steps and not is_stopped else []
         for case in cases(plugs, now):
-            evidence = Evidence(inside, {}, "/l")  # type: ignore[arg-type]
-            judgement = judge(case, [HOLDER], newest(listed), evidence)
+            judgement = judge(case, [HOLDER], newest(listed), Evidence({"1": INSIDE}, {}, "/l"))
             assert not judgement.stops or number != 0, "nothing was wrong with it"
             is_stopped = is_stopped or judgement.stops != ()
             final = judgement.sure and (not judgement.starting or case.has_outlasted_starts(now))
             plugs = judged(plugs, [(case, judgement.stops)], again_at=None if final else now + ASK_AGAIN_S)
     assert is_stopped or number == 0
+
+
+#: The number of the ttyUSB of each of three sticks; None for one that stays away.
+ORDERS = st.permutations(range(4)).map(lambda order: order[:3])
+AFTERWARDS = st.tuples(ORDERS, st.sets(st.integers(0, 2))).map(
+    lambda drawn: [None if index in drawn[1] else number for index, number in enumerate(drawn[0])]
+)
+
+
+@given(before=ORDERS, after=AFTERWARDS, has_restarted=st.booleans())
+def test_a_program_finds_each_device_at_the_path_that_it_was_told_or_is_stopped(
+    before: list[int], after: list[int | None], has_restarted: bool
+) -> None:
+    """The container got all three, by CDI, and paths with the kernel's names."""
+    rules = RULES.replace("/dev/serial{index}", "/dev/{devname}")
+    builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
+
+    def plugged(numbers: Sequence[int | None], incarnation: int) -> dict[str, UdevDevice]:
+        sticks = [
+            replace(a_usb_serial(number, serial="ABC"[index], port=str(index + 1)), incarnation=incarnation)
+            for index, number in enumerate(numbers)
+            if number is not None
+        ]
+        return by_sys_path(*sticks)
+
+    inventory, memory = take_inventory(builder, plugged(before, 1), Memory(), 0.0)
+    ids = tuple(inventory.offers[FTDI].ids)
+    envs = allocate(inventory.offers[FTDI], ids, "/l").envs
+    memory = after_allocate(memory, inventory.offers[FTDI], ids, CdiDevice(FTDI, ids), 0.0)
+    inside = Inside({f"/dev/ttyUSB{number}": DeviceNumber("c", 188, number) for number in before}, envs)
+    saved = {("uid-1", "main", FTDI): Saved({}, tuple(f"{FTDI}={id_}" for id_ in ids), ids)}
+    if has_restarted:
+        memory = load(dump(memory))
+    inventory, memory = take_inventory(builder, plugged(after, 2), memory, 1.0)
+    plugs = follow(Plugs(), inventory, builder.claims.plugged, 1.0)
+    containers, evidence = newest([Container("1", HOLDER, "uid-1")]), Evidence({"1": inside}, saved, "/l")
+    replugged = {case.device.id: case for case in cases(plugs, 10.0) if not case.unplugged}
+    present = {id_: index for index, id_ in enumerate(ids) if after[index] is not None}
+    assert replugged.keys() == present.keys()
+    for id_, index in present.items():
+        judgement = judge(replugged[id_], [HOLDER], containers, evidence)
+        assert bool(judgement.stops) is (before[index] != after[index])
+
+
+PARTS = [a_usb_serial(number, port=str(number + 1), serial="ABC"[number]) for number in range(3)]
+OPTIONAL = '[[resource.node]]\nmatch.usb = { port = "3" }\noptional = true\n'
+
+#: (which parts are plugged in from then on, whether the daemon has restarted meanwhile)
+DAYS = st.lists(st.tuples(st.sets(st.integers(0, 2)), st.booleans()), max_size=6)
+
+
+@given(first=st.booleans(), has_optional=st.booleans(), days=DAYS)
+def test_a_part_that_is_missed_stops_a_container_over_restarts_and_no_other_part_does(
+    first: bool, has_optional: bool, days: list[tuple[set[int], bool]]
+) -> None:
+    """A pod has a kit of two parts, which may have an optional one."""
+    rules = KIT_RULE + OPTIONAL if has_optional else KIT_RULE
+    builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
+    inventory, memory = take_inventory(builder, by_sys_path(*PARTS[: 2 + first]), Memory(), 0.0)
+    plugs = follow(Plugs(), inventory, builder.claims.plugged, 0.0, memory.devices)
+    memory = after_allocate(memory, inventory.offers[KIT], ["kit"], None, 0.0)
+    may_miss = False
+    for number, (there, has_restarted) in enumerate(days):
+        now = 1000.0 * (number + 1)
+        if has_restarted:
+            memory, plugs = load(dump(memory)), Plugs()
+            # What is lost may be the optional part, as far as anybody knows.
+            may_miss = has_optional
+        present = by_sys_path(*(PARTS[index] for index in there))
+        inventory, memory = take_inventory(builder, present, memory, now)
+        plugs = follow(plugs, inventory, builder.claims.plugged, now, memory.devices)
+        is_missed = not {0, 1} <= there
+        may_miss = may_miss and is_missed
+        found = [case.unplugged for case in cases(plugs, now + 999.0)]
+        assert found == [is_missed] or (may_miss and found == [])

@@ -121,6 +121,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.listed: dict[str, set[str]] = {}
         self.given: set[str] = set()
         self.ties: dict[str, str] = {}
+        self.last_ports: dict[str, str] = {}
         self.offered_before: dict[str, tuple[str, Place]] = {}
         self.names_when_it_went_down: dict[int, str] = {}
         self.control_when_it_went_down: int | None = None
@@ -1048,6 +1049,7 @@ class NodeMachine(RuleBasedStateMachine):
         for table, unit, id_ in found:
             if table.identity == "serial":
                 self._note_tie(table, unit, id_)
+        self._note_tie_elsewhere(found)
         for table, unit, id_ in found:
             key = self._key(table, unit)
             known = self.ids.setdefault(key, id_)
@@ -1077,6 +1079,18 @@ class NodeMachine(RuleBasedStateMachine):
             assert before == [unit], f"{id_} belongs to {unit}, but {before[0]} was there first"
         self.ties[table.name] = self.truth.plugged[unit].port
         self.ids[plain] = id_
+
+    def _note_tie_elsewhere(self, found: Iterable[tuple[Table, str, str]]) -> None:
+        """Record that twins came to other ports than where the first one was: neither has its id."""
+        for table, unit, id_ in found:
+            plain, port = f"{table.name}_{UNITS[unit]}", self.truth.plugged[unit].port
+            twins = self.truth.twins_of(unit)
+            if id_ == plain:
+                self.last_ports[plain] = port
+            elif table.identity == "serial" and len(twins) > 1 and table.name not in self.ties:
+                was = self.last_ports[plain]
+                assert was not in {self.truth.plugged[twin].port for twin in twins}
+                self.ties[table.name] = was
 
     def _key(self, table: Table, unit: str) -> tuple[object, ...]:
         """The identity of a unit, which determines its id."""

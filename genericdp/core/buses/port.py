@@ -90,6 +90,25 @@ def _lasting_path(device: UdevDevice) -> str:
     return path
 
 
+def is_place(port: str) -> bool:
+    """Whether a port (`Port.exact`) is where something is plugged in, and not what its bus calls it."""
+    return port.startswith("/")
+
+
+def takes_one(port: str, path: str) -> bool:
+    """Whether nothing else can be at the port (`Port.exact`) of a device with this sys path.
+
+    That is so at a port of USB, and where a device is called by its path.
+    """
+    return UsbPort.of_exact(port) is not None or f"{path}/".startswith(f"{port}/")
+
+
+def unit_on_usb(path: str) -> tuple[str, str] | None:
+    """Which unit on USB something in sysfs is, or is a part of: bus and chain of ports. None elsewhere."""
+    found = _BEHIND_USB.search(path)
+    return None if found is None else (found[1], found[2].rpartition("-")[2] or "0")
+
+
 def may_be_at(port: str, path: str) -> bool:
     """Whether something that nobody could read may be what is connected at a port (`Port.exact`).
 
@@ -97,8 +116,8 @@ def may_be_at(port: str, path: str) -> bool:
     """
     if not path.startswith("/sys/devices/"):
         return path.startswith("/sys/") or path == port
-    usb, behind = UsbPort.of_exact(port), _BEHIND_USB.search(path)
+    usb, unit = UsbPort.of_exact(port), unit_on_usb(path)
     if usb is not None:
-        return behind is not None and usb.chain == (behind[2].rpartition("-")[2] or "0")
+        return unit is not None and usb.chain == unit[1]
     # What is not on USB has numbers in its path that its port has not, or is told by something else.
-    return behind is None or not port.startswith("/")
+    return unit is None or not is_place(port)

@@ -9,10 +9,11 @@ The rules of this file:
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from genericdp.core.device import DeviceNumber
+from genericdp.core.rules.name import ENV_PREFIX
 from genericdp.core.status.holdings import Holder
 
 #: The kubelet's labels and annotations (1.36, `kuberuntime/labels.go`).
@@ -26,8 +27,17 @@ DEFAULT_GRACE_S = 30
 #: The types of device nodes in the OCI runtime specification; "u" is a character device, too.
 _KINDS = {"c": "c", "u": "c", "b": "b"}
 
-#: Device number by path in the container.
-Inside = Mapping[str, DeviceNumber]
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What a container was created with.
+
+    nodes  path in the container -> device number
+    envs   those of genericdp. Others may be secrets
+    """
+
+    nodes: Mapping[str, DeviceNumber]
+    envs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +76,26 @@ def _grace_s(text: str) -> int:
 
 
 def inside(info: str) -> Inside | None:
-    """The device nodes that a container was created with, from `info["info"]` of its verbose status.
+    """What a container was created with, from `info["info"]` of its verbose status.
 
     None if it does not tell: a runtime without an OCI spec, such as cri-dockerd.
     """
     try:
         spec = json.loads(info)["runtimeSpec"]
         devices = (spec.get("linux") or {}).get("devices") or ()
-        return dict(_device(entry) for entry in devices if entry["type"] in _KINDS)
+        envs = (spec.get("process") or {}).get("env") or ()
+        return Inside(
+            dict(_device(entry) for entry in devices if entry["type"] in _KINDS),
+            {name: value for name, _, value in map(_parts, envs) if name.startswith(ENV_PREFIX)},
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _parts(env: Any) -> tuple[str, str, str]:
+    if not isinstance(env, str):
+        raise TypeError
+    return env.partition("=")
 
 
 def _device(entry: Any) -> tuple[str, DeviceNumber]:

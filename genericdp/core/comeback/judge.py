@@ -6,20 +6,23 @@ The rules of this file:
   created is left to start: before that, the runtime would not stop it.
 * What a restart would not mend is left alone. A container that is created again gets the answer that the
   kubelet has saved: links under fixed container paths, or names of CDI devices.
-* A name of a CDI device means what is there now: other device numbers, or another container path.
+* A name of a CDI device means what is there now: other device numbers, or another container path. A path may
+  be that of another node now, with a number that the container has there. Which node its program takes it
+  for is said by the envs with which it was created: they list the ids, and the paths in the order of these.
 * What is not known is not held against a container. Without the saved answer, nobody knows whether a node
   that it lacks was replaced, or was added to the device by an edit of the rules.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from genericdp.core.allocate import RefusedError, allocate
 from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.plugs import Case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.rules.name import cdi_kind
+from genericdp.core.rules.name import cdi_kind, env_names
 from genericdp.core.status.holdings import Holder
 
 
@@ -71,7 +74,7 @@ def newest(containers: Iterable[Container]) -> Mapping[Holder, Container]:
 class Evidence:
     """What is known of containers. One may have thousands of devices: each is looked up, never searched.
 
-    inside  id of a container -> the device nodes that it was created with; not needed for an unplugged device
+    inside  id of a container -> what it was created with; not needed for an unplugged device
     saved   what the kubelet would give them again; what is missing is not known
     """
 
@@ -83,6 +86,7 @@ class Evidence:
         self._numbers: dict[str, frozenset[DeviceNumber]] = {}
         self._paths: dict[tuple[str, str, str], Mapping[str, Sequence[str]]] = {}
         self._given: dict[str, Offer] = {}
+        self._told: dict[tuple[str, str], Mapping[str, Sequence[DeviceNumber]]] = {}
 
     def is_of_a_namesake(self, container: Container, resource: str) -> bool:
         """Whether only containers of other pods got devices of a resource under the name of this container.
@@ -95,8 +99,24 @@ class Evidence:
     def numbers(self, container: Container) -> frozenset[DeviceNumber]:
         """The numbers of the device nodes that a container was created with."""
         if container.id not in self._numbers:
-            self._numbers[container.id] = frozenset((self.inside[container.id] or {}).values())
+            inside = self.inside[container.id]
+            self._numbers[container.id] = frozenset(() if inside is None else inside.nodes.values())
         return self._numbers[container.id]
+
+    def is_misled(self, case: Case, container: Container) -> bool:
+        """Whether other nodes than those of the device are at the paths that the envs tell for it.
+
+        An optional node may have left since. False if the envs do not tell.
+        """
+        key = container.id, case.key[0]
+        if key not in self._told:
+            self._told[key] = _told(self.inside[container.id], case.offer)
+        told = self._told[key].get(case.device.id)
+        numbers = case.plug.numbers or {}
+        rest = iter(told or ())
+        return told is not None and not all(
+            numbers[node.link] in rest for node in case.device.nodes if node.link in numbers
+        )
 
     def saved(self, container: Container, resource: str) -> Saved | None:
         """The answer that the kubelet has saved for a container and a resource."""
@@ -127,6 +147,25 @@ class Evidence:
             }
         except RefusedError:
             return {}
+
+
+def _told(inside: Inside | None, offer: Offer) -> Mapping[str, Sequence[DeviceNumber]]:
+    """Device -> the device numbers at the paths that the envs of a container tell for it, in their order."""
+    if inside is None:
+        return {}
+    paths, ids = (inside.envs.get(name, "").split(",") for name in env_names(offer.resource.name))
+    # An env may be the operator's own: then it may list anything.
+    devices = {device.id: device for device in map(offer.device, ids) if device is not None}
+    numbers = [inside.nodes[path] for path in paths if path in inside.nodes]
+    if len(numbers) < len(paths) or any(offer.device(id_) is None for id_ in ids):
+        return {}
+    if len(devices) == 1:
+        return dict.fromkeys(devices, numbers)
+    # Also of an absent device, it is remembered how many nodes it has.
+    if sum(len(device.spots) for device in devices.values()) != len(numbers):
+        return {}
+    rest = iter(numbers)
+    return {id_: [*islice(rest, len(device.spots))] for id_, device in devices.items()}
 
 
 def judge(
@@ -163,6 +202,9 @@ def _is_outdated(case: Case, container: Container, evidence: Evidence) -> bool |
     numbers = case.plug.numbers or {}
     resource = case.key[0]
     saved = evidence.saved(container, resource)
+    keeps_its_paths = saved is not None and (saved.devices or not saved.cdi)
+    if not keeps_its_paths and evidence.is_misled(case, container):
+        return None if saved is None else True
     if saved is not None:
         paths = evidence.paths(container, case.offer)
         at = {
@@ -171,7 +213,7 @@ def _is_outdated(case: Case, container: Container, evidence: Evidence) -> bool |
             for path in paths.get(f"{evidence.link_dir}/{link}", ())
         }
         if at:
-            return any(inside.get(path) != number for path, number in at.items())
+            return any(inside.nodes.get(path) != number for path, number in at.items())
         if not saved.cdi:
             return False
     optional = {node.link for node in case.device.nodes_inside if node.table.optional}

@@ -5,7 +5,9 @@ The rules of this file:
 * Only devices of resources that want it are followed.
 * A plug is one stay of a device under the same device numbers, or one absence. What is neither, such as a
   failing health condition, interrupts it: its time starts again, but it remains the same plug.
-* A device of several nodes is unplugged, too, while one that it needs is not plugged in where it was.
+* A device of several nodes is unplugged, too, while one that it needs is not plugged in where it was. If it
+  has not been Healthy since the start, what is remembered of it says where that was, but not which nodes it
+  needed: nothing counts as unplugged if all that it has lost may be optional, or was taken by an edit.
 * The containers of a plug are judged once, on evidence. Until there is evidence, it is asked for again, and
   as long as one may be starting with what it found before the plug. After some minutes it is asked for less
   often: there may never be any.
@@ -19,9 +21,10 @@ from genericdp.core.comeback.container import Container
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, is_of_number
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import UNPLUGGED
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.resource import NodeTable, OnUnplug, Resource
 
 #: How long to wait before evidence is asked for again, in seconds.
@@ -37,6 +40,8 @@ LONGEST_START_S = 240.0
 
 #: Name of a link -> the device number behind it.
 Numbers = Mapping[str, DeviceNumber]
+
+NOTHING_REMEMBERED: Mapping[str, Remembered] = {}
 
 #: (resource, device id)
 Key = tuple[str, str]
@@ -107,8 +112,14 @@ class Case:
         return now >= self.plug.began + LONGEST_START_S
 
 
-def follow(plugs: Plugs, inventory: Inventory, plugged: Plugged, now: float) -> Plugs:
-    """The plugs after another look at all devices and at what is plugged in."""
+def follow(
+    plugs: Plugs,
+    inventory: Inventory,
+    plugged: Plugged,
+    now: float,
+    devices: Mapping[str, Remembered] = NOTHING_REMEMBERED,
+) -> Plugs:
+    """The plugs after another look at all devices, at what is plugged in and at what is remembered."""
     offers = {name: offer for name, offer in inventory.offers.items() if offer.resource.follows}
     if offers == {} == plugs.offers:
         return plugs
@@ -117,19 +128,25 @@ def follow(plugs: Plugs, inventory: Inventory, plugged: Plugged, now: float) -> 
         unchanged = plugs.offers.get(name) is offer
         for device in offer.with_crowded:
             key = name, device.id
-            known = plugs.by_device.get(key)
-            plug = known if unchanged else _after(known, device, plugged, now)
+            plug = plugs.by_device.get(key)
+            if not unchanged:
+                if plug is not None and plug.needed:
+                    lacks_a_part = _has_lost_a_part(device, plug.needed, plugged)
+                else:
+                    earlier = devices[device.id].earlier if device.id in devices else ()
+                    lacks_a_part = _had_lost_a_part(offer.resource, device, earlier, plugged)
+                plug = _after(plug, device, now, lacks_a_part=lacks_a_part)
             if plug is not None:
                 by_device[key] = plug
     return Plugs(by_device, offers)
 
 
-def _after(known: Plug | None, device: Device, plugged: Plugged, now: float) -> Plug | None:
+def _after(known: Plug | None, device: Device, now: float, *, lacks_a_part: bool) -> Plug | None:
     needed = () if known is None else known.needed
     if device.healthy:
         numbers = {node.link: node.number for node in device.nodes_inside if node.sys_path and node.number}
         needed = _needed(device)
-    elif device.reason.startswith(UNPLUGGED) or _has_lost_a_part(device, needed, plugged):
+    elif device.reason.startswith(UNPLUGGED) or lacks_a_part:
         numbers = None
     else:
         return None if known is None else replace(known, lasts=False)
@@ -152,9 +169,27 @@ def _has_lost_a_part(device: Device, needed: Iterable[Part], plugged: Plugged) -
     there = [node for node in device.nodes if node.sys_path]
     return there != [] and any(
         all(node.link != part.link and node.table != part.table for node in there)
-        and not plugged.nodes_at(part.spot)
+        and not plugged.is_taken(part.spot)
         for part in needed
     )
+
+
+def _had_lost_a_part(resource: Resource, device: Device, earlier: Sequence[Spot], plugged: Plugged) -> bool:
+    """The same of a device that has not been Healthy since the start.
+
+    A pod got it when it was Healthy. So the nodes that it lacks now are among those that it has lost since.
+
+    earlier  where these were
+    """
+    if not earlier or plugged.unread or any(is_of_number(spot) or plugged.is_taken(spot) for spot in earlier):
+        return False
+    there = [node.table for node in device.nodes if node.sys_path]
+    lacks = [table for table in resource.own_nodes if table not in there] if there else []
+    optional = sum(table.optional for table in lacks)
+    # What is plugged in at the place of another one, is it in its stead.
+    lost = {(spot.port, spot.within) for spot in earlier}
+    lost -= {(spot.port, spot.within) for spot in device.spots}
+    return len(lacks) > optional and len(lost) > optional
 
 
 def next_case(plugs: Plugs) -> float | None:

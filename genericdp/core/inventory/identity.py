@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from genericdp.core.buses.kernel_name import may_be_kernel_name
-from genericdp.core.buses.port import Port
+from genericdp.core.buses.port import Port, is_place
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
@@ -230,7 +230,9 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell
     for unit, rivals in ports.items():
         if (len(rivals) > 1 or unit in told) and unit not in past.ties:
             known = past.known_ports.get(unit, "")
-            new[unit] = known if known in rivals or unit in plain | told else min(rivals)
+            # If none of them is where the unit was, nobody can tell which one it is.
+            is_open = all(map(is_place, (known, *rivals))) or unit in plain | told
+            new[unit] = known if known in rivals or is_open else min(rivals)
     return {**past.ties, **new} if new else past.ties
 
 

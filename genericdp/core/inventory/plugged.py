@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from genericdp.core.buses.port import may_be_at
+from genericdp.core.buses.port import may_be_at, unit_on_usb
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import natural
@@ -73,6 +73,26 @@ class Plugged:
     def is_unread(self, spot: Spot) -> bool:
         """Whether something that cannot be read may be at a spot."""
         return any(may_be_at(spot.port, path) for path in self.unread)
+
+    def is_coming(self, spot: Spot) -> bool:
+        """Whether the unit that was at a spot may be what udev has not finished with, wherever that is.
+
+        Or what has never been read on USB, where the kernel does not answer while a driver probes a unit.
+        """
+        return (
+            any(
+                (other.serial, other.within) == (spot.serial, spot.within)
+                and not all(node.initialized for node in nodes)
+                for other, nodes in self.groups.items()
+            )
+            or self._has_strangers()
+        )
+
+    def _has_strangers(self) -> bool:
+        """Whether there is a unit on USB of which nothing has ever been read."""
+        unread = {unit for path in self.unread if (unit := unit_on_usb(path)) is not None}
+        nodes = (node for group in self.groups.values() for node in group)
+        return not unread <= ({unit_on_usb(node.sys_path) for node in nodes} if unread else unread)
 
     def is_in_doubt(self, spot: Spot) -> bool:
         """Whether nobody can say which sibling the node at a spot is."""

@@ -7,6 +7,8 @@ The rules of this file:
 * If another one is there now, only the properties tell that the rule names as `identity`. Within a boot, they
   count only once none of the device nodes is there any more that the pod got: properties can change. So they
   do not count if it is not known which device nodes these were.
+* As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
+  unit, wherever it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_path
+from genericdp.core.inventory.plugged import Plugged
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,18 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
         and (_knows_nodes(was) or not known.is_of_this_boot)
         and nodes.isdisjoint(was.also)
     )
+
+
+def may_be_elsewhere(known: Remembered, now: Device, plugged: Plugged) -> bool:
+    """Whether a device may be neither where it was nor where something seems to be it.
+
+    now  what is offered under its id
+    """
+    if known.device is now:
+        return False
+    led = dict(zip(known.device.links, known.device.spots, strict=False))
+    spots = ((led.get(link, spot), spot) for link, spot in zip(now.links, now.spots, strict=False))
+    return any(before.port != spot.port and plugged.is_coming(before) for before, spot in spots)
 
 
 def _knows_nodes(device: Device) -> bool:

@@ -22,7 +22,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
-from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, has_moved
+from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, has_moved, may_be_elsewhere
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -67,7 +67,9 @@ class Renewal:
             return "it cannot be told from another one, which a pod may still hold"
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"
-        if device.id in self.ambiguous:
+        known = self._devices.get(device.id) if device.id in self._is_shared else None
+        is_open = known is not None and may_be_elsewhere(known, device, self._plugged)
+        if is_open or device.id in self.ambiguous:
             return f"its id, {device.id}, may be that of another unit, which a pod may still hold"
         return ""
 

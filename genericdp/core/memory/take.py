@@ -5,17 +5,20 @@ The rules of this file:
 * The daemon, `list`, `explain`, `suggest` and a `monitor` without a daemon all use `take_inventory`. So they
   give a device the same id, the same health and the same reason.
 * What pods hold is known before the inventory is built: if nothing is remembered of it, ids depend on it.
+* An event is a hint. What is for good, and where an id that a pod holds leads to, is decided by all devices.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from genericdp.core.buses.port import takes_one
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
+from genericdp.core.memory.remembered import Remembered
 
 
 def take_inventory(
@@ -60,3 +63,27 @@ def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:
     }
     units = {known.device.unit for known in devices.values()}
     return replace(memory, devices=devices, ties=dict.fromkeys(memory.ties.keys() & units, ""), siblings={})
+
+
+def is_hasty(before: Memory, after: Memory) -> bool:
+    """Whether a memory must not count before every device has been read: an event shows only one of them.
+
+    That is so if twins are tied, which is for good, and if an id that a pod holds gets another device node:
+    what has come may only look like the one that the pod got, whose own event has not been heard yet.
+    """
+    return bool(after.ties.keys() - before.ties.keys()) or any(
+        was is not now and was is not None and now is not None and _has_another_node(was, now)
+        for holding in after.held.values()
+        for was, now in ((before.devices.get(holding.device), after.devices.get(holding.device)),)
+    )
+
+
+def _has_another_node(was: Remembered, now: Remembered) -> bool:
+    if now.absent_since is not None:
+        return False
+    ports = {spot.port for spot in (*was.device.spots, *was.earlier)}
+    paths = {node.sys_path for node in was.device.nodes}
+    return any(
+        spot.port not in ports or (node.sys_path not in paths and not takes_one(spot.port, node.sys_path))
+        for spot, node in zip(now.device.spots, now.device.nodes, strict=False)
+    )

@@ -21,6 +21,9 @@ _CDI_PART = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
 #: How the class of a resource begins whose own name cannot be a CDI kind.
 _RENAMED = "x-"
 
+#: How the envs begin that every container gets.
+ENV_PREFIX = "GENERICDP_"
+
 _NOT_IN_ENV = re.compile(r"[^A-Z0-9_]")
 
 
@@ -30,7 +33,7 @@ def env_names(resource: str) -> tuple[str, str]:
     `GENERICDP_` and the full resource name in capitals, other characters as `_`. When two resources give a
     container the same env, the kubelet uses either value (1.36 iterates over a map).
     """
-    paths = "GENERICDP_" + _NOT_IN_ENV.sub("_", resource.upper())
+    paths = ENV_PREFIX + _NOT_IN_ENV.sub("_", resource.upper())
     return paths, f"{paths}_IDS"
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from genericdp.core.comeback.container import DEFAULT_GRACE_S, Container, container_of, inside
+from genericdp.core.comeback.container import DEFAULT_GRACE_S, Container, Inside, container_of, inside
 from genericdp.core.device import DeviceNumber
 from genericdp.core.status.holdings import Holder
 
@@ -43,16 +43,36 @@ def test_the_devices_are_those_of_the_oci_spec() -> None:
         {"path": "/dev/d", "type": "p"},
     ]
     info = json.dumps({"sandboxID": "s", "pid": 1, "runtimeSpec": {"linux": {"devices": devices}}})
-    assert inside(info) == {
-        "/dev/a": DeviceNumber("c", 188, 0),
-        "/dev/b": DeviceNumber("c", 1, 3),
-        "/dev/c": DeviceNumber("b", 8, 1),
-    }
+    assert inside(info) == Inside(
+        {
+            "/dev/a": DeviceNumber("c", 188, 0),
+            "/dev/b": DeviceNumber("c", 1, 3),
+            "/dev/c": DeviceNumber("b", 8, 1),
+        }
+    )
+
+
+def test_the_envs_are_those_of_genericdp_in_the_oci_spec() -> None:
+    envs = [
+        "PATH=/bin",
+        "GENERICDP_EXAMPLE_COM_X=/dev/a,/dev/b",
+        "GENERICDP_Y=1=2",
+        "GENERICDP_Z",
+        "SECRET=s",
+    ]
+    info = json.dumps({"runtimeSpec": {"process": {"env": envs}, "linux": {}}})
+    told = {"GENERICDP_EXAMPLE_COM_X": "/dev/a,/dev/b", "GENERICDP_Y": "1=2", "GENERICDP_Z": ""}
+    assert inside(info) == Inside({}, told)
 
 
 @pytest.mark.parametrize("spec", [{}, {"linux": None}, {"linux": {}}, {"linux": {"devices": None}}])
 def test_a_spec_without_devices_has_none(spec: object) -> None:
-    assert inside(json.dumps({"runtimeSpec": spec})) == {}
+    assert inside(json.dumps({"runtimeSpec": spec})) == Inside({})
+
+
+@pytest.mark.parametrize("process", [None, {}, {"env": None}, {"env": []}])
+def test_a_process_without_envs_has_none(process: object) -> None:
+    assert inside(json.dumps({"runtimeSpec": {"process": process}})) == Inside({})
 
 
 @pytest.mark.parametrize(
@@ -64,6 +84,9 @@ def test_a_spec_without_devices_has_none(spec: object) -> None:
         "{}",
         '{"runtimeSpec": null}',
         '{"runtimeSpec": {"linux": 1}}',
+        '{"runtimeSpec": {"process": 1}}',
+        '{"runtimeSpec": {"process": {"env": 1}}}',
+        '{"runtimeSpec": {"process": {"env": [1]}}}',
         '{"runtimeSpec": {"linux": {"devices": [1]}}}',
         '{"runtimeSpec": {"linux": {"devices": [{"path": "/dev/a"}]}}}',
         '{"runtimeSpec": {"linux": {"devices": [{"path": 1, "type": "c", "major": 1, "minor": 1}]}}}',

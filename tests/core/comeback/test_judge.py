@@ -1,6 +1,6 @@
 """Which containers to stop: holders only, and only those that a restart would mend."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -14,7 +14,7 @@ from genericdp.core.inventory.plugged import NOTHING_PLUGGED
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_device, a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
-from tests.scenes.rules import FTDI_RULE, MODEM_RULE
+from tests.scenes.rules import FTDI_RULE, KIT_RULE, MODEM_RULE
 from tests.scenes.work import FACTOR, IN_PROPORTION, growth
 
 LINKS = "/dev/genericdp"
@@ -34,22 +34,30 @@ STICK = plugged(FTDI_RULE, a_usb_serial(3, serial="A"))
 UNPLUGGED = replace(STICK, plug=Plug(None, 0.0, 0.0))
 LINK = f"{LINKS}/ftdi_A"
 
-
-def judged(case: Case, containers: Iterable[Container], inside: Inside | None = None) -> Judgement:
-    """The judgement of these containers, if the holder is called as MAIN and MAIN finds `inside`."""
-    return judge(case, [MAIN.holder], newest(containers), Evidence({"1": inside}, {}, LINKS))
+#: Path in the container -> device number.
+Nodes = Mapping[str, DeviceNumber]
 
 
-def is_stopped(case: Case, inside: Inside | None, saved: Saved | None = None) -> bool:
-    """Whether MAIN, which holds the device and finds `inside`, is stopped."""
-    judgement = judge_main(case, inside, saved)
-    assert judgement.sure is (inside is not None)
+def judged(case: Case, containers: Iterable[Container], nodes: Nodes | None = None) -> Judgement:
+    """The judgement of these containers, if the holder is called as MAIN and MAIN has these nodes."""
+    return judge(case, [MAIN.holder], newest(containers), Evidence(inside_of(nodes), {}, LINKS))
+
+
+def inside_of(nodes: Nodes | None, envs: Mapping[str, str] | None = None) -> dict[str, Inside | None]:
+    """What MAIN was created with."""
+    return {"1": None if nodes is None else Inside(nodes, envs or {})}
+
+
+def is_stopped(case: Case, nodes: Nodes | None, saved: Saved | None = None, **envs: str) -> bool:
+    """Whether MAIN, which holds the device and was created with this, is stopped."""
+    judgement = judge_main(case, nodes, saved, **envs)
+    assert judgement.sure is (nodes is not None)
     return judgement.stops == (MAIN,)
 
 
-def judge_main(case: Case, inside: Inside | None, saved: Saved | None) -> Judgement:
+def judge_main(case: Case, nodes: Nodes | None, saved: Saved | None, **envs: str) -> Judgement:
     answers = {} if saved is None else {("uid-1", "main", case.key[0]): saved}
-    return judge(case, [MAIN.holder], newest([MAIN]), Evidence({"1": inside}, answers, LINKS))
+    return judge(case, [MAIN.holder], newest([MAIN]), Evidence(inside_of(nodes, envs), answers, LINKS))
 
 
 @pytest.mark.parametrize("saved", [None, Saved({"/dev/serial0": LINK})], ids=["not known", "known"])
@@ -92,6 +100,56 @@ def test_the_name_of_a_cdi_device_of_others_tells_no_path() -> None:
     saved = Saved({}, ("vendor.example/class=name",), ("ftdi_A",))
     assert not is_stopped(STICK, {"/dev/elsewhere": TTY3}, saved)
     assert is_stopped(STICK, {"/dev/serial0": TTY0}, saved)
+
+
+PATHS, IDS = "GENERICDP_EXAMPLE_COM_FTDI", "GENERICDP_EXAMPLE_COM_FTDI_IDS"
+TWO = Saved({}, ("example.com/ftdi=ftdi_A", "example.com/ftdi=ftdi_B"), ("ftdi_A", "ftdi_B"))
+
+
+def case_of(id_: str, rules: str, *devices: object) -> Case:
+    """The case of one of several devices."""
+    (offer,) = inventory_of(rules, *devices).offers.values()  # type: ignore[arg-type]
+    (device,) = [each for each in offer.devices if each.id == id_]
+    return Case(offer, device, Plug({node.link: node.number for node in device.nodes}, 0.0, 0.0))  # type: ignore[misc]
+
+
+def test_two_devices_that_have_exchanged_their_numbers_and_with_these_their_paths() -> None:
+    """Every path has the number that it would have now. The program takes one device for the other."""
+    rules = FTDI_RULE.replace("/dev/serial{index}", "/dev/{devname}")
+    inside = {"/dev/ttyUSB0": TTY0, "/dev/ttyUSB3": TTY3}
+    a, b = a_usb_serial(3, serial="A"), a_usb_serial(0, serial="B", port="2")
+    for id_ in ("ftdi_A", "ftdi_B"):
+        case = case_of(id_, rules, a, b)
+        assert is_stopped(case, inside, TWO, **{IDS: "ftdi_A,ftdi_B", PATHS: "/dev/ttyUSB0,/dev/ttyUSB3"})
+        assert not is_stopped(case, inside, TWO, **{IDS: "ftdi_A,ftdi_B", PATHS: "/dev/ttyUSB3,/dev/ttyUSB0"})
+        assert not is_stopped(case, inside, TWO), "a runtime may not tell the envs"
+        for told in ("", "/dev/ttyUSB0", "/dev/ttyUSB0,/dev/other", "/dev/ttyUSB0,/dev/ttyUSB3,/dev/ttyUSB3"):
+            assert not is_stopped(case, inside, TWO, **{IDS: "ftdi_A,ftdi_B", PATHS: told})
+        assert not is_stopped(case, inside, TWO, **{IDS: "a,b", PATHS: "/dev/ttyUSB0,/dev/ttyUSB3"})
+
+
+def test_without_the_saved_answer_a_node_that_its_program_takes_for_another_one_is_in_doubt() -> None:
+    """A container that got device nodes would find the same after a restart."""
+    inside = {"/dev/serial0": TTY0, "/dev/serial1": TTY3}
+    envs = {IDS: "ftdi_A,ftdi_B", PATHS: "/dev/serial0,/dev/serial1"}
+    case = case_of("ftdi_A", FTDI_RULE, a_usb_serial(3, serial="A"), a_usb_serial(0, serial="B", port="2"))
+    assert judge_main(case, inside, None, **envs) == Judgement((), sure=False)
+    links = Saved({"/dev/serial0": f"{LINKS}/old", "/dev/serial1": f"{LINKS}/older"})
+    assert not is_stopped(case, inside, links, **envs)
+
+
+def test_the_parts_of_a_device_may_exchange_their_numbers() -> None:
+    """One that is optional may have left since."""
+    rules = KIT_RULE + '[[resource.node]]\nmatch.usb = { port = "3" }\noptional = true\n'
+    parts = [a_usb_serial(number, port=port, serial=port) for number, port in ((1, "1"), (0, "2"), (2, "3"))]
+    saved = Saved({}, ("example.com/kit=kit",), ("kit",))
+    numbers = {f"/dev/ttyUSB{n}": DeviceNumber("c", 188, n) for n in range(3)}
+    for there in (parts, parts[:2]):
+        case = case_of("kit", rules, *there)
+        for order, stopped in (("102", False), ("012", True), ("021", True)):
+            paths = ",".join(f"/dev/ttyUSB{n}" for n in order)
+            envs = {"GENERICDP_EXAMPLE_COM_KIT_IDS": "kit", "GENERICDP_EXAMPLE_COM_KIT": paths}
+            assert is_stopped(case, numbers, saved, **envs) is stopped
 
 
 def test_every_node_of_a_device_counts() -> None:
@@ -165,7 +223,7 @@ def test_a_pod_that_was_deleted_by_force_is_left_alone_when_only_its_successor_g
     saved = {("uid-2", "main", case.key[0]): Saved({"/dev/ttyUSB3": LINK})}
 
     def stopped(answers: Answers) -> Judgement:
-        evidence = Evidence({"1": {"/dev/ttyUSB0": TTY0}}, answers, LINKS)
+        evidence = Evidence(inside_of({"/dev/ttyUSB0": TTY0}), answers, LINKS)
         return judge(case, [MAIN.holder], newest([MAIN]), evidence)
 
     assert stopped(saved) == Judgement(starting=True), "the successor may be starting"
@@ -187,7 +245,12 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
         nodes = [device.nodes[0] for device in offer.devices]
         links = {node.path: f"{LINKS}/{node.link}" for node in nodes}
         known = Saved({}, ("example.com/x=all",), tuple(offer.ids)) if by_cdi else Saved(links)
-        inside = {"1": {node.path: node.number for node in nodes if node.number is not None}}
+        numbers = {node.path: node.number for node in nodes if node.number is not None}
+        told = {
+            "GENERICDP_EXAMPLE_COM_X": ",".join(numbers),
+            "GENERICDP_EXAMPLE_COM_X_IDS": ",".join(offer.ids),
+        }
+        inside = inside_of(numbers, told)
         containers = newest([MAIN])
         due = cases(follow(Plugs(), inventory, NOTHING_PLUGGED, 0.0), 1.0)
         assert len(due) == count

@@ -7,11 +7,13 @@ from genericdp.core.comeback.plugs import Plugs, cases, follow, judged, next_cas
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import Memory, after_allocate
+from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_kfd, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, KIT_RULE
+from tests.scenes.rules import KIT as KIT_NAME
 
 STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
 KEY = (FTDI, "ftdi_A")
@@ -31,9 +33,21 @@ class Node:
         self.rules = rules
         self.builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
 
-    def see(self, now: float, *devices: UdevDevice) -> None:
-        self.inventory, self.memory = take_inventory(self.builder, by_sys_path(*devices), self.memory, now)
-        self.plugs = follow(self.plugs, self.inventory, self.builder.claims.plugged, now)
+    def see(self, now: float, *devices: UdevDevice, unread: str = "") -> None:
+        paths = frozenset({unread} - {""})
+        self.inventory, self.memory = take_inventory(
+            self.builder, by_sys_path(*devices), self.memory, now, unread=paths
+        )
+        plugged = replace(self.builder.claims.plugged, unread=paths)
+        self.plugs = follow(self.plugs, self.inventory, plugged, now, self.memory.devices)
+
+    def give(self, now: float, resource: str, id_: str) -> None:
+        """A pod gets a device."""
+        self.memory = after_allocate(self.memory, self.inventory.offers[resource], [id_], None, now)
+
+    def restart(self, *, boot: str = "") -> None:
+        """The daemon ends, and another one knows what is saved."""
+        self.memory, self.plugs = load(dump(self.memory, "a boot"), boot or "a boot"), Plugs()
 
     def due(self, now: float) -> list[str]:
         """Why containers are judged now."""
@@ -310,3 +324,130 @@ def test_a_part_that_was_never_there_is_not_unplugged() -> None:
     node = Node(rules=KIT)
     node.see(0.0, ONE)
     assert node.due(99.0) == []
+
+
+def a_kit_that_a_pod_has(rules: str, *parts: UdevDevice) -> Node:
+    node = Node(rules=rules)
+    node.see(0.0, *parts)
+    node.give(0.0, KIT_NAME, "kit")
+    return node
+
+
+def test_a_part_that_leaves_while_the_daemon_is_away_is_unplugged() -> None:
+    node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+    node.restart()
+    node.see(10.0, ONE)
+    assert node.due(12.9) == []
+    assert node.due(13.0) == ["unplug"]
+    # It is restarted before that.
+    node.restart()
+    node.see(20.0, ONE)
+    assert node.due(23.0) == ["unplug"]
+    node.judge(23.0)
+    node.see(30.0, ONE, TWO)
+    assert node.due(33.0) == ["replug"]
+
+
+def test_a_kit_of_which_one_part_returns_after_a_start_is_still_the_same_absence() -> None:
+    node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+    node.restart()
+    node.see(10.0)
+    node.judge(13.0)
+    node.see(20.0, TWO)
+    assert node.due(99.0) == []
+
+
+def test_a_part_that_no_pod_has_got_is_not_looked_for_after_a_start() -> None:
+    node = Node(rules=KIT_RULE)
+    node.see(0.0, ONE, TWO)
+    node.restart()
+    node.see(10.0, ONE)
+    assert node.due(99.0) == []
+
+
+def test_a_part_that_may_be_an_optional_one_is_not_unplugged_after_a_start() -> None:
+    """An edit may have added the part that the device lacks."""
+    added = KIT + '[[resource.node]]\nmatch.usb = { port = "4" }\n'
+    node = a_kit_that_a_pod_has(KIT, ONE, TWO, EXTRA)
+    node.restart()
+    node.see(10.0, ONE, TWO)
+    assert node.due(99.0) == ["replug"]
+    node.restart()
+    node.edit(added)
+    node.see(100.0, ONE, TWO)
+    assert node.due(199.0) == []
+    # As long as all of them are away, one of them is needed.
+    node.edit(KIT)
+    node.restart()
+    node.see(200.0, ONE)
+    assert node.due(299.0) == ["unplug"]
+
+
+def test_a_part_is_unplugged_after_a_start_although_the_optional_one_is_there() -> None:
+    node = a_kit_that_a_pod_has(KIT, ONE, TWO, EXTRA)
+    node.restart()
+    node.see(10.0, ONE, EXTRA)
+    assert node.due(13.0) == ["unplug"]
+
+
+def test_a_part_that_is_still_plugged_in_after_a_start_is_not_unplugged() -> None:
+    """Rules that were edited meanwhile no longer take it, or take it for something else."""
+    for edited in (
+        KIT_RULE.replace('port = "2"', 'port = "4"'),
+        '[[resource]]\nname = "other"\nmatch.usb = { port = "2" }\n' + KIT_RULE,
+    ):
+        node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+        node.restart()
+        node.edit(edited)
+        node.see(10.0, ONE, TWO)
+        assert node.due(99.0) == []
+
+
+def test_a_part_that_an_edit_adds_while_the_daemon_is_away_was_not_there() -> None:
+    node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+    # Another unit in the place of one of them.
+    node.see(1.0, ONE, a_usb_serial(5, port="2", serial="E"))
+    node.restart()
+    node.edit(KIT.replace("optional = true", ""))
+    node.see(10.0, ONE, a_usb_serial(5, port="2", serial="E"))
+    assert node.due(99.0) == []
+
+
+def test_a_part_that_cannot_be_read_is_not_unplugged() -> None:
+    for has_restarted in (False, True):
+        node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+        if has_restarted:
+            node.restart()
+        node.see(10.0, ONE, unread=TWO.sys_path)
+        assert "unplug" not in node.due(99.0)
+        node.see(100.0, ONE)
+        assert node.due(103.0) == ["unplug"]
+
+
+def test_a_part_that_may_have_moved_to_where_nothing_can_be_read_is_not_unplugged_after_a_start() -> None:
+    node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+    node.restart()
+    node.see(10.0, ONE, unread="/sys/devices/pci0000:00/0000:00:15.0")
+    assert node.due(99.0) == []
+    node.see(100.0, ONE)
+    assert node.due(103.0) == ["unplug"]
+
+
+def test_a_memory_that_does_not_say_where_the_parts_were_stops_nothing() -> None:
+    node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+    known = node.memory.devices["kit"]
+    bare = replace(known, device=replace(known.device, spots=()))
+    node.memory = replace(node.memory, devices={"kit": bare})
+    node.restart()
+    node.see(10.0, ONE)
+    assert node.due(99.0) == []
+
+
+def test_after_a_boot_a_kit_is_followed_as_after_a_start() -> None:
+    """A container that runs was created with all parts since then."""
+    node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
+    node.restart(boot="another boot")
+    node.see(0.0, ONE)
+    assert node.due(2.9) == []
+    node.see(2.9, ONE, TWO)
+    assert node.due(6.0) == ["replug"]

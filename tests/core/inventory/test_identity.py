@@ -246,6 +246,19 @@ def test_a_known_port_that_nobody_is_at_decides_nothing() -> None:
     assert ids(A, B, known={PLAIN: "c usb 9"}) == (PLAIN, TWIN_B)
 
 
+def test_the_id_stays_at_its_port_when_two_that_may_be_the_first_are_seen_elsewhere() -> None:
+    """Nobody can tell which of them it is."""
+    here, one, other = (
+        Identity("serial", "S", "S", "", Port(f"/sys/devices/pci0000:00 usb2 {number}", f"port-{number}"), "")
+        for number in (9, 1, 2)
+    )
+    known = {PLAIN: here.port.exact}
+    made = assigned(one, other, known=known)
+    assert PLAIN not in made.ids
+    assert made.ties == known
+    assert ids(one, other, here, ties=made.ties) == (*made.ids, PLAIN)
+
+
 def test_twins_of_several_nodes_are_told_apart_as_units() -> None:
     a0, a1, b0, b1 = (a_serial("S", port, place) for port in "12" for place in ("", "if01"))
     made = assigned(b1, a1, b0, a0, resource="example.com/m")

@@ -14,6 +14,8 @@ from tests.scenes.builders import (
     a_function,
     a_kfd,
     a_modem,
+    a_usb_device,
+    a_usb_node,
     a_usb_serial,
     a_vfio_group,
 )
@@ -210,13 +212,73 @@ def test_what_may_be_there_all_the_same_is_not_taken_for_its_twin(
     assert node.inventory.links()[id_] == stick.device_node
 
 
-def test_what_hangs_elsewhere_keeps_nobody_from_another_port() -> None:
+BUS = "/sys/devices/pci0000:00/0000:00:14.0/usb1"
+
+
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+def test_while_something_hangs_that_has_never_been_read_it_may_be_the_unit(keys: tuple[str, ...]) -> None:
+    stick, twin = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    node = Node()
+    (id_,) = node.look(rule("ftdi", *keys), stick)
+    node.allocate(id_)
+    for path in (f"{BUS}/1-7", f"{BUS}/1-2.7", f"{BUS}/1-7/1-7:1.0/ttyUSB5"):
+        assert node.look(rule("ftdi", *keys), twin, unread=[path])[id_] == "it is unplugged"
+        (refusal,) = node.inventory.refusals
+        assert refusal.reason == f"its id, {id_}, may be that of another unit, which a pod may still hold"
+    assert node.look(rule("ftdi", *keys), twin)[id_] == "Healthy"
+
+
+def test_what_hangs_and_is_something_else_keeps_nobody_from_another_port() -> None:
     stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    other = a_usb_serial(5, serial="B6", port="7")
+    root = a_device(BUS, subsystem="usb", devtype="usb_device", node="/dev/bus/usb/001/001", number="c 189:0")
     node = Node()
     (id_,) = node.look(rule("ftdi"), stick)
     node.allocate(id_)
-    elsewhere = "/sys/devices/pci0000:00/0000:00:14.0/usb1/1-7"
-    assert node.look(rule("ftdi"), moved, unread=[elsewhere])[id_] == "Healthy"
+    for path in (other.sys_path, f"{BUS}/1-7", f"{BUS}/1-7/1-7:1.1", f"{BUS}/1-2/1-2:1.1", BUS, "/dev/other"):
+        assert node.look(rule("ftdi"), moved, other, root, unread=[path])[id_] == "Healthy"
+        node.look(rule("ftdi"), stick)
+
+
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+@pytest.mark.parametrize("port", ["1", "3"], ids=["where it was", "elsewhere"])
+def test_while_udev_has_not_finished_with_what_may_be_the_unit_its_twin_does_not_get_the_id(
+    keys: tuple[str, ...], port: str
+) -> None:
+    stick, twin = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    again = replace(a_usb_serial(5, serial="A5", port=port), incarnation=2)
+    node = Node()
+    (id_,) = node.look(rule("ftdi", *keys), stick)
+    node.allocate(id_)
+    coming = replace(again, initialized=False, properties={})
+    told = node.look(rule("ftdi", *keys), twin, coming)
+    assert told[id_] != "Healthy"
+    assert node.inventory.links()[id_] is None
+    (refusal,) = node.inventory.refusals
+    assert refusal.reason.endswith("that of another unit, which a pod may still hold")
+    told = node.look(rule("ftdi", *keys), twin, again)
+    assert node.inventory.links()[id_] == (again.device_node if port == "1" else None)
+    assert [why for other, why in told.items() if other != id_] == ["Healthy"] * (len(told) - 1)
+
+
+def test_what_udev_has_not_finished_with_keeps_nobody_from_another_port_if_it_is_something_else() -> None:
+    stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    other = replace(a_usb_serial(5, serial="B6", port="3"), initialized=False)
+    elsewhere = a_usb_node(a_usb_device("4", serial="A5"), "tty", "ttyACM0", interface="01", number="c 166:0")
+    node = Node()
+    (id_,) = node.look(rule("ftdi"), stick)
+    node.allocate(id_)
+    for coming in (other, replace(elsewhere, initialized=False)):
+        assert node.look(rule("ftdi"), moved, coming)[id_] == "Healthy"
+        node.look(rule("ftdi"), stick)
+
+
+def test_who_is_not_held_waits_for_nothing() -> None:
+    stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
+    coming = replace(a_usb_serial(5, serial="A5", port="3"), initialized=False)
+    node = Node()
+    (id_,) = node.look(rule("ftdi"), stick)
+    assert node.look(rule("ftdi"), moved, coming)[id_] == "Healthy"
 
 
 def test_an_id_does_not_wait_for_the_pod_that_holds_it() -> None:

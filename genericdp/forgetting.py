@@ -13,6 +13,8 @@ The rules of this file:
 * What was given before this daemon serves may never have been saved, and may be in the checkpoint a moment
   later. So the checkpoint counts as well until it was read while the kubelet follows our lists. From then on,
   this daemon gives everything.
+* The checkpoint is also read before the first inventory: where the memory was lost, ids depend on what pods
+  hold.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
   and once when it knows its pods.
 * A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written
@@ -106,6 +108,13 @@ class Forgetting:
         self._incomplete = self._unread = False
         self._knows_earlier = False
         self._written = float("-inf")
+
+    async def begin(self) -> Answer | None:
+        """What may have been given before this daemon serves, for the first inventory; None: nobody knows."""
+        asked, found = self._now(), await self._read_checkpoint()
+        if found is None:
+            return None
+        return Answer(frozenset(), asked, complete=False, checkpointed=found.ids, earlier=found.given)
 
     def look_again(self) -> None:
         """Take into account that more may depend on an answer, or that a kubelet has started."""

@@ -8,6 +8,7 @@ The rules of this file:
   value itself.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from genericdp import log
@@ -114,6 +115,17 @@ class Recorder:
         if fails_now:
             _log.warning(str(error), hint=error.hint or "genericdp tries again by itself")
         return fails_now
+
+    def see_begun(self, memory: Memory, state_dir: str) -> None:
+        """The daemon began with nothing saved, and this memory is what pods and devices say."""
+        if memory.held:
+            _log.warning(
+                "nothing is remembered, but pods hold devices",
+                file=os.path.join(state_dir, "memory.json"),
+                ids=_named(sorted(memory.held)),
+                hint="units that have the same serial number or that nothing tells apart may be offered "
+                "only after these pods are deleted; see 'genericdp status'",
+            )
 
     def see_answer(self, answer: Answer | None, inventory: Inventory, memory: Memory) -> None:
         """What PodResources answered was taken into account. What had no room is logged when it changes."""

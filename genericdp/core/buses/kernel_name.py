@@ -26,6 +26,9 @@ _I2C_CHANNEL = re.compile(r".*/(i2c@[0-9a-f])")
 #: The same as an earlier release read it.
 _KERNEL_NAME_BEFORE = re.compile(r"((?:i2c|v4l|[A-Za-z])[A-Za-z:_-]*?)[:_-]?\d+(.*)")
 
+#: `fuse`, `vhost-net`, `tty63`, `i2c-0`. Next to no maker prints serial numbers that look like this.
+_LIKE_A_NAME = re.compile(r"(?:i2c|v4l|[a-z])[A-Za-z-]*[0-9]{0,4}")
+
 #: Platform devices that drivers create are numbered in the order of arrival: `xhci-hcd.1.auto`.
 AUTO_NUMBER = re.compile(r"\.\d+\.auto(?=/|$)")
 
@@ -95,6 +98,11 @@ def parentless_name(device: UdevDevice) -> str:
 def is_chip(device: UdevDevice) -> bool:
     """Whether it is a chip on an I2C bus."""
     return device.subsystem == "i2c" and _I2C_CHIP.fullmatch(device.sys_name) is not None
+
+
+def may_be_kernel_name(text: str) -> bool:
+    """Whether a text looks like a name that the kernel gives, not like a serial number."""
+    return _LIKE_A_NAME.fullmatch(text) is not None
 
 
 def _i2c_channel(bus: UdevDevice | None) -> tuple[str, ...]:

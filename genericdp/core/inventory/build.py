@@ -77,6 +77,8 @@ class Builder:
             ties={**past.ties, **new_ties},
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
             conflicts=tuple(sorted(self._sorting.conflicts.values())),
+            doubted={id_: mine for draft in drafts for id_, mine in draft.doubted.items()},
+            untold={id_: lost for draft in drafts for id_, lost in draft.untold.items()},
         )
 
     def _told(self, open_: Collection[str], past: Past) -> Told:
@@ -160,6 +162,9 @@ class Builder:
             seats=assigned.seats,
             plain=assigned.plain,
             links=plain,
+            unknown=past.unknown,
+            doubted=assigned.doubted,
+            untold=assigned.untold,
         )
 
 
@@ -171,8 +176,9 @@ class _Draft:
     siblings  the spots of the nodes that have siblings, with their number
     names     what twins may have in common: the plain ids of all its units, and links
     ties      those of these names, old and new
-    seats, plain  see `identity.Assignment`
+    seats, plain, doubted, untold  see `identity.Assignment`
     links     see `plain` of `compose.Links`
+    unknown   see `past.Past`
     """
 
     changes: int
@@ -185,6 +191,9 @@ class _Draft:
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
     links: Mapping[str, str]
+    unknown: Collection[str]
+    doubted: Mapping[str, Sequence[str]]
+    untold: Mapping[str, str]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""
@@ -193,6 +202,7 @@ class _Draft:
             and self.siblings == siblings
             and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.names}
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
+            and self.unknown == past.unknown
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
             and all(past.port_at(link) == port for link, port in self.links.items())
         )

@@ -12,9 +12,9 @@ A device chooses its serial number, and may choose the name of a virtual device.
 name that the kernel gives is in the first form only if it is one; anything else only if it is a serial
 number. Ports and properties never take the first form.
 
-Twins are units that claim the same serial number. The first one keeps the plain id and is tied to
-its port from the moment when the second one appears; ties are remembered for ever (`Ties`). Every
-other unit with that serial number has its port in its id.
+Twins are units that claim the same serial number. The first one keeps the plain id and is tied to its port
+from the moment when the second one appears; ties are remembered for ever (`Ties`). Every other one has its
+port in its id. So has each of them if a pod holds such an id of which nothing is known.
 
 A filler such as `0001` is the serial number of too many units: each of them has its port in its id. One that
 got the plain id from an earlier release keeps it at its port for as long as it is remembered.
@@ -26,12 +26,14 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+from genericdp.core.buses.kernel_name import may_be_kernel_name
 from genericdp.core.buses.port import Port, is_place
 from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
-from genericdp.core.inventory.past import Past, Ties, seated
+from genericdp.core.inventory.past import Past, Ties, lost_among, seated, untold_among
 from genericdp.core.inventory.place import Place, Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
@@ -44,9 +46,6 @@ _HASH_LENGTH = 10
 _NAME_LENGTH = 20
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9-]+")
-
-#: `fuse`, `vhost-net`, `tty63`, `i2c-0`. Next to no maker prints serial numbers that look like this.
-_KERNEL_NAME = re.compile(r"(?:i2c|v4l|[a-z])[A-Za-z-]*[0-9]{0,4}")
 
 #: The end of an id that has a number of a replica, or looks as if it had one.
 _REPLICA = re.compile(r"(?:.*\.)?[0-9]+")
@@ -144,6 +143,8 @@ class Assignment:
     unsure  the ids of siblings that only their order tells apart
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
     plain   the ids without a port that fillers may have had before, each with the port that was remembered
+    doubted the ids of which nothing is known that pods hold -> those that these devices may have now
+    untold  the ids of siblings that may be what a pod holds -> an id of such a pod
     """
 
     ids: tuple[str, ...]
@@ -153,6 +154,8 @@ class Assignment:
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
+    doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    untold: Mapping[str, str] = field(default_factory=dict)
 
 
 def assign(
@@ -169,7 +172,7 @@ def assign(
     """
     spell = Speller(resource, domain)
     units = tuple(spell.unit(identity) for identity in identities)
-    ties = _tie(units, identities, past)
+    ties = _tie(units, identities, past, spell)
     siblings: dict[tuple[str, str, str], list[int]] = {}
     for index, (unit, identity) in enumerate(zip(units, identities, strict=True)):
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
@@ -178,6 +181,8 @@ def assign(
     unsure: list[str] = []
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
+    doubted: dict[str, list[str]] = {}
+    untold: dict[str, str] = {}
     for (unit, _, port), indexes in siblings.items():
         is_twin = ties.get(unit, port) != port
         mine = [identities[index] for index in indexes]
@@ -189,8 +194,10 @@ def assign(
             indexes.sort(key=lambda index: natural(identities[index].order))
             mine = [identities[index] for index in indexes]
         count = max((len(mine), *(count_at(spot) for each in mine for spot in each.spots)))
-        spelled = (spell.device(mine[0], at_port=is_twin, rank=rank) for rank in itertools.count())
-        may_have, known = seated([each.spots for each in mine], unit, count, spelled, past)
+        ranks = partial(spell.device, mine[0], at_port=is_twin)
+        spots = [each.spots for each in mine]
+        may_have, known = seated(spots, unit, count, map(ranks, itertools.count()), past)
+        untold |= untold_among(dict(zip(may_have, spots, strict=True)), known, count, ranks, past)
         for index in indexes:
             alike[index] = tuple(known)
         if len(known) > 1:
@@ -199,22 +206,33 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index] = id_
-    return Assignment(tuple(ids), units, tuple(alike), ties, tuple(sorted(unsure)), seats, plain)
+        for each in lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ():
+            doubted.setdefault(each, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
+    return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), seats, plain, doubted, untold)
 
 
-def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past) -> Ties:
-    """The ties, with new ones for twins that are seen side by side for the first time."""
+def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell: "Speller") -> Ties:
+    """The ties, with new ones for twins that are seen side by side for the first time.
+
+    A pod that holds an id with the port of one tells of twins, too.
+    """
     ports: dict[str, set[str]] = {}
+    plain: set[str] = set()
+    told: set[str] = set()
     for unit, identity in zip(units, identities, strict=True):
         if not identity.is_filler:
             ports.setdefault(unit, set()).add(identity.port.exact)
+            if lost_among(partial(spell.device, identity), past):
+                plain.add(unit)
+            if lost_among(partial(spell.device, identity, at_port=True), past):
+                told.add(unit)
     new = {}
     for unit, rivals in ports.items():
-        if len(rivals) > 1 and unit not in past.ties:
+        if (len(rivals) > 1 or unit in told) and unit not in past.ties:
             known = past.known_ports.get(unit, "")
             # If none of them is where the unit was, nobody can tell which one it is.
-            is_elsewhere = all(map(is_place, (known, *rivals)))
-            new[unit] = known if known in rivals or is_elsewhere else min(rivals)
+            is_open = all(map(is_place, (known, *rivals))) or unit in plain | told
+            new[unit] = known if known in rivals or is_open else min(rivals)
     return {**past.ties, **new} if new else past.ties
 
 
@@ -231,7 +249,7 @@ class Speller:
         """The plain id of the unit as a whole, which does not depend on its port."""
         return self._spell(identity, "")
 
-    def device(self, identity: Identity, *, at_port: bool = False, rank: int = 0) -> str:
+    def device(self, identity: Identity, rank: int = 0, *, at_port: bool = False) -> str:
         """The id of a device. That of a twin includes the port; siblings are numbered from 0."""
         return self._spell(identity, identity.place, identity.port if at_port else None, rank)
 
@@ -255,7 +273,7 @@ class Speller:
             return "" if _REPLICA.fullmatch(self._short) else self._short
         if (
             key == identity.key
-            and identity.basis == _basis_of_the_first_form(key)
+            and identity.basis == ("name" if may_be_kernel_name(key) else "serial")
             and _PLAIN_KEY.fullmatch(key) is not None
             and for_id(key) == key
             and for_id(place) == place
@@ -263,10 +281,6 @@ class Speller:
         ):
             return f"{self._short}_{key}.{place}" if place else f"{self._short}_{key}"
         return ""
-
-
-def _basis_of_the_first_form(key: str) -> str:
-    return "name" if _KERNEL_NAME.fullmatch(key) is not None else "serial"
 
 
 def hash_of(*parts: str | int) -> str:

@@ -6,7 +6,7 @@ The rules of this file:
 * Whatever is not offered is in it with its reason, so that `list`, `explain` and the log can tell.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
@@ -46,6 +46,8 @@ class Inventory:
 
     ties            which of several twins has the plain ids, see `identity`
     unsure          ids of devices that only their order tells apart
+    doubted         ids of which nothing is known that pods hold -> the devices that they may be
+    untold          ids of siblings that may be what a pod holds -> an id of such a pod
     waiting         ids that have to wait until no pod holds their device under another id
     orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
@@ -61,6 +63,8 @@ class Inventory:
     orphaned_links: tuple[str, ...] = ()
     renamed_links: Mapping[str, str] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
+    doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    untold: Mapping[str, str] = field(default_factory=dict)
 
     def links(self) -> dict[str, str | None]:
         """Link name -> the device node it must point at, None while its device is absent."""

@@ -4,15 +4,19 @@ An id is a function of the identity alone, but for what nothing tells apart: twi
 first is remembered then.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from genericdp.core.inventory.place import Spot
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
-#: of the unit that has it.
+#: of the unit that has it, "" if none has it because nobody can tell which one had it.
 Ties = Mapping[str, str]
+
+#: Of how many siblings the ids are looked for that pods hold and of which nothing is known.
+SIBLING_LIMIT = 64
 
 #: The incarnation of what is no longer there. No inode has this number.
 _GONE = -1
@@ -48,7 +52,7 @@ class Known(NamedTuple):
     is_held: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Past:
     """What is remembered.
 
@@ -59,6 +63,7 @@ class Past:
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to; "" for any other
+    unknown      the devices that pods hold and of which nothing is known but the id
     """
 
     ties: Ties = field(default_factory=dict)
@@ -68,9 +73,48 @@ class Past:
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str], str] = lambda _: ""
+    unknown: Collection[str] = frozenset()
+
+    @cached_property
+    def beginnings(self) -> Collection[str]:
+        """What the ids of which nothing is known say before their hashes."""
+        return frozenset(id_.rpartition("_")[0] for id_ in self.unknown)
 
 
 NO_PAST = Past()
+
+
+def lost_among(spelled: Callable[[int], str], past: Past) -> tuple[str, ...]:
+    """The ids of a device and its siblings that pods hold and of which nothing is known.
+
+    spelled  the id that one of them has, by its rank
+    """
+    if not past.unknown:
+        return ()
+    first, second = spelled(0), spelled(1)
+    # Those of siblings differ only in their hashes. Most devices have nothing to do with what is lost.
+    if first not in past.unknown and second.rpartition("_")[0] not in past.beginnings:
+        return ()
+    return tuple(id_ for id_ in map(spelled, range(SIBLING_LIMIT)) if id_ in past.unknown)
+
+
+def untold_among(
+    siblings: Mapping[str, Sequence[Spot]],
+    known: Mapping[str, Sequence[Spot]],
+    count: int,
+    spelled: Callable[[int], str],
+    past: Past,
+) -> Mapping[str, str]:
+    """Those of siblings that may be what a pod holds unbeknown, each with an id that such a pod has.
+
+    siblings  the id of each -> where it is; `count` is how many there may be
+    known     see `seated`
+    """
+    lost = lost_among(spelled, past)
+    is_alone = count == 1 and not any(spot.is_anonymous for spots in siblings.values() for spot in spots)
+    if not lost or (is_alone and lost == (spelled(0),)):
+        return {}
+    return {id_: lost[0] for id_, spots in siblings.items() if not {*spots} & {*known.get(id_, ())}}
 
 
 def seated(

@@ -84,7 +84,8 @@ class Absence:
         more than the port of a device, so what is new there may be the same device.
         """
         if not device.spots:
-            return (*device.also, *self._new_at.get(device.port, ()))
+            spots = (spot for each in self._may_be.get(device.id, ()) for spot in each.spots)
+            return tuple(dict.fromkeys((*device.also, *self._new_at.get(device.port, ()), *spots)))
         if not self._also:
             return device.also
         also = dict.fromkeys(device.also)
@@ -93,6 +94,12 @@ class Absence:
             if other is not None:
                 also.update(dict.fromkeys((*other.spots, *filterfalse(is_of_node, other.also))))
         return tuple(also)
+
+    def links(self, device: Device) -> tuple[str, ...]:
+        """The links that a pod may have got of the device. Where nothing is known, they may be called so."""
+        may_be = self._may_be.get(device.id, ()) if not device.spots else ()
+        names = (f"{device.id}{link.removeprefix(each.id)}" for each in may_be for link in each.links)
+        return tuple(dict.fromkeys((*device.links, *names)))
 
     def _nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
         nodes = self._plugged.nodes_at(spot)
@@ -140,6 +147,15 @@ class Absence:
                     for port in dict.fromkeys((device.port, *(spot.port for spot in device.spots))):
                         found.setdefault(port, []).extend(device.spots)
         return found
+
+    @cached_property
+    def _may_be(self) -> Mapping[str, Sequence[Device]]:
+        """An id of which nothing is known -> the new devices that may have had it."""
+        offered = {each.id: each for offer in self._inventory.offers.values() for each in offer.devices}
+        return {
+            id_: [offered[each] for each in ids if each in offered and each not in self._known]
+            for id_, ids in self._inventory.doubted.items()
+        }
 
     @cached_property
     def _also(self) -> Mapping[Spot, Device]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, is_unknown
 from genericdp.core.memory.room import ID_LIMIT, most_devices
 
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
@@ -134,6 +134,32 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     return held if after == held else after
 
 
+def unknown(
+    held: Held, answer: Answer | None, resources: Collection[str], devices: Mapping[str, Remembered]
+) -> frozenset[str]:
+    """The devices that pods hold, also by this answer, and of which nothing is known but the id.
+
+    resources  the names of those that the rules have
+    """
+    ids = {holding.device for holding in held.values()}
+    if answer is not None:
+        ids |= new_ids(held, answer, resources, devices)
+    # In every step, and there may be thousands.
+    found = ((id_, devices.get(id_)) for id_ in ids)
+    return frozenset(
+        [id_ for id_, known in found if known is None or (not known.device.unit and is_unknown(known.device))]
+    )
+
+
+def new_ids(
+    held: Held, answer: Answer, resources: Collection[str], devices: Mapping[str, Remembered]
+) -> frozenset[str]:
+    """The devices of these resources that pods hold as this answer says, and nothing else has said."""
+    named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
+    ours = _of_ours(named, resources, devices)
+    return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in ours)
+
+
 def may_be_of_the_past(held: Held, answer: Answer) -> bool:
     """Whether the checkpoint may name ids only for pods that have gone: held ones, or any if none is held.
 
@@ -154,10 +180,10 @@ def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mappin
 
 
 def _of_ours(
-    named: Iterable[tuple[str, str]], offers: Mapping[str, Offer], devices: Mapping[str, Remembered]
+    named: Iterable[tuple[str, str]], resources: Iterable[str], devices: Mapping[str, Remembered]
 ) -> Iterable[tuple[str, str]]:
     """The pairs of resource and id among these that may name a device of this daemon."""
-    ours = {*offers, *(known.resource for known in devices.values())}
+    ours = {*resources, *(known.resource for known in devices.values())}
     return (
         (name, id_)
         for name, id_ in named

@@ -29,6 +29,7 @@ class Memory:
     answered the CDI devices that answers to pods have named
     renamed  links that an earlier release named otherwise -> what they are called now
     is_of_earlier_release  whether it still has to be taken over, see `renamed`
+    is_untold  whether it began with nothing, and nobody has said yet what pods held then
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -39,6 +40,7 @@ class Memory:
     answered: Answered = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_of_earlier_release: bool = False
+    is_untold: bool = False
 
     @property
     def past(self) -> Past:
@@ -113,7 +115,8 @@ def of_any_boot(memory: Memory) -> Memory:
 
 def resumed(memory: Memory, now: float) -> Memory:
     """The memory with which a daemon starts at `now`."""
-    return replace(memory, answered=resumed_at(memory.answered, now))
+    is_untold = memory.is_untold or not memory.devices
+    return replace(memory, answered=resumed_at(memory.answered, now), is_untold=is_untold)
 
 
 def save_within_s(before: Memory, after: Memory) -> float | None:

@@ -62,7 +62,7 @@ def remember(
     for name, offer in inventory.offers.items():
         present[name] = {}
         for device in offer.devices:
-            refusal = renewal.why_not(name, device)
+            refusal = _why_untold(inventory, device) or renewal.why_not(name, device)
             if refusal:
                 others.append(device.id)
                 refusals += [Refusal(name, node.path, refusal) for node in device.nodes]
@@ -144,6 +144,11 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
     return min(ends if dropping is None else [*ends, dropping], default=None)
 
 
+def _why_untold(inventory: Inventory, device: Device) -> str:
+    lost = inventory.untold.get(device.id)
+    return f"nothing tells it from another one, which a pod may still hold as {lost}" if lost else ""
+
+
 def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Remembered]:
     """What pods hold although nothing is remembered of it: its id must be listed, and its link dead."""
     return {
@@ -208,8 +213,12 @@ class _Leaving:
 
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
         """What takes the place of a device that has left."""
-        also = self.absence.also(known.device)
-        if known.absent_since is not None and known.device.reason == reason and known.device.also == also:
+        also, links = self.absence.also(known.device), self.absence.links(known.device)
+        if (
+            known.absent_since is not None
+            and known.device.reason == reason
+            and (known.device.also, known.device.links) == (also, links)
+        ):
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
         nodes, shared = (
@@ -217,7 +226,13 @@ class _Leaving:
             for these in (known.device.nodes, known.device.shared)
         )
         device = replace(
-            known.device, health=Health.UNHEALTHY, reason=reason, nodes=nodes, shared=shared, also=also
+            known.device,
+            health=Health.UNHEALTHY,
+            reason=reason,
+            nodes=nodes,
+            shared=shared,
+            also=also,
+            links=links,
         )
         since = self.now if known.absent_since is None else known.absent_since
         return replace(known, device=device, absent_since=since, listed=True)

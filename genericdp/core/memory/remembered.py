@@ -54,6 +54,11 @@ class Whereabouts:
                 yield id_
 
 
+def is_unknown(device: Device) -> bool:
+    """Whether nothing is known of a device but the id."""
+    return not (device.unit or device.port or device.spots)
+
+
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
     """Where the bare nodes of remembered devices are or were."""
     return frozenset(

@@ -112,6 +112,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
         "renamed": dict(memory.renamed),
         # An earlier release did not save it, so this tells what has not been taken over yet.
         **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
+        **({"untold": True} if memory.is_untold else {}),
     }
 
 
@@ -154,7 +155,10 @@ def _parse(document: Any, boot: str) -> Memory:
             spot: {number: Seen(seen.order) for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
         }
-    return Memory(devices, ties, shares, held, siblings, answered, renamed, "answered" not in document)
+    is_untold = fields.truth(document.get("untold", False))
+    return Memory(
+        devices, ties, shares, held, siblings, answered, renamed, "answered" not in document, is_untold
+    )
 
 
 def _parse_shares(document: Any) -> Shares:

@@ -4,6 +4,7 @@ The rules of this file:
 
 * The daemon, `list`, `explain`, `suggest` and a `monitor` without a daemon all use `take_inventory`. So they
   give a device the same id, the same health and the same reason.
+* What pods hold is known before the inventory is built: if nothing is remembered of it, ids depend on it.
 * An event is a hint. What is for good, and where an id that a pod holds leads to, is decided by all devices.
 """
 
@@ -14,7 +15,7 @@ from genericdp.core.buses.port import takes_one
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered
@@ -35,9 +36,33 @@ def take_inventory(
     answer  of PodResources, if there is a new one; nothing is forgotten without a complete one
     unread  the paths of what cannot be read, and may be there all the same
     """
-    built = builder.build(devices, memory.past)
+    resources = [resource.name for resource in builder.resources]
+    if answer is not None and memory.is_untold:
+        memory = _told(memory, answer, resources)
+    past = replace(memory.past, unknown=unknown(memory.held, answer, resources, memory.devices))
+    built = builder.build(devices, past)
     plugged = replace(builder.claims.plugged, unread=frozenset(unread))
-    return remember(built, memory, now, answer, plugged)
+    complete, after = remember(built, memory, now, answer, plugged)
+    return complete, replace(after, is_untold=True) if memory.is_untold else after
+
+
+def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:
+    """A memory that began with nothing, once an answer says what pods held then.
+
+    Which twin is which was a guess until then. It is taken back, but for what has been given since.
+    """
+    memory = replace(memory, is_untold=answer.checkpointed is None and not answer.complete)
+    new = new_ids(memory.held, answer, resources, memory.devices)
+    if not new:
+        return memory
+    given = {holding.device for holding in memory.held.values() if holding.given is not None}
+    devices = {
+        id_: known
+        for id_, known in memory.devices.items()
+        if id_ in given or (known.absent_since is not None and id_ not in new)
+    }
+    units = {known.device.unit for known in devices.values()}
+    return replace(memory, devices=devices, ties=dict.fromkeys(memory.ties.keys() & units, ""), siblings={})
 
 
 def is_hasty(before: Memory, after: Memory) -> bool:

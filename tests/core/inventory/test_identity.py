@@ -392,3 +392,32 @@ def test_the_members_of_a_modem_have_ids_of_their_own() -> None:
     assert ids(*identities, resource="example.com/m") == (
         "m_EC25", "m_EC25.if01", "m_EC25.if02", "m_EC25.if04-cdc-wdm",
     )  # fmt: skip
+
+
+def of_unknown(*held: str, among: tuple[Identity, ...]) -> Assignment:
+    """Pods hold ids of which nothing is known."""
+    return assign(RESOURCE, among, DOMAIN, Past(unknown=frozenset(held)))
+
+
+def test_no_twin_gets_an_id_that_a_pod_holds_if_nobody_knows_which_one_came_first() -> None:
+    twins = (a_serial("S", "1"), a_serial("S", "2"))
+    found = of_unknown("ftdi_S", among=twins)
+    assert found.ties == {"ftdi_S": ""}
+    assert all(id_.startswith(f"ftdi_S-port-{port}_") for id_, port in zip(found.ids, "12", strict=True))
+    assert found.doubted == {"ftdi_S": [*found.ids]}
+    one, other = found.ids
+    assert of_unknown("ftdi_S", one, among=twins).doubted == {"ftdi_S": [other]}
+
+
+def test_an_id_with_a_port_that_a_pod_holds_says_that_there_was_a_twin() -> None:
+    alone, twins = (a_serial("S", "1"),), (a_serial("S", "1"), a_serial("S", "2"))
+    with_port = of_unknown("ftdi_S", among=twins).ids[0]
+    assert of_unknown(with_port, among=alone).ids == (with_port,)
+    assert of_unknown("ftdi_S", among=alone).ids == ("ftdi_S",)
+
+
+def test_a_twin_whose_port_is_known_keeps_its_id_whatever_else_pods_hold() -> None:
+    twins = (a_serial("S", "1"), a_serial("S", "2"))
+    _, with_port = ids(*twins, ties={"ftdi_S": twins[0].port.exact})
+    past = Past(known_ports={"ftdi_S": twins[0].port.exact}, unknown=frozenset({with_port}))
+    assert assign(RESOURCE, twins, DOMAIN, past).ids == ("ftdi_S", with_port)

@@ -1,0 +1,60 @@
+"""Siblings, which only the memory told apart, once it is lost while pods hold some of them."""
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory.held import Answer
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import Node, rule
+
+RULES = rule("x", 'unplug_grace = "1s"')
+FIRST, SECOND = "x_CARD", "x_CARD_xkkjcypvun"
+
+
+def a_card(*numbers: int) -> tuple[UdevDevice, ...]:
+    card = a_usb_device("1", serial="CARD")
+    ports = (a_usb_node(card, "tty", f"ttyACM{n}", number=f"c 166:{n}") for n in numbers)
+    return (card, *ports)
+
+
+def begun(node: Node, *held: str) -> Answer:
+    """What the kubelet's checkpoint says when the daemon starts."""
+    ids = frozenset(("example.com/x", id_) for id_ in held)
+    return Answer(frozenset(), node.now, complete=False, checkpointed=frozenset(held), earlier=ids)
+
+
+def untold(id_: str) -> str:
+    return f"nothing tells it from another one, which a pod may still hold as {id_}"
+
+
+@pytest.mark.parametrize("held", [[FIRST], [SECOND], [FIRST, SECOND]])
+@pytest.mark.parametrize("numbers", [(0, 1), (0, 1, 2)])
+def test_no_sibling_is_offered_before_the_pod_is_gone_that_has_one_of_them(
+    numbers: tuple[int, ...], held: list[str]
+) -> None:
+    node = Node()
+    told = node.look(RULES, *a_card(*numbers), answer=begun(node, *held))
+    for _ in range(2):
+        assert told == dict.fromkeys(held, "nothing but its id is known")
+        assert {refusal.reason for refusal in node.inventory.refusals} == {untold(held[0])}
+        told = node.look(RULES, *a_card(*numbers))
+    told = node.look(RULES, *a_card(*numbers), answer=node.nobody_holds_anything())
+    node.now += 10.0
+    told = node.look(RULES, *a_card(*numbers), answer=node.nobody_holds_anything())
+    assert len(told) == len(numbers)
+    assert {*told.values()} == {"Healthy"}
+
+
+def test_the_only_one_is_what_a_pod_holds_unless_pods_hold_several() -> None:
+    node = Node()
+    assert node.look(RULES, *a_card(1), answer=begun(node, FIRST)) == {FIRST: "Healthy"}
+    node = Node()
+    told = node.look(RULES, *a_card(1), answer=begun(node, FIRST, SECOND))
+    assert told == dict.fromkeys((FIRST, SECOND), "nothing but its id is known")
+
+
+def test_a_sibling_that_is_remembered_stays_with_its_pod() -> None:
+    node = Node()
+    node.look(RULES, *a_card(0))
+    told = node.look(RULES, *a_card(0, 1), answer=begun(node, SECOND))
+    assert told == {FIRST: "Healthy", SECOND: "nothing but its id is known"}

@@ -1,0 +1,119 @@
+"""A daemon that starts without its memory, while pods hold twins: units with the same serial number.
+
+Only the kubelet still names the ids, and only the memory said which of the twins had come first.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from genericdp.kubelet import checkpoint
+from genericdp.simulator import ContainerState, PodStatus
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import Scene, a_scene, ids_told, minors_in
+from tests.scenes.service import links_in
+from tests.scenes.shortage import a_file_system_at, read_only
+from tests.scenes.waiting import until
+
+pytestmark = pytest.mark.usefixtures("pods_leave_at_once")
+
+FIRST, SECOND = a_usb_serial(0, serial="A", port="2"), a_usb_serial(1, serial="A", port="1")
+PLAIN, OF_SECOND, OF_FIRST = "ftdi_A", "ftdi_A-port-1_ehqimnov2m", "ftdi_A-port-2_376l7egvbq"
+
+Loss = Callable[[Path], None]
+
+
+def cut(memory: Path) -> None:
+    memory.write_bytes(memory.read_bytes()[:-20])
+
+
+@contextmanager
+def never_saved(state: Path) -> Iterator[None]:
+    with a_file_system_at(state), read_only(state):
+        yield
+
+
+def told(scene: Scene) -> dict[str, str]:
+    ids = scene.daemon.inventory.offers[FTDI].ids
+    return {id_: device.reason or str(device.health) for id_, device in ids.items()}
+
+
+async def two_pods(scene: Scene) -> tuple[PodStatus, PodStatus]:
+    """Two pods, one with each twin."""
+    await scene.until_allocatable(1)
+    one = await scene.admit(name="one")
+    scene.plug(SECOND)
+    await scene.until_allocatable(2)
+    other = await scene.admit(name="other")
+    for pod, id_, minor in ((one, PLAIN, 0), (other, OF_SECOND, 1)):
+        assert (ids_told(pod.container("main")), minors_in(pod.container("main"))) == ([id_], [minor])
+    return one, other
+
+
+async def restart_without(scene: Scene, loss: Loss) -> None:
+    await scene.service.stop()
+    loss(Path(scene.settings.state_dir) / "memory.json")
+    await scene.service.start()
+
+
+async def check(scene: Scene, one: PodStatus, other: PodStatus) -> None:
+    """Each pod keeps its twin or does not start, and nobody else gets it before the pod is gone."""
+    assert told(scene) == {
+        PLAIN: "nothing but its id is known",
+        OF_SECOND: "Healthy",
+        OF_FIRST: f"a pod may still hold it as {PLAIN}",
+    }
+    leads = {link: Path(target).name for link, target in links_in(scene.settings).items()}
+    assert leads == {PLAIN: PLAIN, OF_SECOND: "ttyUSB1", OF_FIRST: OF_FIRST}
+    await scene.until_allocatable(1, capacity=3)
+    for pod in (one, other):
+        await scene.kubelet.restart_container(pod, "main")
+    assert one.container("main").state is ContainerState.WAITING
+    assert minors_in(other.container("main")) == [1]
+    scene.kubelet.delete(one)
+    await scene.until_allocatable(2)
+    third = await scene.admit(name="third")
+    assert (ids_told(third.container("main")), minors_in(third.container("main"))) == ([OF_FIRST], [0])
+
+
+@pytest.mark.parametrize("loss", [cut, Path.unlink])
+async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_is_lost(
+    short_dir: Path, loss: Loss, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_scene(short_dir, FIRST) as scene:
+        pods = await two_pods(scene)
+        await restart_without(scene, loss)
+        await check(scene, *pods)
+    assert "nothing is remembered, but pods hold devices" in caplog.messages
+
+
+async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_was_never_saved(short_dir: Path) -> None:
+    with never_saved(short_dir / "state"):
+        async with a_scene(short_dir, FIRST) as scene:
+            pods = await two_pods(scene)
+            await restart_without(scene, lambda _: None)
+            await check(scene, *pods)
+
+
+async def test_twins_that_were_mixed_up_are_told_apart_when_the_kubelet_answers(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checkpoint had another format, so nobody had told what pods hold when the daemon began."""
+    readable = checkpoint.LONGEST
+
+    def lose(memory: Path) -> None:
+        memory.unlink()
+        monkeypatch.setattr(checkpoint, "LONGEST", 0)
+
+    async with a_scene(short_dir, FIRST) as scene:
+        one, other = await two_pods(scene)
+        await scene.kubelet.stop()
+        await restart_without(scene, lose)
+        assert told(scene) == {PLAIN: "Healthy", OF_FIRST: "Healthy"}
+        monkeypatch.setattr(checkpoint, "LONGEST", readable)
+        await scene.kubelet.start()
+        await until(lambda: OF_SECOND in told(scene))
+        await check(scene, one, other)

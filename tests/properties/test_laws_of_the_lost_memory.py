@@ -1,0 +1,202 @@
+"""Laws of pods that outlive the memory of what they hold, which only the kubelet still names."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory import saved
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer
+from genericdp.core.memory.memory import Memory, resumed
+from tests.properties.pods import allocated, apart, behind_links, check_lists, healthy
+from tests.properties.test_laws_of_the_siblings import RULES as CARD_RULES
+from tests.properties.test_laws_of_the_siblings import Card, plugging, pods
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import Node, rule
+
+GRACE = 'unplug_grace = "1s"'
+WHOLE = (GRACE, 'group_by = "usb_device"')
+RULES = {
+    "each": rule("x", GRACE),
+    "whole units": rule("x", *WHOLE),
+    "parts of each": rule("x", GRACE, match='{ SUBSYSTEM = ["tty", "hidraw"] }'),
+    "shared": rule("x", GRACE, "replicas = 2"),
+    "in another domain": rule("other.org/x", GRACE),
+}
+
+#: Twins, and the port of each.
+TWINS = {"X": "2", "Y": "1", "Z": "3"}
+
+
+@dataclass
+class Pod:
+    """A pod with one id, and what its running container has."""
+
+    resource: str
+    id_: str
+    shared: bool
+    links: tuple[str, ...]
+    own: frozenset[str]
+    has: frozenset[str]
+
+
+@dataclass
+class Bench:
+    """A node with twins, each at a port of its own, and pods that have them."""
+
+    rules: str
+    node: Node = field(default_factory=Node)
+    plugged: set[str] = field(default_factory=set)
+    pods: list[Pod] = field(default_factory=list)
+    usable: set[str] = field(default_factory=set)
+
+    @property
+    def inventory(self) -> Inventory:
+        return self.node.inventory
+
+    @property
+    def held(self) -> set[str]:
+        return {node.split()[0] for pod in self.pods for node in pod.own}
+
+    def devices(self) -> tuple[UdevDevice, ...]:
+        found: list[UdevDevice] = []
+        self.at: dict[str, str] = {}
+        for number, unit in enumerate(TWINS):
+            if unit in self.plugged:
+                usb = a_usb_device(TWINS[unit], serial="A")
+                found.append(usb)
+                for subsystem, name in (("tty", f"ttyUSB{number}"), ("hidraw", f"hidraw{number}")):
+                    node = a_usb_node(usb, subsystem, name, number=f"c 188:{number}")
+                    found.append(node)
+                    self.at[node.device_node or ""] = f"{unit} {subsystem}"
+        return tuple(found)
+
+    def look(self, answer: Answer | None = None) -> None:
+        before = healthy(self.inventory)
+        self.node.look(RULES[self.rules], *self.devices(), answer=answer)
+        # The kubelet may allocate before it has the new list; it knows whom it has given what.
+        self.usable = (healthy(self.inventory) & before) - {pod.id_ for pod in self.pods}
+
+    def plug(self, unit: str) -> None:
+        """It comes if it is not there, and leaves if it is.
+
+        A twin that was never seen passes for the unit that has left, so a pod's does not leave before that.
+        """
+        if unit not in self.held or self.node.memory.ties:
+            self.plugged ^= {unit}
+            self.look()
+
+    def admit(self, number: int) -> None:
+        taken = {pod.id_ for pod in self.pods}
+        given = allocated(self.inventory, healthy(self.inventory) - taken, number)
+        if given is not None:
+            offer, id_, links = given
+            self.node.allocate(id_)
+            shared = not offer.resource.is_exclusive
+            pod = Pod(offer.resource.name, id_, shared, links, frozenset(), frozenset())
+            got = behind_links(self.inventory, pod, self.at)
+            assert got is not None
+            pod.own = pod.has = frozenset(got.values())
+            self.pods.append(pod)
+
+    def delete(self, number: int) -> None:
+        if self.pods:
+            del self.pods[number % len(self.pods)]
+
+    def start_again(self, number: int) -> None:
+        """A container starts again, or cannot."""
+        if self.pods:
+            pod = self.pods[number % len(self.pods)]
+            got = behind_links(self.inventory, pod, self.at)
+            pod.has = frozenset() if got is None else frozenset(got.values())
+
+    def told(self) -> Answer:
+        ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
+        return Answer(ids, self.node.now, complete=True, checkpointed=frozenset(id_ for _, id_ in ids))
+
+    def answer(self) -> None:
+        self.node.now += PODS_SETTLE_S
+        self.look(self.told())
+
+    def restart(self) -> None:
+        self.node.memory = resumed(saved.load(saved.dump(self.node.memory)), self.node.now)
+        self.look(self.checkpoint())
+
+    def checkpoint(self) -> Answer:
+        """What the daemon reads when it starts."""
+        told = self.told()
+        return replace(told, ids=frozenset(), earlier=told.ids, complete=False)
+
+    def lose(self, *, is_readable: bool) -> None:
+        """The memory is lost, while every unit that a pod has is there."""
+        if self.held <= self.plugged:
+            self.node.inventory, self.node.memory = Inventory(), resumed(Memory(), self.node.now)
+            if is_readable:
+                self.look(self.checkpoint())
+            else:
+                # Nothing is given, and nothing starts again, before the kubelet has answered.
+                self.look()
+                self.look(replace(self.told(), complete=False, checkpointed=None, first=True))
+
+    def check(self) -> None:
+        check_lists(self.inventory, self.pods)
+        for one, other in apart(self.pods):
+            assert one.has.isdisjoint(other.has)
+        for pod in self.pods:
+            assert pod.has <= pod.own
+
+
+histories = st.lists(
+    st.one_of(
+        st.tuples(st.just("plug"), st.sampled_from(sorted(TWINS))),
+        st.tuples(st.sampled_from(["admit", "delete", "start_again"]), st.integers(0, 7)),
+        st.tuples(st.sampled_from(["answer", "restart", "lose", "lose_unread"])),
+    ),
+    max_size=20,
+)
+
+
+@pytest.mark.parametrize("rules", sorted(RULES))
+@given(histories)
+def test_no_two_pods_have_one_twin_and_none_gets_another_one_though_the_memory_is_lost(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    bench = Bench(rules)
+    bench.look()
+    for name, *arguments in history:
+        match name:
+            case "lose" | "lose_unread":
+                bench.lose(is_readable=name == "lose")
+            case _:
+                getattr(bench, name)(*arguments)
+        bench.check()
+
+
+@dataclass
+class LostCard(Card):
+    """A card whose ports nothing but their order tells apart, on a node that loses its memory."""
+
+    def lose(self) -> None:
+        self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
+        ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
+        named = frozenset(id_ for _, id_ in ids)
+        self.step(Answer(frozenset(), self.now, complete=False, checkpointed=named, earlier=ids))
+
+
+#: The links of a device of several nodes are not in its id. Those that are left of it are dead.
+OF_ONE_NODE = sorted(CARD_RULES.keys() - {"all of the card", "odd names apart"})
+
+
+@pytest.mark.parametrize("rules", OF_ONE_NODE)
+@given(history=st.lists(st.one_of(plugging, pods, st.tuples(st.just("lose"))), max_size=20))
+def test_no_two_pods_have_one_sibling_though_the_memory_is_lost(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    card = LostCard(rules)
+    card.step()
+    for name, *arguments in history:
+        getattr(card, name)(*arguments)
+        card.check()

@@ -30,6 +30,8 @@ def main() -> int:
         _leave_unused_modules_out()
         # gRPC's C library reports each lost connection on stderr; the log of genericdp says what it means.
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+        # As the event loop (`cli/loop.py`), it must not depend on what other processes watch by epoll.
+        os.environ.setdefault("GRPC_POLL_STRATEGY", "poll")
     from genericdp.cli import main as cli  # noqa: PLC0415  (see the rules of this file)
 
     return cli.main(sys.argv[1:])

@@ -36,7 +36,7 @@ from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
 from genericdp.kubelet.registration import REFUSED, Pauses, Progress
 from genericdp.machine.devices import MachineDevices
-from genericdp.retry import Retry
+from genericdp.service.again import Again
 from genericdp.service.directories import Directories
 from genericdp.service.ready import Ready
 from genericdp.service.reloading import Reloading
@@ -116,7 +116,9 @@ class Daemon:
         self._reloading = Reloading(
             lambda: self.rules, self.ready, wake=self._awake.set, on_read=self._use_rules
         )
-        self._reading = Retry(lambda: self._hear(Resync(RescanCause.UNREAD)))
+        self._again = Again(
+            read=lambda: self._hear(Resync(RescanCause.UNREAD)), look=self.reload, on_tried=self._see_tried
+        )
         self._pending = Pending()
         self._polling = Polling(self._hear)
         self._stopping = False
@@ -161,9 +163,8 @@ class Daemon:
             self._directories.begin()
             self.memory = resumed(self._saving.begin(), self._now())
             self.ready.begin()
-            for each in (self._saving, self.ready, self._polling, self._resets):
+            for each in (self._saving, self.ready, self._polling, self._resets, self._again):
                 stack.callback(each.close)
-            stack.callback(self._reading.succeeded)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._devices.listen(self._hear, self.settings.rescan_s))
             stack.enter_context(self._reloading.watching())
@@ -174,10 +175,10 @@ class Daemon:
                 self._reloading.read()
                 self._devices.resync()
                 await self._reads_cdi.begin()
-                is_untold = self.memory.is_untold
-                self.step(await self._forgetting.begin())
-                self.recorder.see_begun(self.memory if is_untold else Memory(), self.settings.state_dir)
-                self._see_unread()
+                before, held = self.memory, await self._forgetting.begin()
+                self.step(held)
+                self.recorder.see_begun(before, self.memory)
+                self._again.see(self._devices)
                 tasks = [group.create_task(each.run()) for each in (self._forgetting, self._reads_cdi)]
                 self.ready.look(self.inventory)
                 if not self.plugins.kubelet.is_there():
@@ -196,6 +197,10 @@ class Daemon:
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
+        with self._again.outliving():
+            self._step(answer)
+
+    def _step(self, answer: Answer | None = None) -> None:
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply(taken.links()))
         inventory = self.cdi.apply(inventory, memory.answered)
@@ -223,27 +228,22 @@ class Daemon:
         self._awake.set()
 
     def _follow_hints(self) -> None:
-        unread = self._devices.unread is not None
-        changed = self._reloading.take()
-        for hint in self._pending.take():
-            changed |= self._devices.apply(hint)
-        if changed or (unread and self._devices.unread is None):
-            self.step()
-        else:
-            self.recorder.see_no_step(self.inventory)
-        self._see_unread()
+        with self._again.following() as everything:
+            unread = self._devices.unread is not None
+            changed = self._reloading.take() or everything
+            for hint in self._pending.take():
+                changed |= self._devices.apply(hint)
+            if changed or (unread and self._devices.unread is None):
+                self._step()
+            else:
+                self.recorder.see_no_step(self.inventory)
+            self._again.see(self._devices)
 
     def _read_again(self, links: Collection[str]) -> None:
         """Read the devices of these links again, and look."""
         for sys_path in self.inventory.behind(links):
             self._devices.apply(Uevent("change", sys_path, "", "udev"))
         self.step()
-
-    def _see_unread(self) -> None:
-        """Read again later what could not be read, and tell of what udevd has not looked at."""
-        self._see_tried(Retried.DEVICES, self._devices.unread)
-        self._see_tried(Retried.COLDPLUG, self._devices.unseen)
-        self._reading.tried(self._devices.unread is None)
 
     async def _reset_usb(self, busnum: int, devnum: int) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from genericdp import log
+from genericdp.cli import loop
 from genericdp.cli.output import Output
 from genericdp.cli.text import dry_run as text
 from genericdp.cli.text.dry_run import Outcome, Request
@@ -61,7 +62,7 @@ def run(
     try:
         dry_run = DryRun(output, _below(settings, root), json=json, options=options)
         pods = [Request(*request) for request in requests]
-        return asyncio.run(dry_run.run(rule_files, pods, runtime, seconds))
+        return loop.run(dry_run.run(rule_files, pods, runtime, seconds))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -106,16 +107,16 @@ class DryRun:
         self, rule_files: RuleFiles, requests: Sequence[Request], runtime: str, seconds: float | None
     ) -> bool:
         """Run until Ctrl-C, or for so many seconds. Returns whether every container got its devices."""
-        loop = asyncio.get_running_loop()
+        running = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._ended.set)
+            running.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
         # The CDI devices of the machine are those of its pods, too.
         cdi_dirs = ("/etc/cdi", "/var/run/cdi", self._settings.cdi_dir)
         async with Kubelet(root, runtime=replace(_RUNTIMES[runtime], cdi_dirs=cdi_dirs)) as kubelet:
             ready = asyncio.Event()
             daemon = Daemon(self._settings, rule_files, on_step=lambda _: ready.set())
-            loop.add_signal_handler(signal.SIGHUP, daemon.reload)
+            running.add_signal_handler(signal.SIGHUP, daemon.reload)
             serving = asyncio.ensure_future(daemon.run())
             try:
                 missing = await _until_registered(kubelet, daemon, ready)

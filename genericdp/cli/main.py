@@ -87,10 +87,10 @@ def main(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         streams.give_up()
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001  (the one place that turns bugs into an exit status)
-        if isinstance(error, OSError) and streams.is_without_room(error):
-            streams.give_up()
-            return _complain(f"cannot write the output: {error.strerror}", "", NOT_FINE)
+    except streams.OutputError as error:
+        streams.give_up()
+        return _complain(f"cannot write the output: {error.strerror}", "", NOT_FINE)
+    except Exception:  # noqa: BLE001  (the one place that turns bugs into an exit status)
         return _own_up(arguments)
     return status
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from genericdp import VERSION
+from genericdp.cli import loop
 from genericdp.cli.survey import remembered
 from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 from genericdp.core.inventory.build import Builder
@@ -31,7 +32,7 @@ from genericdp.udev import Pending, Polling, SeenUevents
 def observe(settings: Settings, resources: Sequence[Resource], tell: Callable[[events.Event], None]) -> None:
     """Report each event on this machine to `tell` until Ctrl-C."""
     memory, _ = remembered(settings)
-    asyncio.run(Observer(settings, resources, memory, tell).watch())
+    loop.run(Observer(settings, resources, memory, tell).watch())
 
 
 class Observer:

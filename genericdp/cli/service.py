@@ -13,6 +13,7 @@ import signal
 from contextlib import suppress
 
 from genericdp import log
+from genericdp.cli import loop
 from genericdp.cli.exit_status import DEAD_MOUNT, FINE
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
@@ -48,7 +49,7 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     _share_one_heap()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
-    return asyncio.run(_serve_to_the_end(settings, rule_files))
+    return loop.run(_serve_to_the_end(settings, rule_files))
 
 
 def _raise_limit_of_descriptors() -> None:
@@ -88,10 +89,10 @@ async def _serve_to_the_end(settings: Settings, rule_files: RuleFiles) -> bool:
 
 async def _serve(settings: Settings, rule_files: RuleFiles) -> bool:
     daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
-    loop = asyncio.get_running_loop()
+    running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, daemon)
-    loop.add_signal_handler(signal.SIGHUP, daemon.reload)
+        running.add_signal_handler(number, _stop, daemon)
+    running.add_signal_handler(signal.SIGHUP, daemon.reload)
     if not mounts.is_in_a_pod():
         await daemon.run()
         return True

@@ -3,6 +3,7 @@
 The rules of this file:
 
 * None of this is a bug in genericdp, so none of it ends in a traceback.
+* An error of writing is one of the stream itself. Any other call may fail with the same number.
 """
 
 import contextlib
@@ -10,27 +11,53 @@ import errno
 import io
 import os
 import sys
+from typing import Any, TextIO
 
 #: Errors of writing to a file that is open.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
+class OutputError(OSError):
+    """The output cannot be written."""
+
+
+class _File(io.FileIO):
+    """The file of a stream. Writing to it raises OutputError for want of room."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise OutputError(error.errno, error.strerror) from error
+            raise
+
+
 def prepare() -> None:
     """Make both streams accept everything that is printed."""
     # A program that was started with `>&-` has no stream at all.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (it stays open)
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    sys.stdout = _prepared(sys.stdout or open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (it stays open)
+    sys.stderr = _prepared(sys.stderr or open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _prepared(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper):
+        return stream
+    stream.reconfigure(errors="backslashreplace")
+    if stream not in (sys.__stdout__, sys.__stderr__):
+        return stream
+    file = _File(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        # PYTHONUNBUFFERED leaves the buffer out.
+        file if isinstance(stream.buffer, io.RawIOBase) else io.BufferedWriter(file),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
 
 
 def give_up() -> None:
     """Drop what could not be written. At its end Python would try again, and complain."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def is_without_room(error: OSError) -> bool:
-    """Whether the error means that the output could not be written."""
-    return error.filename is None and error.errno in _NO_ROOM

@@ -9,7 +9,8 @@ The rules of this file:
   event and seldom later.
 * Another kubelet means another inode. Times, mode and owner of a socket say nothing: a touch changes them.
 * A kubelet that comes back is followed at once. Only after `BURST` in quick succession does each one wait.
-* A kubelet that another genericdp serves counts as down until that one ends (`lock`).
+* A kubelet that another genericdp serves counts as down until that one ends (`lock`). If somebody removes the
+  lock, the one that serves takes it again at once; if another one was faster, that one serves.
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
 * gRPC frees all that it has with its last object, starts anew with the next one, and aborts the process if it
@@ -28,7 +29,7 @@ import grpc.aio
 from genericdp import log
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
 from genericdp.kubelet.endpoints import sweep
-from genericdp.kubelet.lock import DirectoryLock
+from genericdp.kubelet.lock import NAME, DirectoryLock
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
@@ -120,6 +121,9 @@ class KubeletSocket:
                     if self.is_there():
                         await self._rest()
                     await self._take(await self._next())
+                elif not await self._keeps_lock():
+                    await self._take(None)
+                    continue
                 if self._file is not None or not self.is_there():
                     await self._event.wait()
         finally:
@@ -127,7 +131,7 @@ class KubeletSocket:
             self._let_go()
             if self._report is not None:
                 self._report.cancel()
-            self._lock.release()
+            self._lock.close()
             await self._close_channel()
             await idle.close()
 
@@ -169,7 +173,7 @@ class KubeletSocket:
         self._event.set()
 
     def _hear(self, names: frozenset[str]) -> None:
-        if not names or KUBELET_SOCKET in names or self.rival:
+        if not names or names & {KUBELET_SOCKET, NAME} or self.rival:
             self._event.set()
 
     async def _rest(self) -> None:
@@ -227,6 +231,15 @@ class KubeletSocket:
             paths = [os.path.join(self.directory, name) for name in others]
             self._report = asyncio.get_running_loop().call_later(_ENDING_S, _report_strangers, paths)
         return ours
+
+    async def _keeps_lock(self) -> bool:
+        """Whether still no other genericdp serves the kubelet."""
+        try:
+            return self._lock.is_held() or self._lock.taken()
+        except OSError:  # too few descriptors, or too little memory, to tell
+            await self._pause(_LONGEST_PAUSE_S)
+            self._event.set()
+            return True
 
     def _see_rival(self, rival: bool) -> None:
         if rival != self.rival:

@@ -9,6 +9,7 @@ Reading order:
     directories an edit of the settings that waits until no pod holds a device
     ready       when READY is sent: after a boot, once the devices are back
     reloading   when the rule files are read again
+    again       what is tried again, and that an error of the system does not end it
     watchdog    whether it still serves
 
 Does not belong here: how the service manager is notified (`genericdp.systemd`).

@@ -10,6 +10,7 @@ The rules of this file:
 * There is a lock in the link directory and one in the state directory: nobody reads or replaces the memory of
   another one. The kernel releases them when the process ends, however it ends (flock(2)). They work between
   containers, which share the directories, not the process ids.
+* Only who runs genericdp can open the file. One that others may open, and have locked, is replaced.
 * A lock counts while its file has its name: one whose file was removed is taken again under the name, by the
   holder as soon as it happens. If another one was faster, that one serves, and this one ends.
 * During a shortage nothing is decided: whoever holds a lock keeps it, whoever wants one waits, until the
@@ -22,6 +23,7 @@ import asyncio
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Self
@@ -35,14 +37,20 @@ from genericdp.watch import DirectoryWatch
 #: The name of the lock file. No link has this name, as ids do not begin with a dot.
 NAME = ".lock"
 
+#: Only its owner can open it: whoever can read a file can lock it.
+_MODE = 0o600
+
 #: The lock file was written by another process, so only so many bytes of it are read.
 _HOLDER_LIMIT = 200
 
 #: How often to check whether the other one has ended, in seconds.
 AGAIN_S = 0.5
 
-#: How often to take a lock whose file loses its name. Some file systems cannot tell one file from another.
+#: How often to take a lock whose file loses its name, or to replace one. Some file systems cannot tell one
+#: file from another, or have no modes.
 _TRIES = 10
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 #: Errors that prove that the file lost its name. After any other error, it may have it.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR})
@@ -74,10 +82,11 @@ class NodeLock:
         Raises GenericdpError if its file lost its name and cannot be made again, or if nobody can tell.
         """
         for _ in range(_TRIES):
-            if not self._locks():
-                return False
-            if self._has_its_name():
-                break
+            if _is_ours_alone(os.fstat(self._file)):
+                if not self._locks():
+                    return False
+                if self._has_its_name():
+                    break
             before, self._file = self._file, self._open()
             os.close(before)
         who = f"process {os.getpid()} on {os.uname().nodename}\n"
@@ -109,10 +118,17 @@ class NodeLock:
         return kept
 
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o755, exist_ok=True)
-            return os.open(self.path, flags, 0o600)
+            for _ in range(_TRIES):
+                file = os.open(self.path, _FLAGS, _MODE)
+                if _is_ours_alone(os.fstat(file)):
+                    return file
+                os.close(file)
+                with suppress(FileNotFoundError):  # another process has just replaced it
+                    if not _is_ours_alone(os.lstat(self.path)):
+                        os.unlink(self.path)
+            raise PermissionError(errno.EPERM, "other users may open it")
         except OSError as error:
             kind = _UntoldError if error.errno in SHORTAGES else GenericdpError
             raise kind(
@@ -154,6 +170,10 @@ class NodeLock:
         except OSError:
             holder = ""
         return holder or "another process"
+
+
+def _is_ours_alone(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
 
 async def until_alone(

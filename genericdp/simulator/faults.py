@@ -15,6 +15,9 @@ from typing import Any
 from genericdp.simulator.gates import Gate, Gates, Point
 from genericdp.simulator.plugins.lifecycle import Plugins
 
+#: The mode of the device plugin directory: everybody can read it.
+DEVICE_PLUGINS_MODE = 0o755
+
 
 class Faults:
     """The faults of one simulated kubelet, which survive its restarts."""
@@ -47,7 +50,7 @@ class Faults:
 
     def make_directory(self) -> None:
         """Create the device plugin directory again, empty."""
-        self._directory.mkdir(mode=0o750)
+        self._directory.mkdir(mode=DEVICE_PLUGINS_MODE)
 
 
 def _unless_gone(_function: object, _path: str, error: Any) -> None:

@@ -22,6 +22,7 @@ from genericdp.simulator.devices.allocation import Allocator
 from genericdp.simulator.devices.ledger import Ledger
 from genericdp.simulator.devices.topology import Policy
 from genericdp.simulator.errors import DeviceError
+from genericdp.simulator.faults import DEVICE_PLUGINS_MODE
 from genericdp.simulator.gates import Gates, Point
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.node.pod_resources import PodResourcesLister
@@ -56,6 +57,15 @@ class Directories:
     @property
     def plugins_registry(self) -> Path:
         return self.root / "plugins_registry"
+
+    def make(self) -> None:
+        """Make those that do not exist. The real kubelet's checkpoint store makes the first one."""
+        for directory, mode in (
+            (self.device_plugins, DEVICE_PLUGINS_MODE),
+            (self.pod_resources, 0o750),
+            (self.plugins_registry, 0o750),
+        ):
+            directory.mkdir(mode=mode, parents=True, exist_ok=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +149,7 @@ class Process:
     async def start(self) -> None:
         """Clean up the directories, then listen."""
         directories = self._configuration.directories
-        for directory in (
-            directories.device_plugins,
-            directories.pod_resources,
-            directories.plugins_registry,
-        ):
-            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        directories.make()
         remove_sockets(directories.device_plugins)
         (directories.root / BEHIND_RELAY).unlink(missing_ok=True)
         await self._configuration.gates.passes(Point.LISTEN)

@@ -1,8 +1,10 @@
 """Whatever an operator types, and whatever the shell leaves us for output: a message, never a traceback."""
 
+import errno
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,11 +36,28 @@ def typed(command: str, **environment: str) -> "subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", ["--help", "check {rules}", "list --rules {rules}", "schema rules"])
-def test_a_full_disk_is_named(words: str, rules: str) -> None:
-    done = typed(f"genericdp {words.format(rules=rules)} >/dev/full")
+def test_a_full_disk_is_named(words: str, rules: str, unbuffered: str) -> None:
+    done = typed(f"genericdp {words.format(rules=rules)} >/dev/full", PYTHONUNBUFFERED=unbuffered)
     assert done.stderr == "genericdp: error: cannot write the output: No space left on device\n"
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_what_is_full_elsewhere_is_not_the_output(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An event loop, say, of the watches of epoll; a file that a broken disk does not read."""
+
+    def fail(_arguments: Sequence[str]) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("genericdp.cli.main._dispatch", fail)
+    assert main(["list"]) == 3
+    said = capsys.readouterr().err
+    assert f"OSError: [Errno {number}] {os.strerror(number)}\n\ngenericdp: this is a bug" in said
+    assert "cannot write the output" not in said
 
 
 def test_without_an_output_the_status_is_the_answer(rules: str) -> None:

@@ -1,6 +1,7 @@
 """The lock of the link directory: one has it, and the kernel takes it away from the dead."""
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from genericdp.errors import GenericdpError
 from genericdp.service.standby import NodeLock
+from tests.scenes.stranger import STRANGER, as_stranger
 
 
 def test_one_has_the_lock_and_the_other_learns_the_holder(tmp_path: Path) -> None:
@@ -66,6 +68,64 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     assert str(refused.value) == f"cannot lock '{tmp_path}/.lock': Too many levels of symbolic links"
     assert refused.value.hint == "without the lock, a second genericdp on this node would not be noticed"
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(("mode", "owner"), [(0o644, None), (0o640, None), (0o602, None), (0o600, STRANGER)])
+def test_a_file_that_others_may_have_locked_is_replaced(tmp_path: Path, mode: int, owner: int | None) -> None:
+    """By `chmod -R` or a backup, say. Whoever can read it can hold its lock for ever."""
+    path = tmp_path / ".lock"
+    path.touch()
+    path.chmod(mode)
+    if owner is not None:
+        os.chown(path, owner, owner)
+    with path.open(encoding="utf-8") as theirs:
+        fcntl.flock(theirs, fcntl.LOCK_EX)
+        with NodeLock(str(tmp_path)) as lock, NodeLock(str(tmp_path)) as second:
+            assert lock.taken()
+            assert lock.kept()
+            assert not second.taken()
+            assert (path.stat().st_mode, path.stat().st_uid) == (0o100600, os.geteuid())
+
+
+def test_the_holder_of_a_file_that_is_replaced_learns_it(tmp_path: Path) -> None:
+    with NodeLock(str(tmp_path)) as holder:
+        assert holder.taken()
+        Path(holder.path).chmod(0o644)
+        assert holder.kept()
+        with NodeLock(str(tmp_path)) as other:
+            assert other.taken()
+            assert not holder.kept()
+
+
+def test_whoever_waits_does_not_wait_for_a_stranger(short_dir: Path) -> None:
+    """One that was there first, and could open the file for a while."""
+    short_dir.chmod(0o755)
+    with NodeLock(str(short_dir)) as waiting:
+        with NodeLock(str(short_dir)) as holder:
+            assert holder.taken()
+            assert not waiting.taken()
+            Path(holder.path).chmod(0o644)
+            with as_stranger():
+                theirs = os.open(holder.path, os.O_RDONLY)
+        fcntl.flock(theirs, fcntl.LOCK_EX)
+        assert waiting.taken()
+        os.close(theirs)
+
+
+def test_where_files_have_no_modes_there_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fstat
+
+    def everybody(file: int) -> os.stat_result:
+        mode, *others = real(file)
+        return os.stat_result((int(mode) | 0o077, *others))
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr("os.fstat", everybody)
+    with pytest.raises(GenericdpError) as refused:
+        NodeLock(str(tmp_path))
+    assert str(refused.value) == f"cannot lock '{tmp_path}/.lock': other users may open it"
+    assert refused.value.hint == "without the lock, a second genericdp on this node would not be noticed"
+    assert os.listdir("/proc/self/fd") == before
 
 
 def refuse_locks(monkeypatch: pytest.MonkeyPatch, error: int) -> None:

@@ -1,16 +1,24 @@
-"""The lock on the kubelet's directory."""
+"""The lock in the kubelet's directory."""
 
 import errno
+import fcntl
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from genericdp.kubelet.lock import DirectoryLock
+from genericdp.kubelet.lock import NAME, DirectoryLock
+from tests.scenes.shortage import a_file_system_at, fill_inodes, read_only
+from tests.scenes.stranger import STRANGER, as_stranger
+
+#: What is said where there can be no lock.
+UNNOTICED = "without the lock, another genericdp that serves this kubelet is not noticed"
 
 
 def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
@@ -19,11 +27,143 @@ def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
     assert first.is_held()
     assert not second.taken()
     assert not second.is_held()
-    assert list(tmp_path.iterdir()) == []
     first.release()
     assert not first.is_held()
     assert second.taken()
     second.release()
+
+
+def test_it_is_an_empty_directory_that_nobody_else_can_open_and_its_holder_removes(tmp_path: Path) -> None:
+    holder, other = DirectoryLock(str(tmp_path)), DirectoryLock(str(tmp_path))
+    assert holder.taken()
+    assert list(tmp_path.iterdir()) == [tmp_path / NAME]
+    assert (tmp_path / NAME).stat().st_mode == 0o40700
+    assert list((tmp_path / NAME).iterdir()) == []
+    assert not other.taken()
+    other.close()
+    assert holder.is_held(), "only the holder removes it"
+    holder.close()
+    holder.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("operation", [fcntl.LOCK_EX, fcntl.LOCK_SH])
+def test_a_stranger_who_can_read_the_directory_cannot_keep_it(short_dir: Path, operation: int) -> None:
+    """flock(2) needs no more than a descriptor, and the kubelet makes its directory with the mode 0755."""
+    short_dir.chmod(0o755)
+    lock = DirectoryLock(str(short_dir))
+    assert lock.taken()
+    lock.release()
+    with as_stranger():
+        theirs = os.open(short_dir, os.O_RDONLY)
+        fcntl.flock(theirs, operation)
+        with pytest.raises(PermissionError):
+            os.open(short_dir / NAME, os.O_RDONLY)
+    assert lock.taken()
+    assert lock.is_held()
+    lock.release()
+    os.close(theirs)
+
+
+def widened(path: Path) -> None:
+    path.mkdir()
+    path.chmod(0o755)
+
+
+def of_a_stranger(path: Path) -> None:
+    path.mkdir(0o700)
+    os.chown(path, STRANGER, STRANGER)
+
+
+def closed_to_all(path: Path) -> None:
+    path.mkdir(0o700)
+    path.chmod(0)
+
+
+@pytest.mark.parametrize("make", [widened, of_a_stranger, closed_to_all])
+def test_what_others_may_have_locked_is_replaced(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / NAME
+    make(path)
+    theirs = os.open(path, os.O_RDONLY)
+    fcntl.flock(theirs, fcntl.LOCK_EX)
+    lock = DirectoryLock(str(tmp_path))
+    assert lock.taken()
+    assert lock.is_held()
+    assert not os.path.samestat(os.fstat(theirs), path.stat())
+    assert (path.stat().st_mode, path.stat().st_uid) == (0o40700, os.geteuid())
+    lock.release()
+    os.close(theirs)
+
+
+def test_whoever_has_the_lock_that_is_replaced_or_removed_learns_who_has_it_now(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+    first, second = DirectoryLock(str(tmp_path)), DirectoryLock(str(tmp_path))
+    losses: tuple[Callable[[], None], ...] = (lambda: path.chmod(0o755), path.rmdir)
+    for lose in losses:
+        assert first.taken()
+        lose()
+        assert second.taken()
+        assert not first.is_held()
+        assert not first.taken()
+        second.release()
+    assert first.taken()
+    path.rmdir()
+    assert first.taken(), "the holder is faster"
+    assert not second.taken()
+    first.release()
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (Path.touch, "Not a directory"),
+        (lambda path: path.symlink_to("/"), "Not a directory"),
+        (lambda path: (path / "file").mkdir(parents=True) or path.chmod(0o755), "Directory not empty"),
+    ],
+)
+def test_where_the_name_is_taken_each_acts_as_if_it_were_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, make: Callable[[Path], None], why: str
+) -> None:
+    make(tmp_path / NAME)
+    before = (tmp_path / NAME).lstat()
+    lock = DirectoryLock(str(tmp_path))
+    for _ in range(3):
+        assert lock.taken()
+        assert not lock.is_held()
+    assert (tmp_path / NAME).lstat() == before
+    (line,) = caplog.records
+    assert line.getMessage() == f"cannot lock '{tmp_path}/{NAME}': {why}"
+    assert vars(line)["fields"] == {"hint": UNNOTICED}
+
+
+def test_where_it_cannot_be_made_the_log_says_so_until_it_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "device-plugins"
+    lock = DirectoryLock(str(directory))
+    with a_file_system_at(directory, inodes=64):
+        with read_only(directory):
+            assert lock.taken()
+            assert not lock.is_held()
+        fillers = fill_inodes(directory)
+        assert lock.taken()
+        assert not lock.is_held()
+        for each in fillers:
+            each.unlink()
+        assert lock.taken()
+        assert lock.is_held()
+        with read_only(directory):
+            assert lock.taken(), "it is there, and needs no writing"
+            assert lock.is_held()
+        lock.release()
+    said = [(line.getMessage(), vars(line)["fields"]["hint"]) for line in caplog.records]
+    assert said == [
+        (
+            f"cannot lock '{directory}/{NAME}': Read-only file system",
+            "mount that file system read-write; the unit may permit only some paths",
+        ),
+        (f"cannot lock '{directory}/{NAME}': No space left on device", "free some space on that file system"),
+    ]
 
 
 def test_it_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
@@ -49,7 +189,7 @@ def test_a_directory_that_is_created_again_is_another_one(tmp_path: Path) -> Non
     assert not first.is_held()
     directory.mkdir()
     assert first.taken()
-    directory.rmdir()
+    shutil.rmtree(directory)
     assert not first.is_held()
     directory.mkdir()
     assert second.taken()

@@ -170,10 +170,10 @@ async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwa
 async def test_stale_sockets_are_removed_once_there_are_descriptors_to_find_them(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    time, real, refused = LoopTime(), os.listdir, asyncio.Event()
+    time, real, refused, over = LoopTime(), os.listdir, asyncio.Event(), asyncio.Event()
 
     def scarce(path: str) -> list[str]:
-        if path == str(short_dir) and not refused.is_set():
+        if path == str(short_dir) and not over.is_set():
             refused.set()
             raise OSError(errno.EMFILE, "Too many open files")
         return real(path)
@@ -187,9 +187,67 @@ async def test_stale_sockets_are_removed_once_there_are_descriptors_to_find_them
             await refused.wait()
             await idle()
             assert kubelet.incarnation is None
+            over.set()
             time.advance(3.0)
             await kubelet.wait_until_there()
             assert not stale.exists()
+
+
+async def test_the_one_that_serves_takes_a_lock_again_that_was_removed(short_dir: Path) -> None:
+    there: list[bool] = []
+    other = DirectoryLock(str(short_dir))
+    with listening(short_dir):
+        async with followed(short_dir, there) as kubelet:
+            await kubelet.wait_until_there()
+            Path(other.path).rmdir()
+            await events_of(short_dir)
+            assert Path(other.path).exists()
+            assert not other.taken()
+            assert there == [True]
+
+
+async def test_the_one_that_serves_makes_way_for_another_that_took_the_lock(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, there = LoopTime(), list[bool]()
+    other = DirectoryLock(str(short_dir))
+    with listening(short_dir):
+        async with followed(short_dir, there) as kubelet:
+            await kubelet.wait_until_there()
+            Path(other.path).rmdir()
+            assert other.taken()
+            await events_of(short_dir)
+            assert (there, kubelet.incarnation, kubelet.rival) == ([True, False], None, True)
+            assert "another genericdp serves this kubelet; waiting until it ends" in caplog.messages
+            other.release()
+            time.advance(1.0)
+            await kubelet.wait_until_there()
+            assert (there, kubelet.rival) == ([True, False, True], False)
+
+
+async def test_without_a_descriptor_nobody_takes_a_lock_for_lost(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, there, real = LoopTime(), list[bool](), os.open
+    other = DirectoryLock(str(short_dir))
+
+    def scarce(path: str, flags: int, *others: int) -> int:
+        if path == other.path:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, flags, *others)
+
+    with listening(short_dir):
+        async with followed(short_dir, there) as kubelet:
+            await kubelet.wait_until_there()
+            with monkeypatch.context() as short:
+                short.setattr(os, "open", scarce)
+                Path(other.path).rmdir()
+                await events_of(short_dir)
+            assert there == [True]
+            time.advance(3.0)
+            await idle()
+            assert not other.taken()
+            assert there == [True]
 
 
 WITHOUT_DESCRIPTORS = """

@@ -6,7 +6,6 @@ The stranger is a real user of this machine, who tries what the kernel lets them
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hypothesis import given
@@ -14,8 +13,7 @@ from hypothesis import strategies as st
 
 from genericdp.errors import ConfigError
 from genericdp.files.trust import read_text
-
-STRANGER = 4242
+from tests.scenes.stranger import STRANGER, as_stranger
 
 #: What is there: directories, files with their text, and symlinks with their target.
 DIRECTORIES = ("a", "a/b", "a/b/c", "z")
@@ -36,21 +34,6 @@ owners = st.sampled_from([0, 0, 0, 0, 0, STRANGER])
 groups = st.sampled_from([0, 0, 0, STRANGER])
 directory_modes = st.sampled_from([0o755, 0o755, 0o755, 0o775, 0o777, 0o1777, 0o1755, 0o757])
 file_modes = st.sampled_from([0o644, 0o644, 0o644, 0o664, 0o666, 0o646])
-
-
-@contextmanager
-def as_stranger() -> Iterator[None]:
-    """What is done here is done by a user who has nothing."""
-    groups_before = os.getgroups()
-    os.setgroups([])
-    os.setegid(STRANGER)
-    os.seteuid(STRANGER)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups(groups_before)
 
 
 def attacks(room: Path) -> Iterator[Callable[[], object]]:

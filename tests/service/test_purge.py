@@ -17,6 +17,7 @@ _NODE = """
 mount --bind /dev/null "$1"
 for each in /var/lib /run /etc /dev; do mount -t tmpfs -o mode=755 tmpfs "$each"; done
 touch /dev/null; mount --bind "$1" /dev/null
+mkdir -p /var/lib/kubelet/device-plugins/.genericdp-lock
 mkdir -p /var/lib/genericdp /run/cdi /run/genericdp /etc/genericdp/rules.d /dev/genericdp
 touch /var/lib/genericdp/memory.json /var/lib/genericdp/.lock /dev/genericdp/.lock
 touch /run/cdi/genericdp_fuse.json /run/cdi/others.json /run/genericdp/control.sock
@@ -24,7 +25,7 @@ touch /etc/genericdp/rules.d/50-fuse.toml /etc/genericdp/rules.d/README
 ln -s /dev/fuse /dev/genericdp/fuse
 """
 
-_LIST = "find /var/lib /run /etc /dev ! -type d ! -path /dev/null | sort"
+_LIST = "find /var/lib /run /etc /dev '(' ! -type d -o -name '.*' ')' ! -path /dev/null | sort"
 
 OTHERS = ["/etc/genericdp/rules.d/README", "/run/cdi/others.json"]
 
@@ -38,6 +39,7 @@ ALL = sorted(
         "/run/genericdp/control.sock",
         "/var/lib/genericdp/.lock",
         "/var/lib/genericdp/memory.json",
+        "/var/lib/kubelet/device-plugins/.genericdp-lock",
     ]
 )
 

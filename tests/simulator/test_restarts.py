@@ -1,6 +1,7 @@
 """Restarts of containers, kubelets and machines: what is asked again and what comes from the cache."""
 
 import asyncio
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,21 @@ async def test_a_failed_init_container_holds_the_others_back(short_dir: Path) ->
         assert pod.container("i").reason == "Completed"
         assert pod.phase is Phase.RUNNING
         await plugin.stop()
+
+
+async def test_everybody_can_read_the_device_plugin_directory_and_no_other(short_dir: Path) -> None:
+    """The store of its checkpoint makes it (0755), before the server of the device plugins would (0750)."""
+    before = os.umask(0o022)
+    try:
+        async with Kubelet(short_dir) as kubelet:
+            modes = {path.name: path.stat().st_mode & 0o777 for path in short_dir.iterdir() if path.is_dir()}
+            assert modes == {"device-plugins": 0o755, "pod-resources": 0o750, "plugins_registry": 0o750}
+            await kubelet.stop()
+            kubelet.faults.remove_directory()
+            kubelet.faults.make_directory()
+            assert kubelet.directory.stat().st_mode & 0o777 == 0o755
+    finally:
+        os.umask(before)
 
 
 async def test_a_crash_leaves_a_half_written_checkpoint_beside_the_good_one(short_dir: Path) -> None:

@@ -1,7 +1,12 @@
-"""Other clients on the socket of a plugin: they hide nothing, and nothing is done because of them."""
+"""Other clients on the socket of a plugin, and others who can read the kubelet's directory.
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+They hide nothing and hinder nothing, and nothing is done because of them.
+"""
+
+import fcntl
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +20,7 @@ from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import Scene, a_scene, both_generations
 from tests.scenes.service import SHORT_PAUSES
+from tests.scenes.stranger import as_stranger
 from tests.scenes.waiting import until
 
 #: For tests that hold the kubelet before it opens its stream.
@@ -145,3 +151,33 @@ async def test_a_stranger_that_only_asks_for_the_options_causes_no_registration(
         scene.kubelet.faults.end_streams(FTDI)
         await scene.kubelet.wait_until(lambda: len(scene.kubelet.registrations) == 2)
         await scene.until_allocatable(1)
+
+
+async def test_a_stranger_who_locks_whatever_can_be_read_keeps_nobody_from_serving(short_dir: Path) -> None:
+    """At boot, say, before genericdp and the kubelet are there, or when genericdp is restarted."""
+    short_dir.chmod(0o755)
+    before = os.umask(0o022)
+    locked: list[int] = []
+    try:
+        async with a_scene(short_dir, a_usb_serial(0)) as scene:
+            await scene.until_allocatable(1)
+            await scene.service.stop()
+            with as_stranger():
+                locked += locks_below(short_dir)
+            assert any(os.path.samestat(os.fstat(each), scene.kubelet.directory.stat()) for each in locked)
+            await scene.service.start()
+            await scene.until_allocatable(1)
+            assert scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+    finally:
+        os.umask(before)
+        for each in locked:
+            os.close(each)
+
+
+def locks_below(directory: Path) -> Iterator[int]:
+    """Lock whatever can be opened; the descriptors that hold the locks."""
+    for path in sorted(directory.rglob("*")):
+        with suppress(OSError):
+            opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield opened

@@ -45,7 +45,7 @@ WRITTEN = sorted((ROOT / "generate" / "pages").iterdir())
 OTHER_WORDS = {"ms", "dumb"}
 
 #: What they refer to beside each other.
-PAGES_OF_OTHERS = {"udev(7)", "udevadm(8)", "sd_notify(3)", "systemd.exec(5)"}
+PAGES_OF_OTHERS = {"udev(7)", "udevadm(8)", "sd_notify(3)", "systemd.exec(5)", "poll(2)", "epoll(7)"}
 
 
 def plain(roff: str) -> str:

@@ -92,6 +92,8 @@ class Retried(StrEnum):
     METRICS = "metrics"
     #: Asking the container runtime.
     RUNTIME = "runtime"
+    #: Following events, when an error of the system has interrupted it.
+    EVENTS = "events"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ _WORKS = {
     Retried.CONTROL: "listening on the control socket now",
     Retried.METRICS: "listening on the address for metrics now",
     Retried.RUNTIME: "the container runtime answers",
+    Retried.EVENTS: "events are followed again",
 }
 
 

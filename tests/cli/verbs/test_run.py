@@ -1,5 +1,6 @@
 """`genericdp run` as a service manager sees it: a process, signals, sd_notify(3)."""
 
+import errno
 import json
 import os
 import resource
@@ -11,7 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from genericdp.cli.service import THREADS
+from genericdp.core.rules.settings import Settings
+from genericdp.simulator import Container, Kubelet, Phase, Pod
+from genericdp.simulator.blocking import BlockingKubelet
+from genericdp.status import client
+from tests.scenes.shortage import EPOLL_CTL
 
 RULES = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 GENERICDP = [sys.executable, "-m", "genericdp"]
@@ -147,6 +155,36 @@ def test_it_may_open_more_descriptors_than_a_shell_gives(short_dir: Path) -> Non
     with manager(short_dir, ["prlimit", "--nofile=256:4096", *GENERICDP]) as it:
         it.told("READY=1")
         assert resource.prlimit(it.process.pid, resource.RLIMIT_NOFILE) == (4096, 4096)
+
+
+#: The unchanged program where the processes of root already watch by epoll as much as they may.
+WITHOUT_EPOLL = """
+import sys
+from tests.scenes.shortage import watch_nothing_by_epoll
+watch_nothing_by_epoll()
+from genericdp.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(EPOLL_CTL is None, reason="the number of epoll_ctl(2) is not known here")
+def test_it_serves_although_a_container_of_root_watches_all_that_root_may_watch_by_epoll(
+    short_dir: Path,
+) -> None:
+    node = BlockingKubelet(Kubelet(short_dir))
+    with node, manager(short_dir, [sys.executable, "-c", WITHOUT_EPOLL]) as it:
+        node.wait_until(lambda: node.kubelet.allocatable == {"genericdp.io/null": 1})
+        it.write(f"{RULES}replicas = 2\n")
+        node.wait_until(lambda: node.kubelet.allocatable == {"genericdp.io/null": 2})
+        node.call(node.kubelet.restart)
+        node.wait_until(lambda: node.kubelet.allocatable == {"genericdp.io/null": 2})
+        pod = node.call(node.kubelet.admit, Pod("p", [Container("c", limits={"genericdp.io/null": 1})]))
+        assert pod.phase is Phase.RUNNING
+        report = client.status(Settings(run_dir=f"{short_dir}/run"))
+        assert not any(os.strerror(errno.ENOSPC) in each for each in report["complaints"])
+        it.process.send_signal(signal.SIGTERM)
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 0, log
 
 
 def test_without_a_kubelet_it_says_where_it_waits_for_one(short_dir: Path) -> None:

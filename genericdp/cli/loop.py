@@ -1,0 +1,32 @@
+"""The event loop of the verbs that keep running.
+
+The rules of this file:
+
+* It waits by poll(2), as gRPC does (`__main__`), not by epoll(7). The kernel counts what all processes of a
+  user watch by epoll (fs.epoll.max_user_watches). A container of root counts as root and can use it all up;
+  then an event loop can watch nothing new, and gRPC aborts the process. poll(2) has no such limit, and is as
+  fast for the descriptors of a daemon.
+"""
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from genericdp.errors import GenericdpError, what_is_short
+
+_Result = TypeVar("_Result")
+
+
+def run(main: Coroutine[Any, Any, _Result]) -> _Result:
+    """As asyncio.run. Raises GenericdpError if there can be no event loop."""
+    runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.PollSelector()))
+    try:
+        runner.get_loop()
+    except OSError as error:
+        main.close()
+        raise GenericdpError(
+            f"cannot make an event loop: {error.strerror}", hint=what_is_short(error)
+        ) from error
+    with runner:
+        return runner.run(main)

@@ -175,9 +175,9 @@ class Daemon:
                 self._reloading.read()
                 self._devices.resync()
                 await self._reads_cdi.begin()
-                is_untold = self.memory.is_untold
-                self.step(await self._forgetting.begin())
-                self.recorder.see_begun(self.memory if is_untold else Memory(), self.settings.state_dir)
+                before, held = self.memory, await self._forgetting.begin()
+                self.step(held)
+                self.recorder.see_begun(before, self.memory)
                 self._again.see(self._devices)
                 tasks = [group.create_task(each.run()) for each in (self._forgetting, self._reads_cdi)]
                 self.ready.look(self.inventory)

@@ -8,7 +8,6 @@ The rules of this file:
   value itself.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 from genericdp import log
@@ -116,13 +115,12 @@ class Recorder:
             _log.warning(str(error), hint=error.hint or "genericdp tries again by itself")
         return fails_now
 
-    def see_begun(self, memory: Memory, state_dir: str) -> None:
-        """The daemon began with nothing saved, and this memory is what pods and devices say."""
-        if memory.held:
+    def see_begun(self, before: Memory, after: Memory) -> None:
+        """The daemon has begun with the first of these memories, and this is what devices and pods add."""
+        if before.is_untold and after.held:
             _log.warning(
                 "nothing is remembered, but pods hold devices",
-                file=os.path.join(state_dir, "memory.json"),
-                ids=_named(sorted(memory.held)),
+                ids=_named(sorted(after.held)),
                 hint="units that have the same serial number or that nothing tells apart may be offered "
                 "only after these pods are deleted; see 'genericdp status'",
             )

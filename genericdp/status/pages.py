@@ -92,6 +92,7 @@ class Pages:
             why_not_cdi=subject.cdi.why_not,
             stuck=subject.watchdog.stuck(),
             held=subject.memory.held,
+            answered=subject.memory.answered,
             holdings=holdings,
             files=files,
             problems=tuple(subject.rules.problems),

@@ -295,7 +295,7 @@ class Node:
         """`status` names the pods that cannot start again although their device is Healthy, and no others."""
         pods = {(pod.resource, pod.id_): pod for pod in self.pods if pod.resource in self.inventory.offers}
         holdings: Holdings = {key: (Holder("default", "app", "main"),) for key in pods}
-        found = stranded(holdings, self.memory.held, self.inventory)
+        found = stranded(holdings, self.memory.held, self.memory.answered, self.inventory)
         named = {(name, each.id) for name, several in found.items() for each in several}
         for (name, id_), pod in pods.items():
             device = self.inventory.offers[name].device(id_)

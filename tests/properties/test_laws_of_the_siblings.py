@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
@@ -97,6 +97,7 @@ pods = st.one_of(
 edits = st.tuples(st.just("edit"), st.sampled_from(sorted(RULES)))
 
 
+@example([("change", frozenset([0])), ("admit", 0), ("edit", "all of the card")])
 @given(st.lists(st.one_of(plugging, pods, edits), max_size=25))
 def test_no_two_pods_have_one_sibling_and_none_gets_another_one_while_its_own_is_there(
     history: list[tuple[str, ...]],

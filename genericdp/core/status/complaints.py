@@ -32,7 +32,7 @@ def _complaints(facts: Facts) -> Iterator[str]:
         yield _no_kubelet(facts)
     if facts.history.silence.what:
         yield f"no udev events: {facts.history.silence.what}"
-    stranded = holdings.stranded(facts.holdings, facts.held, facts.inventory)
+    stranded = holdings.stranded(facts.holdings, facts.held, facts.answered, facts.inventory)
     for name, offer in facts.inventory.offers.items():
         standing = facts.standings.get(name)
         if name in facts.stuck:

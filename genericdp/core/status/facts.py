@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.answered import Answered
 from genericdp.core.memory.held import Held
 from genericdp.core.returning import Returning
 from genericdp.core.rules.settings import Settings
@@ -53,6 +54,7 @@ class Facts:
     standing_by    which other genericdp serves the node; "" if this one does
     rival          another genericdp serves the kubelet, and this one waits
     held           what Allocate gave
+    answered       what answers by CDI named
     holdings       None if the kubelet does not answer
     returning      the devices that READY waits for after a boot
     why_not_cdi    why resources with `answer = "auto"` are answered without CDI; "" if they are not
@@ -75,6 +77,7 @@ class Facts:
     why_not_cdi: str = ""
     stuck: Sequence[str] = ()
     held: Held = field(default_factory=dict)
+    answered: Answered = field(default_factory=dict)
     holdings: Holdings | None = None
     files: Sequence[InEffect] = ()
     problems: Sequence[Problem] = ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
+from genericdp.core.memory.answered import Answered
 from genericdp.core.memory.held import Holding
 
 #: How long a kubelet may take from its start until it knows its pods, in seconds. Before it has reached the
@@ -51,21 +52,28 @@ class Stranded:
 
 
 def stranded(
-    holdings: Holdings | None, given: Mapping[str, Holding], inventory: Inventory
+    holdings: Holdings | None, given: Mapping[str, Holding], answered: Answered, inventory: Inventory
 ) -> Mapping[str, Sequence[Stranded]]:
     """Resource -> its stranded containers, by id; only resources with any.
 
-    given  what Allocate gave under each id
+    given     what Allocate gave under each id
+    answered  what answers by CDI named: they depend on no link
     """
+    by_cdi = {id_ for device in answered.values() for id_ in device.ids}
     found: dict[str, list[Stranded]] = {}
     leads = inventory.links()
     for (name, id_), holders in sorted((holdings or {}).items()):
         holding, offer = given.get(id_), inventory.offers.get(name)
         if holding is None or offer is None or holding.resource != name:
             continue
-        dead = tuple(link for link in holding.links if leads.get(link) is None)
-        device = offer.device(id_) if dead else None
-        if device is not None and device.healthy:
+        device = offer.device(id_)
+        if device is None or not device.healthy:
+            continue
+        # The one link of a device that was not grouped is not saved.
+        is_alone = not holding.links and id_ not in by_cdi and holding.device in device.links
+        links = (holding.device,) if is_alone else holding.links
+        dead = tuple(link for link in links if leads.get(link) is None)
+        if dead:
             found.setdefault(name, []).append(Stranded(id_, holders, dead))
     return found
 

@@ -113,6 +113,7 @@ class TourNode:
                 "stop kubelet": self._kubelet.stop,
                 "let the kubelet refuse registrations": self._refuse_registrations,
                 "fill the disk": self._fill_the_disk,
+                "lose the memory": self._lose_the_memory,
             }
             await deeds[deed]()
 
@@ -165,6 +166,12 @@ class TourNode:
 
     async def _fill_the_disk(self) -> None:
         await asyncio.to_thread(_fill_the_disk)
+
+    async def _lose_the_memory(self) -> None:
+        """While the daemon does not run; it starts again."""
+        await self.stop_daemon()
+        (STATE / "memory.json").unlink()
+        await self._start_daemon()
 
     async def stop_daemon(self) -> None:
         """Stop the daemon, if it runs."""

@@ -4,19 +4,16 @@ The rules of this file:
 
 * One inotify instance watches all directories: a busy node has few instances left.
 * Nothing is heard of nodes that are merely used: IN_CLOSE_WRITE would wake the daemon for every program that
-  writes to /dev/null.
+  writes to /dev/null. Whoever changes its times all the time is heard, but seldom (`watch.queue`).
 * While a directory cannot be watched, everything is looked at every few seconds, and a warning is logged.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Collection
-from contextlib import suppress
-
-from inotify_simple import INotify, flags
+from collections.abc import Callable, Collection, Iterable
 
 from genericdp import log
-from genericdp.watch import AGAIN_S, what_to_do
+from genericdp.watch import AGAIN_S, Event, EventQueue, flags, what_to_do
 
 _MASK = (
     flags.CREATE
@@ -42,7 +39,7 @@ class NodeWatch:
         self._tell = tell
         self._again_s = again_s
         self._loop = asyncio.get_running_loop()
-        self._inotify: INotify | None = None
+        self._queue: EventQueue | None = None
         self._directories: dict[int, str] = {}
         self._unwatched: set[str] = set()
         self._again: asyncio.TimerHandle | None = None
@@ -50,10 +47,9 @@ class NodeWatch:
     def add(self, directory: str) -> None:
         """Watch a directory from now on, if it exists."""
         try:
-            if self._inotify is None:
-                self._inotify = INotify()
-                self._loop.add_reader(self._inotify.fileno(), self._read)
-            watch = self._inotify.add_watch(directory, _MASK)
+            if self._queue is None:
+                self._queue = EventQueue(self._hear)
+            watch = self._queue.watch(directory, _MASK)
         except (FileNotFoundError, NotADirectoryError):
             return  # the directory above tells when it appears
         except OSError as error:
@@ -74,9 +70,8 @@ class NodeWatch:
         for watch, directory in tuple(self._directories.items()):
             if directory not in directories:
                 del self._directories[watch]
-                with suppress(OSError):  # the kernel has dropped the watch of a deleted directory
-                    if self._inotify is not None:
-                        self._inotify.rm_watch(watch)
+                if self._queue is not None:
+                    self._queue.unwatch(watch)
         if not self._directories:
             self._let_go()
 
@@ -89,23 +84,22 @@ class NodeWatch:
         self._let_go()
 
     def _let_go(self) -> None:
-        if self._inotify is not None:
-            self._loop.remove_reader(self._inotify.fileno())
-            self._inotify.close()
-            self._inotify = None
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
 
     def _try_again(self) -> None:
         self._again = None
         self._tell("")
 
-    def _read(self) -> None:
+    def _hear(self, events: Iterable[Event]) -> None:
         changed: dict[str, None] = {}
-        for event in self._inotify.read(timeout=0) if self._inotify is not None else ():
-            directory = self._directories.get(event.wd)
+        for event in events:
+            directory = self._directories.get(event.watch)
             if event.mask & flags.Q_OVERFLOW:
                 changed[""] = None
             elif event.mask & flags.IGNORED:
-                self._directories.pop(event.wd, None)
+                self._directories.pop(event.watch, None)
             elif directory is not None:
                 changed[os.path.join(directory, event.name) if event.name else directory] = None
         for path in changed:

@@ -18,7 +18,7 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
 from tests.scenes.waiting import until
-from tests.test_watch import bind_mounted
+from tests.watch.test_directory import bind_mounted
 from tests.udev import gadgets
 from tests.udev.hotplug import Console, macvtap, udevd, udevd_with_our_rule
 from tests.udev.testbed import Testbed

@@ -10,8 +10,8 @@ from typing import Self
 
 import pytest
 
-from genericdp.machine import node_watch
 from genericdp.machine.node_watch import NodeWatch
+from genericdp.watch import queue
 from tests.scenes.dev import a_directory, make_node
 
 
@@ -109,18 +109,31 @@ async def test_after_lost_events_anything_may_have_happened(dev: Path) -> None:
         for _ in range(most // 2 + 1):
             (dev / "acme0").touch()
             (dev / "acme0").unlink()
-        assert "" in await ear.heard()
+        while await ear.told.get():
+            pass
+
+
+async def test_what_others_touch_all_the_time_is_told_once_for_each_read(dev: Path) -> None:
+    """Any user may change the times of /dev/null."""
+    make_node(dev / "null", 3, major=1)
+    make_node(dev / "zero", 5, major=1)
+    with Ear(dev) as ear:
+        for _ in range(100):
+            os.utime(dev / "null")
+            os.utime(dev / "zero")
+        make_node(dev / "acme0", 0)
+        assert await ear.heard() == [f"{dev}/{name}" for name in ("null", "zero", "acme0")]
 
 
 async def test_without_inotify_everything_is_looked_at_periodically_and_the_log_says_so_twice(
     dev: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse() -> None:
+    def refuse(**_: bool) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
 
     caplog.set_level("INFO")
     with monkeypatch.context() as patched:
-        patched.setattr(node_watch, "INotify", refuse)
+        patched.setattr(queue, "INotify", refuse)
         with Ear(dev, again_s=0.0) as ear:
             for _ in range(3):
                 assert await ear.told.get() == ""

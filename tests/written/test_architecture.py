@@ -28,8 +28,7 @@ DOORS = {
     "usb": {"genericdp.usb"},
     # A simulated runtime has a watch of its own, which overlooks what the real one overlooks.
     "inotify_simple": {
-        "genericdp.watch",
-        "genericdp.machine.node_watch",
+        "genericdp.watch.queue",
         "genericdp.simulator.runtimes.cdi_cache",
     },
     "grpc": {"genericdp.cri", "genericdp.kubelet", "genericdp.messages", "genericdp.simulator"},

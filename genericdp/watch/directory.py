@@ -5,6 +5,9 @@ The rules of this file:
 * Inotify watches the directory and every directory on the way to it: each ancestor, and the directory of each
   symlink, so that `current -> rev1` may be pointed at rev2. No thread, no polling: the file descriptor is
   part of the event loop.
+* Permissions on the way count. But with an ancestor's, the kernel reports those of everything beside the way,
+  such as /tmp, whose times any user changes at will. Once that happens, the ancestors' permissions are not
+  listened to for a while, at most LONGEST_HUSH_S, and then compared.
 * A directory is watched before the next name on the way is looked up in it, so no change of that name is
   missed. Only a mount causes no event: whoever mounts something there must make a new watch.
 * The kernel has one watch for a directory, whatever paths lead to it, so a watch has a set of names.
@@ -17,16 +20,19 @@ The rules of this file:
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-
-from inotify_simple import INotify, flags
 
 from genericdp import log
 from genericdp.errors import GenericdpError
+from genericdp.watch.queue import Event, EventQueue, flags
 
 #: How often to poll, and try to watch, a directory that cannot be watched, in seconds.
 AGAIN_S = 5.0
+
+#: How long not to listen to permissions on the way, in seconds: the first time, and at most.
+FIRST_HUSH_S = 0.01
+LONGEST_HUSH_S = 1.0
 
 _IN_DIRECTORY = (
     flags.CREATE
@@ -39,16 +45,8 @@ _IN_DIRECTORY = (
     | flags.MOVE_SELF
     | flags.ONLYDIR
 )
-_IN_ANCESTOR = (
-    flags.CREATE
-    | flags.DELETE
-    | flags.MOVED_FROM
-    | flags.MOVED_TO
-    | flags.ATTRIB
-    | flags.DELETE_SELF
-    | flags.MOVE_SELF
-    | flags.ONLYDIR
-)
+_IN_ANCESTOR = _IN_DIRECTORY & ~flags.CLOSE_WRITE
+_IN_HUSHED = _IN_ANCESTOR & ~flags.ATTRIB
 
 #: How many symlinks the kernel follows on one path (path_resolution(7)).
 _SYMLINK_LIMIT = 40
@@ -69,6 +67,9 @@ _HINTS = {
 #: Called with the names in the directory that changed; empty: anything may have happened.
 Callback = Callable[[frozenset[str]], None]
 
+#: Mode, owner and group; None if they cannot be read.
+_Permissions = tuple[int, int, int] | None
+
 _log = log.get(__name__)
 
 
@@ -88,8 +89,14 @@ class DirectoryWatch:
         self._loop = asyncio.get_running_loop()
         # Each watch with the names that matter in its directory.
         self._watches: dict[int, set[str]] = {}
-        self._inotify: INotify | None = None
+        # Each ancestor's watch with its path, and the permissions on the way by path.
+        self._ancestors: dict[int, str] = {}
+        self._permissions: dict[str, _Permissions] = {}
+        self._queue: EventQueue | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._hush: asyncio.TimerHandle | None = None
+        self._hush_s = 0.0
+        self._heard_since = 0.0
         self._watch()
 
     def close(self) -> None:
@@ -102,10 +109,9 @@ class DirectoryWatch:
     def _watch(self) -> None:
         """Watch from now on, or log why not and try again later."""
         try:
-            if self._inotify is None:
-                self._inotify = _new_inotify(self.directory)
-                self._loop.add_reader(self._inotify.fileno(), self._read)
-            self._look_again(self._inotify)
+            if self._queue is None:
+                self._queue = _new_queue(self.directory, self._hear)
+            self._look_again(self._queue)
         except GenericdpError as error:
             self._let_go()
             self._again = self._loop.call_later(self._again_s, self._try_again)
@@ -120,35 +126,69 @@ class DirectoryWatch:
 
     def _let_go(self) -> None:
         self._watches = {}
-        if self._inotify is not None:
-            self._loop.remove_reader(self._inotify.fileno())
-            self._inotify.close()
-            self._inotify = None
+        self._ancestors = {}
+        if self._hush is not None:
+            self._hush.cancel()
+            self._hush = None
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
 
-    def _read(self) -> None:
+    def _hear(self, events: Iterable[Event]) -> None:
         names: set[str] = set()
-        anything = False
-        for event in self._inotify.read(timeout=0) if self._inotify is not None else ():
+        anything = touched = False
+        for event in events:
             anything |= bool(event.mask & flags.Q_OVERFLOW)
-            matter = self._watches.get(event.wd, set())
-            if event.name in matter or (matter and not event.name):
-                anything = (
-                    True  # on the way to the directory, or something that happened to a directory itself
-                )
-            elif _EVERY in matter:
+            matter = self._watches.get(event.watch, set())
+            if _EVERY in matter and event.name and event.name not in matter:
                 names.add(event.name)
+            elif event.mask & flags.ATTRIB and event.watch in self._ancestors:
+                touched = True
+            elif event.name in matter or (matter and not event.name):
+                # On the way to the directory, or something that happened to a directory itself.
+                anything = True
+        if touched and self._hush is None:
+            anything |= self._permissions_changed()
+            self._hush_for_a_while()
         if anything:
             self._watch()
             self._on_event(frozenset())
         elif names:
             self._on_event(frozenset(names))
 
-    def _look_again(self, inotify: INotify) -> None:
+    def _permissions_changed(self) -> bool:
+        return any(_permissions(path) != before for path, before in self._permissions.items())
+
+    def _hush_for_a_while(self) -> None:
+        now = self._loop.time()
+        again = now - self._heard_since < self._hush_s
+        self._hush_s = min(2 * self._hush_s, LONGEST_HUSH_S) if again else FIRST_HUSH_S
+        self._hush = self._loop.call_later(self._hush_s, self._listen_again)
+        self._listen_to_ancestors(_IN_HUSHED)
+
+    def _listen_again(self) -> None:
+        self._hush = None
+        self._heard_since = self._loop.time()
+        self._listen_to_ancestors(_IN_ANCESTOR)
+        if self._permissions_changed():
+            self._watch()
+            self._on_event(frozenset())
+        if self._queue is not None:
+            self._queue.read()  # before whoever still touches everything fills it
+
+    def _listen_to_ancestors(self, mask: int) -> None:
+        for path in self._ancestors.values() if self._queue is not None else ():
+            # What has another directory at its path by now has told so.
+            with suppress(OSError):
+                self._queue.watch(path, mask)
+
+    def _look_again(self, queue: EventQueue) -> None:
         """Watch the directory, if it exists, and everything on the way to it that does."""
         for watch in self._watches:
-            with suppress(OSError):  # the kernel has dropped the watch of a deleted directory
-                inotify.rm_watch(watch)
+            queue.unwatch(watch)
         self._watches = {}
+        self._ancestors = {}
+        self._permissions = {"/": _permissions("/")}
         at, left, symlinks = "/", _names(self.directory), 0
         while left:
             name = left.pop()
@@ -156,7 +196,8 @@ class DirectoryWatch:
                 at = os.path.dirname(at)
                 continue
             path = os.path.join(at, name)
-            refused = self._add(inotify, at, name)
+            refused = self._add(queue, at, name)
+            self._permissions[path] = _permissions(path)
             try:
                 target = _target(path)
             except OSError as error:
@@ -171,35 +212,48 @@ class DirectoryWatch:
                 return
             at = "/" if target.startswith("/") else at
             left += _names(target)
-        refused = self._add(inotify, at, _EVERY)
+        refused = self._add(queue, at, _EVERY)
         if refused is not None:
             raise _cannot_watch(at, refused)
 
-    def _add(self, inotify: INotify, path: str, name: str) -> OSError | None:
+    def _add(self, queue: EventQueue, path: str, name: str) -> OSError | None:
         """Watch for a name, or _EVERY, in a directory; returns the error if this user may not read it.
 
         What is below can be watched all the same. A directory that is absent by now is heard when it appears.
         Raises GenericdpError.
         """
+        mask = _IN_HUSHED if self._hush is not None else _IN_ANCESTOR
         try:
             # MASK_ADD: another path to the same directory must not lose its events.
-            mask = _IN_DIRECTORY if name == _EVERY else _IN_ANCESTOR
-            watch = inotify.add_watch(path, mask | flags.MASK_ADD)
+            watch = queue.watch(path, (_IN_DIRECTORY if name == _EVERY else mask) | flags.MASK_ADD)
         except OSError as error:
             if error.errno == errno.EACCES:
                 return error
             if error.errno not in _ABSENT:
                 raise _cannot_watch(path, error) from error
         else:
-            self._watches.setdefault(watch, set()).add(name)
+            matter = self._watches.setdefault(watch, set())
+            matter.add(name)
+            if _EVERY in matter:
+                self._ancestors.pop(watch, None)
+            else:
+                self._ancestors[watch] = path
         return None
 
 
-def _new_inotify(directory: str) -> INotify:
+def _new_queue(directory: str, hear: Callable[[Iterable[Event]], None]) -> EventQueue:
     try:
-        return INotify()
+        return EventQueue(hear)
     except OSError as error:
         raise _cannot_watch(directory, error) from error
+
+
+def _permissions(path: str) -> _Permissions:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_mode, status.st_uid, status.st_gid
 
 
 def _cannot_watch(path: str, error: OSError) -> GenericdpError:

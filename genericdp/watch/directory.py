@@ -177,10 +177,10 @@ class DirectoryWatch:
             self._queue.read()  # before whoever still touches everything fills it
 
     def _listen_to_ancestors(self, mask: int) -> None:
-        for path in self._ancestors.values() if self._queue is not None else ():
-            # What has another directory at its path by now has told so.
-            with suppress(OSError):
-                self._queue.watch(path, mask)
+        if self._queue is not None:
+            for path in self._ancestors.values():
+                with suppress(OSError):  # it is not there any more, or not the same, which is heard
+                    self._queue.watch(path, mask)
 
     def _look_again(self, queue: EventQueue) -> None:
         """Watch the directory, if it exists, and everything on the way to it that does."""

@@ -18,10 +18,10 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
 from tests.scenes.waiting import until
-from tests.watch.test_directory import bind_mounted
 from tests.udev import gadgets
 from tests.udev.hotplug import Console, macvtap, udevd, udevd_with_our_rule
 from tests.udev.testbed import Testbed
+from tests.watch.test_directory import bind_mounted
 
 CAMERA_RULE = """
 [[resource]]

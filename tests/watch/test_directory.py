@@ -1,7 +1,9 @@
 """Directories that may not exist yet, vanish and come back: what the watch hears of them."""
 
 import asyncio
+import itertools
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -38,6 +40,10 @@ class Ear:
             names = await self._told.get()
             if name in names if name else names == ANYTHING:
                 return
+
+    async def hears_something(self) -> None:
+        """Return once it was told of anything at all."""
+        await self._told.get()
 
     async def heard(self) -> list[frozenset[str]]:
         """What it was told so far: everything that happened before this call."""
@@ -386,6 +392,43 @@ async def test_permissions_on_the_way_are_listened_to_less_and_less_while_others
             await asyncio.sleep(0)
     assert hushes[0] == directory.FIRST_HUSH_S
     assert max(hushes) == directory.LONGEST_HUSH_S
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_law_whatever_others_touch_each_change_on_the_way_and_in_the_directory_is_heard(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory, "LONGEST_HUSH_S", 0.02)
+    chance = random.Random(seed)  # noqa: S311
+    (tmp_path / "tmp").mkdir()
+    rules = tmp_path / "a" / "b" / "rules.d"
+    rules.mkdir(parents=True)
+    count = itertools.count()
+
+    def change_permissions() -> None:
+        (tmp_path / "a").chmod((tmp_path / "a").stat().st_mode ^ 0o044)
+
+    def write() -> None:
+        (rules / f"{next(count)}.toml").touch()
+
+    def replace() -> None:
+        (tmp_path / "a").rename(tmp_path / f"old{next(count)}")
+        rules.mkdir(parents=True)
+
+    changes = (change_permissions, write, rules.rmdir, replace)
+    with Ear(rules) as ear:
+        for _ in range(30):
+            for _ in range(chance.randrange(4)):
+                os.utime(tmp_path / "tmp")
+                os.utime(tmp_path / "a")
+                await asyncio.sleep(chance.choice((0, 0.001)))
+            while await ear.heard():
+                pass
+            change = chance.choice(changes) if rules.exists() else rules.mkdir
+            change = write if change == rules.rmdir and os.listdir(rules) else change
+            change()
+            os.utime(tmp_path / "tmp")
+            await ear.hears_something()
 
 
 async def test_to_touch_what_is_on_the_way_changes_nothing(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from genericdp.core.comeback.container import Inside
-from genericdp.core.comeback.plugs import ASK_AGAIN_S, ASK_LATER_S, ASK_OFTEN_S
+from genericdp.core.comeback.plugs import ASK_AGAIN_S, ASK_LATER_S, ASK_OFTEN_S, LONGEST_START_S
 from genericdp.core.device import UdevDevice
 from genericdp.cri import comeback
 from genericdp.cri.runtime import ContainerRuntime
@@ -292,6 +293,36 @@ async def test_without_a_kubelet_nothing_is_stopped_until_it_is_back(
         await scene.kubelet.start()
         await until_running(scene, pod, restarts=1)
         assert len(stops(scene)) == 1
+
+
+async def test_a_runtime_that_may_not_be_the_kubelets_settles_nothing(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet does not answer while one is chosen among several, and the first has no such container."""
+
+    async def silent(_: str) -> None:
+        return None
+
+    async def none(_: ContainerRuntime) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
+    passed_s = 0.0
+    async with a_scene(short_dir, STICK, rules=STOP, now=lambda: time.monotonic() + passed_s) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        plugs = scene.daemon._comeback
+        with monkeypatch.context() as patch:
+            patch.setattr("genericdp.cri.choice.podresources", SimpleNamespace(listed=silent))
+            patch.setattr(ContainerRuntime, "containers", none)
+            scene.unplug(STICK)
+            await scene.until_allocatable(0, capacity=1)
+            passed_s = LONGEST_START_S
+            began = scene.daemon._now()
+            plugs.look_again()
+            await until(lambda: plugs._plugs.by_device[FTDI, "ftdi_A"].not_before > began + 0.1)
+            assert not plugs._plugs.by_device[FTDI, "ftdi_A"].judged
+        await until(lambda: len(stops(scene)) == 1)
 
 
 @pytest.mark.timeout_s(9000)

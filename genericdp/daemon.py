@@ -107,9 +107,7 @@ class Daemon:
             tell_saved=self._directories.see_saved,
             on_read=partial(self._see_tried, Retried.CHECKPOINT),
         )
-        self._comeback = Comeback(
-            settings, now, self._forgetting.complete, self.recorder.see_stop, self._see_tried
-        )
+        self._comeback = Comeback(settings, now, self._forgetting, self.recorder.see_stop, self._see_tried)
         self._reads_cdi = ReadsCdi(settings, lambda: self.rules.resources, self.cdi.see_runtime)
         self._devices = devices or MachineDevices(rules.resources)
         self._devices.remember(lambda: self.memory.devices)

@@ -94,7 +94,7 @@ class Forgetting:
         self._pod_resources = pod_resources
         self._link_dir = link_dir
         self._now = now
-        self._due = due
+        self._grace_ends = due
         self._waits = waits
         self._held = held
         self._tell = tell
@@ -106,7 +106,7 @@ class Forgetting:
         self._tries = 0
         self._answered: tuple[object, object] | None = None
         self._incomplete = self._unread = False
-        self._knows_earlier = False
+        self._knows_earlier = self._is_awaited = False
         self._written = float("-inf")
 
     async def begin(self) -> Answer | None:
@@ -115,6 +115,16 @@ class Forgetting:
         if found is None:
             return None
         return Answer(frozenset(), asked, complete=False, checkpointed=found.ids, earlier=found.given)
+
+    def held(self) -> Held:
+        """What pods may hold."""
+        return self._held()
+
+    def depend(self, *, depends: bool) -> None:
+        """Take into account whether something else depends on what pods still hold. It may wait."""
+        if depends is not self._is_awaited:
+            self._is_awaited = depends
+            self._changed.set()
 
     def look_again(self) -> None:
         """Take into account that more may depend on an answer, or that a kubelet has started."""
@@ -137,6 +147,9 @@ class Forgetting:
         """Whether a device depends on the answer, rather than that a kubelet has started."""
         due = self._due()
         return self._waits() or self._unread or (due is not None and due <= self._now())
+
+    def _due(self) -> float | None:
+        return self._now() if self._is_awaited else self._grace_ends()
 
     def _wait_s(self) -> float | None:
         """How long there is nothing to ask, in seconds; None: until something changes."""

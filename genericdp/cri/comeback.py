@@ -5,15 +5,20 @@ The rules of this file:
 * Nothing is asked while no rule wants it. What only this needs is loaded when it is first needed.
 * Who holds a device is asked of PodResources, which containers there are of the kubelet's container runtime;
   `core.comeback` decides. Without an answer of both, nothing is stopped, and they are asked again.
+* An answer of PodResources is final for a device only if it lists every id under which a pod may hold it: a
+  kubelet that cannot reach the API server lists none. Until then, it matters whether a pod still holds it.
 * What is asked grows with the containers, not with their devices: a container may hold thousands.
+* What another runtime than the kubelet's lacks says nothing. Whoever holds a device has a pod, by which the
+  kubelet's is known as soon as it has made that.
 * A stop lasts as long as the pod's grace period. It delays no other one. One that fails is tried again for
   each device that it was for: some may have come back by then.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.judge import Evidence, judge, newest
@@ -31,10 +36,11 @@ from genericdp.core.comeback.plugs import (
 )
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
-from genericdp.core.status.holdings import Holder, by_device
+from genericdp.core.status.holdings import Holder, Holdings, by_device, unlisted
 from genericdp.cri.connection import Shared
 from genericdp.cri.lookout import Lookout
 from genericdp.errors import GenericdpError
@@ -58,11 +64,23 @@ class Stop:
     error: str = ""
 
 
+class Pods(Protocol):
+    """What is known of the pods of the kubelet."""
+
+    def complete(self) -> bool:
+        """Whether PodResources, if it answers now, names every holder."""
+
+    def held(self) -> Held:
+        """What pods may hold."""
+
+    def depend(self, *, depends: bool) -> None:
+        """Take into account whether it matters if they still hold it."""
+
+
 class Comeback:
     """Follows the devices of the resources that want it. Call `see` after each step while `running` runs.
 
     now        the clock of the debounce times, in seconds
-    complete   whether PodResources, if it answers now, names every holder
     on_stop    called before each stop, and again if it failed
     on_tried   called whenever the runtime was asked, with the error or None
     """
@@ -71,17 +89,19 @@ class Comeback:
         self,
         settings: Settings,
         now: Callable[[], float],
-        complete: Callable[[], bool],
+        pods: Pods,
         on_stop: Callable[[Stop], None],
         on_tried: Callable[[Retried, GenericdpError | None], None],
     ) -> None:
         self._settings = settings
         self._now = now
-        self._complete = complete
+        self._pods = pods
         self._on_stop = on_stop
         self._lookout = Lookout(settings, now, lambda: self._plugs.offers, on_tried)
         self._inventory = Inventory()
         self._plugs = Plugs()
+        # The devices of open cases that pods may hold under ids that were not listed.
+        self._unlisted: frozenset[Key] = frozenset()
         # The id of a container that is being stopped -> the cases for which it is.
         self._stopping: dict[str, list[Case]] = {}
         # Socket -> the connection of all stops.
@@ -95,6 +115,7 @@ class Comeback:
         self._plugs = follow(self._plugs, inventory, plugged, self._now(), devices)
         if bool(self._plugs.offers) != wanted:
             self._lookout.see_wanted(wanted=not wanted)
+        self._see_unlisted(self._unlisted)
         self._changed.set()
 
     def look_again(self) -> None:
@@ -134,25 +155,34 @@ class Comeback:
                     await self._lookout.look()
 
     async def _judge(self, due: Sequence[Case], stops: asyncio.TaskGroup) -> None:
-        complete = self._complete()
-        holders = await self._ask_holders(due)
-        if holders is None:
+        complete = self._pods.complete()
+        holdings = await podresources.ask(self._settings.pod_resources_socket)
+        if holdings is None:
             self._put_off(due)
             return
-        complete = complete and self._complete()
-        self._judged([(case, ()) for case in due if not holders[case.key]], sure=complete)
+        complete = complete and self._pods.complete()
+        keys = {case.key for case in due}
+        missing = keys & unlisted(self._pods.held(), holdings)
+        final = keys - missing if complete else frozenset[Key]()
+        holders = self._holders(due, holdings)
+        free = [case for case in due if not holders[case.key]]
+        self._judged([(case, ()) for case in free if case.key in final], sure=True)
+        self._put_off([case for case in free if case.key not in final])
         held = [case for case in due if holders[case.key]]
         if held:
             try:
-                await self._judge_held(held, holders, complete, stops)
+                await self._judge_held(held, holders, final, stops)
             except GenericdpError:
                 self._put_off(held)
+        self._see_unlisted(self._unlisted - keys | missing)
 
-    async def _ask_holders(self, due: Sequence[Case]) -> Mapping[Key, frozenset[Holder]] | None:
-        """Who holds the devices of these cases; None without an answer."""
-        holdings = await podresources.ask(self._settings.pod_resources_socket)
-        if holdings is None:
-            return None
+    def _see_unlisted(self, devices: frozenset[Key]) -> None:
+        is_open = {case.key for case in cases(self._plugs, float("inf"))} if devices else ()
+        self._unlisted = devices.intersection(is_open)
+        self._pods.depend(depends=bool(self._unlisted))
+
+    def _holders(self, due: Sequence[Case], holdings: Holdings) -> Mapping[Key, frozenset[Holder]]:
+        """Who holds the devices of these cases."""
         held = by_device(holdings, self._inventory)
         return {
             case.key: frozenset(holder for _, holder in held.get(case.key[0], {}).get(case.key[1], ()))
@@ -163,14 +193,15 @@ class Comeback:
         self,
         due: Sequence[Case],
         holders: Mapping[Key, frozenset[Holder]],
-        complete: bool,
+        final: Collection[Key],
         stops: asyncio.TaskGroup,
     ) -> None:
         async with self._lookout.chosen() as choice:
             runtime = choice.runtimes[0]
             containers = newest(await runtime.containers())
             # Meanwhile a pod may have given way to one of the same name, which holds something else.
-            again = await self._ask_holders(due) or {}
+            holdings = await podresources.ask(self._settings.pod_resources_socket)
+            again = self._holders(due, holdings or {})
             self._put_off([case for case in due if again.get(case.key) != holders[case.key]])
             known = [case for case in due if again.get(case.key) == holders[case.key]]
             ids = {
@@ -193,8 +224,8 @@ class Comeback:
             unsure = {
                 case.key
                 for case, judgement in judgements
-                if not complete
-                or choice.lacks_pods
+                if case.key not in final
+                or not choice.known
                 or (runtime.tells_devices and not judgement.sure)
                 or (judgement.starting and not case.has_outlasted_starts(self._now()))
             }

@@ -1,11 +1,15 @@
 """Running containers follow their device: the whole daemon, with a kubelet and a container runtime."""
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from genericdp.core.comeback.container import Inside
+from genericdp.core.comeback.plugs import ASK_AGAIN_S, ASK_LATER_S, ASK_OFTEN_S, LONGEST_START_S
+from genericdp.core.device import UdevDevice
 from genericdp.cri import comeback
 from genericdp.cri.runtime import ContainerRuntime
 from genericdp.simulator import Container, ContainerState, Phase, Pod, PodStatus, RestartPolicy, Runtime
@@ -238,7 +242,10 @@ async def test_a_pod_that_is_never_restarted_ends(short_dir: Path) -> None:
         assert stops(scene) == [("app", "main", 30)]
 
 
-async def test_a_pod_that_ended_is_not_touched(short_dir: Path) -> None:
+@pytest.mark.usefixtures("pods_leave_at_once")
+async def test_a_pod_that_ended_is_not_touched(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked for again until it is certain that no pod holds the device any more."""
+    monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
     async with a_scene(short_dir, STICK, rules=STOP) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
@@ -286,6 +293,75 @@ async def test_without_a_kubelet_nothing_is_stopped_until_it_is_back(
         await scene.kubelet.start()
         await until_running(scene, pod, restarts=1)
         assert len(stops(scene)) == 1
+
+
+async def test_a_runtime_that_may_not_be_the_kubelets_settles_nothing(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet does not answer while one is chosen among several, and the first has no such container."""
+
+    async def silent(_: str) -> None:
+        return None
+
+    async def none(_: ContainerRuntime) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
+    passed_s = 0.0
+    async with a_scene(short_dir, STICK, rules=STOP, now=lambda: time.monotonic() + passed_s) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        plugs = scene.daemon._comeback
+        with monkeypatch.context() as patch:
+            patch.setattr("genericdp.cri.choice.podresources", SimpleNamespace(listed=silent))
+            patch.setattr(ContainerRuntime, "containers", none)
+            scene.unplug(STICK)
+            await scene.until_allocatable(0, capacity=1)
+            passed_s = LONGEST_START_S
+            began = scene.daemon._now()
+            plugs.look_again()
+            await until(lambda: plugs._plugs.by_device[FTDI, "ftdi_A"].not_before > began + 0.1)
+            assert not plugs._plugs.by_device[FTDI, "ftdi_A"].judged
+        await until(lambda: len(stops(scene)) == 1)
+
+
+@pytest.mark.timeout_s(9000)
+@pytest.mark.parametrize(
+    ("rules", "after", "minor"), [(STOP, None, None), (RESTART, RENAMED, 3)], ids=["unplug", "replug"]
+)
+async def test_a_kubelet_that_knows_no_pods_does_not_settle_that_nobody_holds_the_device(
+    short_dir: Path, rules: str, after: UdevDevice | None, minor: int | None
+) -> None:
+    """It has restarted and cannot reach the API server. Containers run on meanwhile."""
+    passed_s = 0.0
+    async with a_scene(short_dir, STICK, rules=rules, now=lambda: time.monotonic() + passed_s) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        main = pod.container("main")
+        await until_judged(scene, *(["ftdi_A"] if after else []))
+        await scene.kubelet.restart(readmit=False)
+        await scene.until_allocatable(1)
+        scene.unplug(STICK)
+        await scene.until_allocatable(0, capacity=1)
+        if after is not None:
+            scene.plug(after)
+            await scene.until_allocatable(1)
+        plugs = scene.daemon._comeback
+        for _ in range(3):
+            # It is asked at most once a minute after five minutes.
+            passed_s += ASK_OFTEN_S
+            plugs.look_again()
+            await until(lambda: plugs._plugs.by_device[FTDI, "ftdi_A"].not_before > scene.daemon._now())
+        assert not plugs._plugs.by_device[FTDI, "ftdi_A"].judged
+        assert stops(scene) == []
+        await scene.kubelet.readmit()
+        assert main.restarts == 0
+        passed_s += ASK_AGAIN_S + ASK_LATER_S
+        plugs.look_again()
+        await until(lambda: len(stops(scene)) == 1)
+        if minor is not None:
+            await until_running(scene, pod, restarts=1)
+            assert minors_in(main) == [minor]
 
 
 async def test_a_stop_is_among_the_events_and_is_counted(

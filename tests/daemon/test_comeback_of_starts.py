@@ -122,6 +122,7 @@ async def test_a_container_that_never_starts_is_not_asked_for_for_ever(short_dir
             await admitting
 
 
+@pytest.mark.usefixtures("pods_leave_at_once")
 async def test_a_pod_that_follows_one_of_the_same_name_is_not_taken_for_it(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -383,3 +383,24 @@ async def test_what_the_checkpoint_names_for_the_next_kubelet_was_given_by_this_
     await asked.run_until(lambda: asked.answers, happen)
     assert [answer.first for answer in asked.answers] == [True, True]
     assert [answer.earlier for answer in asked.answers] == [{(FTDI, "ftdi_B")}, frozenset()]
+
+
+async def test_while_something_else_depends_on_it_the_kubelet_is_asked_at_once_and_then_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    await asked.run_until(lambda: asked.answers, lambda it: it.depend(depends=True))
+    assert asked.times == 2
+    asked = Asked(monkeypatch)
+    monkeypatch.setattr("genericdp.forgetting.ASK_AGAIN_S", 0.01)
+    await asked.run_until(
+        lambda: asked.answers, lambda it: it.depend(depends=True), last=lambda: asked.times > 3
+    )
+
+    def does_not_depend_after_all(it: Forgetting) -> None:
+        it.depend(depends=True)
+        it.depend(depends=False)
+
+    asked = Asked(monkeypatch)
+    await asked.run_until(lambda: asked.answers, does_not_depend_after_all)
+    assert asked.times == 1

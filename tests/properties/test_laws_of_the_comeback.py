@@ -21,10 +21,11 @@ from genericdp.core.comeback.plugs import (
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.answered import CdiDevice
+from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import take_inventory
-from genericdp.core.status.holdings import Holder
+from genericdp.core.status.holdings import Holder, Holdings, unlisted
 from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, KIT, KIT_RULE
 
@@ -146,6 +147,48 @@ def test_a_program_finds_each_device_at_the_path_that_it_was_told_or_is_stopped(
     for id_, index in present.items():
         judgement = judge(replugged[id_], [HOLDER], containers, evidence)
         assert bool(judgement.stops) is (before[index] != after[index])
+
+
+#: What may happen to a pod and to the kubelet, which knows no pod before it has reached the API server.
+HAPPENS = st.lists(
+    st.sampled_from(
+        ["admit", "end", "kubelet restarts", "API server", "kubelet writes", "asked", "daemon restarts"]
+    )
+)
+
+
+@given(happens=HAPPENS)
+def test_an_answer_that_does_not_list_a_device_that_a_pod_has_is_not_final_for_it(happens: list[str]) -> None:
+    """The kubelet's checkpoint names it, and pods that have gone until it is written again."""
+    builder = Builder(resources_of(RULES, domain=DOMAIN), DOMAIN)
+    present = by_sys_path(STICKS[0])
+    inventory, memory = take_inventory(builder, present, Memory(), 0.0)
+    now, has, knows, first = 0.0, False, True, True
+    names: frozenset[str] = frozenset()
+    for what in happens:
+        now += 1000.0
+        if what == "admit" and not has and knows:
+            memory = after_allocate(memory, inventory.offers[FTDI], ["ftdi_A"], None, now)
+            has, names = True, frozenset({"ftdi_A"})
+        elif what == "end":
+            has = False
+        elif what == "kubelet restarts":
+            knows, first = False, True
+        elif what == "API server":
+            knows = True
+        elif what == "kubelet writes" and knows and not has:
+            names = frozenset()
+        elif what == "daemon restarts":
+            memory, first = load(dump(memory)), True
+        holdings: Holdings = {(FTDI, "ftdi_A"): (HOLDER,)} if has and knows else {}
+        if what == "asked":
+            answer = Answer(frozenset(holdings), now, complete=True, checkpointed=names, first=first)
+            inventory, memory = take_inventory(builder, present, memory, now, answer)
+            first = False
+        if has and not knows:
+            assert unlisted(memory.held, holdings) == {(FTDI, "ftdi_A")}
+        if knows and what == "asked" and not names:
+            assert unlisted(memory.held, holdings) == set(), "it would be asked for ever"
 
 
 PARTS = [a_usb_serial(number, port=str(number + 1), serial="ABC"[number]) for number in range(3)]

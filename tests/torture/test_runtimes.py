@@ -103,7 +103,7 @@ async def test_a_privileged_container_gets_the_device_under_its_link(
     async with a_scene(short_dir, a_usb_serial(2), rules=BY_LINK, runtime=runtime) as scene:
         await scene.until_allocatable(1)
         pod = await scene.kubelet.admit(Pod("app", [Container("main", limits={FTDI: 1}, privileged=True)]))
-        assert minors_in(pod.container("main")) == [2]
+        assert (f"{short_dir}/links/ftdi_A50285BI", 188, 2) in nodes_in(pod.container("main"))
 
 
 def test_a_link_that_is_re_pointed_is_never_missing_in_between(short_dir: Path) -> None:

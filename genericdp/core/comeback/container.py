@@ -5,10 +5,12 @@ The rules of this file:
 * A container is identified by the labels that the kubelet gives it. One without these labels is ignored.
 * CRI does not define the OCI spec of a container, but containerd and CRI-O include it in a verbose status, as
   JSON. If it is missing or cannot be understood, the result is None, which never means "no devices".
+* A spec is read as runc and crun carry it out: they make the nodes in order, and what a path has already
+  stays. containerd lists all devices of the host after the own ones of a privileged container.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +34,8 @@ _KINDS = {"c": "c", "u": "c", "b": "b"}
 class Inside:
     """What a container was created with.
 
-    nodes  path in the container -> device number
+    nodes  path in the container -> device number, as the spec says. In a user namespace, runc binds what the
+           host has at the path instead; there, too, a restart only mends what the spec says
     envs   those of genericdp. Others may be secrets
     """
 
@@ -85,7 +88,7 @@ def inside(info: str) -> Inside | None:
         devices = (spec.get("linux") or {}).get("devices") or ()
         envs = (spec.get("process") or {}).get("env") or ()
         return Inside(
-            dict(_device(entry) for entry in devices if entry["type"] in _KINDS),
+            _made(devices),
             {name: value for name, _, value in map(_parts, envs) if name.startswith(ENV_PREFIX)},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -98,8 +101,20 @@ def _parts(env: Any) -> tuple[str, str, str]:
     return env.partition("=")
 
 
-def _device(entry: Any) -> tuple[str, DeviceNumber]:
-    path, major, minor = entry["path"], entry["major"], entry["minor"]
+def _made(devices: Iterable[Any]) -> Mapping[str, DeviceNumber]:
+    # Both make a link of their own there.
+    first: dict[str, DeviceNumber | None] = {"/dev/ptmx": None}
+    for path, number in map(_device, devices):
+        first.setdefault(path, number)
+    return {path: number for path, number in first.items() if number is not None}
+
+
+def _device(entry: Any) -> tuple[str, DeviceNumber | None]:
+    """A path and what is made there; None for something else than a device node, such as a fifo."""
+    path, kind = entry["path"], _KINDS.get(entry["type"])
+    if kind is None:
+        return path, None
+    major, minor = entry["major"], entry["minor"]
     if not (isinstance(path, str) and isinstance(major, int) and isinstance(minor, int)):
         raise TypeError
-    return path, DeviceNumber(_KINDS[entry["type"]], major, minor)
+    return path, DeviceNumber(kind, major, minor)

@@ -78,6 +78,19 @@ def stranded(
     return found
 
 
+def unlisted(held: Mapping[str, Holding], holdings: Holdings) -> frozenset[tuple[str, str]]:
+    """(resource, device) of what pods may hold although PodResources does not list it.
+
+    It may be another pod's than those listed: a kubelet that has not reached the API server knows its static
+    pods.
+    """
+    return frozenset(
+        (holding.resource, holding.device)
+        for id_, holding in held.items()
+        if (holding.resource, id_) not in holdings
+    )
+
+
 def by_device(holdings: Holdings | None, inventory: Inventory) -> Mapping[str, Held]:
     """Resource -> the holders of its devices; only resources with a device that is held."""
     by_resource: dict[str, dict[str, tuple[Holder, ...]]] = {}

@@ -27,7 +27,6 @@ from genericdp.simulator import pods
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.node.node import Node
 from genericdp.simulator.pods import ContainerState, PodStatus
-from genericdp.simulator.runtimes.oci import OciDevice
 from genericdp.simulator.runtimes.runtime import CdiSupport, CreatedContainer, Personality, Runtime
 from genericdp.simulator.server import Server
 
@@ -207,7 +206,7 @@ class ContainerRuntime:
         spec = {
             "ociVersion": "1.2.1",
             "process": {"env": [f"{name}={value}" for name, value in created.envs.items()]},
-            "linux": {"devices": [_spec_device(each) for each in created.spec_devices] or None},
+            "linux": {"devices": [each.entry() for each in created.spec_devices] or None},
         }
         if self._is_crio:
             return {
@@ -220,11 +219,11 @@ class ContainerRuntime:
             "metadata": {"name": status.spec.name},
             "devices": [
                 {
-                    "container_path": each.path,
+                    "container_path": each.container_path,
                     "host_path": each.host_path,
                     "permissions": each.permissions,
                 }
-                for each in created.spec_devices
+                for each in created.config.devices
             ],
             "labels": _labels(pod, status),
             "annotations": _annotations(pod, status),
@@ -285,16 +284,4 @@ def _annotations(pod: PodStatus, status: pods.ContainerStatus) -> dict[str, str]
         "io.kubernetes.container.terminationMessagePath": "/dev/termination-log",
         "io.kubernetes.container.terminationMessagePolicy": "File",
         "io.kubernetes.pod.terminationGracePeriod": str(pod.spec.grace_period_s),
-    }
-
-
-def _spec_device(device: OciDevice) -> dict[str, object]:
-    return {
-        "path": device.path,
-        "type": device.kind,
-        "major": device.major,
-        "minor": device.minor,
-        "fileMode": device.mode,
-        "uid": device.uid,
-        "gid": device.gid,
     }

@@ -4,24 +4,40 @@ The rules of this file:
 
 * Links are followed at every creation. Anything but a device or a directory is an error.
 * Mode and owner are copied from the host.
+* A privileged container also gets all devices of the host. They come last (`WithHostDevices`).
 * The texts are containerd's without the container's id, which is not predictable.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from genericdp.simulator.runtimes.filesystem import HostNode, PathError, entries, is_link, look, resolve
+from genericdp.simulator.runtimes.filesystem import (
+    SKIPPED_DIRECTORIES,
+    SKIPPED_FILES,
+    HostNode,
+    PathError,
+    entries,
+    is_link,
+    look,
+    nodes_below,
+    resolve,
+)
 from genericdp.simulator.runtimes.oci import OciDevice
 from genericdp.simulator.runtimes.runtime import ContainerConfig, CreateContainerError, RequestedDevice
-
-#: Skipped while walking a directory.
-_SKIPPED_DIRECTORIES = frozenset({"pts", "shm", "fd", "mqueue", ".lxc", ".lxd-mounts", ".udev"})
-_SKIPPED_FILES = frozenset({"console"})
 
 
 def devices(config: ContainerConfig) -> list[OciDevice]:
     """The devices of the OCI spec. CreateContainerError when one cannot be resolved."""
     return [device for requested in config.devices for device in _devices(requested)]
+
+
+def with_the_hosts(requested: Sequence[OciDevice], directory: str) -> list[OciDevice]:
+    """The devices of a privileged container; `directory`: of the host's devices."""
+    host = [
+        _device(node, RequestedDevice(node.path, node.path, "rwm"), node.path)
+        for node in nodes_below(directory)
+    ]
+    return [*requested, *host]
 
 
 def _devices(requested: RequestedDevice) -> Iterator[OciDevice]:
@@ -57,9 +73,9 @@ def _below(root: str, directory: str, requested: RequestedDevice) -> Iterator[Oc
     for name in entries(directory):
         node = look(f"{directory.rstrip('/')}/{name}")
         if node.kind == "d":
-            if name not in _SKIPPED_DIRECTORIES:
+            if name not in SKIPPED_DIRECTORIES:
                 yield from _below(root, node.path, requested)
-        elif node.kind in ("c", "b") and name not in _SKIPPED_FILES:
+        elif node.kind in ("c", "b") and name not in SKIPPED_FILES:
             inside = node.path.removeprefix(root).lstrip("/")
             container_path = f"{(requested.container_path or root).rstrip('/')}/{inside}"
             yield replace(_device(node, requested, container_path), from_directory=True)

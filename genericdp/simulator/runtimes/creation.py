@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* The order is the runtimes': devices and mounts of the request, CDI edits, the low-level runtime.
+* The order is the runtimes': devices and mounts of the request, the host's devices for a privileged
+  container, CDI edits, the low-level runtime.
 """
 
 from genericdp.simulator.runtimes import cdi, containerd, crio, runc
@@ -21,8 +22,10 @@ from genericdp.simulator.runtimes.runtime import (
 
 def create(runtime: Runtime, config: ContainerConfig) -> CreatedContainer:
     """The container as its process would find it. CreateContainerError with the runtime's text."""
-    resolve_devices = crio.devices if runtime.personality is Personality.CRIO else containerd.devices
-    devices = [_owned(runtime, config, device) for device in resolve_devices(config)]
+    personality = crio if runtime.personality is Personality.CRIO else containerd
+    devices = [_owned(runtime, config, device) for device in personality.devices(config)]
+    if config.privileged and runtime.host_dev:
+        devices = personality.with_the_hosts(devices, runtime.host_dev)
     mounts = [_mount(runtime, mount) for mount in config.mounts]
     edits = cdi.inject(runtime, config)
     kept = [device for device in devices if device.path not in edits.devices]

@@ -6,13 +6,14 @@ The rules of this file:
 * A path that is missing, dangling or not a device is ignored SILENTLY: the container starts without it.
   Only a loop of links is an error.
 * The owner is copied from the host. CRI-O sets no mode, so the low-level runtime's default applies.
+* A privileged container also gets all devices of the host. A device replaces an earlier one at its path.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from genericdp.simulator.runtimes.filesystem import HostNode, PathError, exists, look, resolve
+from genericdp.simulator.runtimes.filesystem import HostNode, PathError, exists, look, nodes_below, resolve
 from genericdp.simulator.runtimes.oci import OciDevice
 from genericdp.simulator.runtimes.runtime import ContainerConfig, CreateContainerError, RequestedDevice
 
@@ -21,7 +22,20 @@ DEFAULT_MODE = 0o666
 
 def devices(config: ContainerConfig) -> list[OciDevice]:
     """The devices of the OCI spec. CreateContainerError for the few errors that CRI-O reports."""
-    return [device for requested in config.devices for device in _devices(requested, config)]
+    return _replacing(device for requested in config.devices for device in _devices(requested, config))
+
+
+def with_the_hosts(requested: Sequence[OciDevice], directory: str) -> list[OciDevice]:
+    """The devices of a privileged container; `directory`: of the host's devices."""
+    host = [
+        _device(node, RequestedDevice(node.path, node.path, "rwm"), node.path)
+        for node in nodes_below(directory)
+    ]
+    return _replacing([*host, *requested])
+
+
+def _replacing(devices: Iterable[OciDevice]) -> list[OciDevice]:
+    return list({device.path: device for device in devices}.values())
 
 
 def _devices(requested: RequestedDevice, config: ContainerConfig) -> Iterator[OciDevice]:

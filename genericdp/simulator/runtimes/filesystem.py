@@ -6,13 +6,19 @@ The rules of this file:
 * Error texts are Go's: `lstat /dev/x: no such file or directory`.
 """
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 #: Go's filepath.EvalSymlinks and CRI-O's securejoin both give up here.
 _LINK_LIMIT = 255
+
+#: What the runtimes skip while they walk the host's /dev.
+SKIPPED_DIRECTORIES = frozenset({"pts", "shm", "fd", "mqueue", ".lxc", ".lxd-mounts", ".udev"})
+SKIPPED_FILES = frozenset({"console"})
 
 
 class PathError(Exception):
@@ -89,6 +95,18 @@ def is_link(path: str) -> bool:
 def entries(directory: str) -> list[str]:
     """The names in a directory, sorted as Go's ReadDir sorts them."""
     return sorted(os.listdir(directory))
+
+
+def nodes_below(directory: str) -> Iterator[HostNode]:
+    """Every device node below a directory, as in privileged containers. What goes meanwhile is left out."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in entries(directory):
+            with contextlib.suppress(PathError):
+                node = look(f"{directory}/{name}")
+                if node.kind == "d" and name not in SKIPPED_DIRECTORIES:
+                    yield from nodes_below(node.path)
+                elif node.kind in ("c", "b") and name not in SKIPPED_FILES:
+                    yield node
 
 
 def exists(path: str) -> bool:

@@ -28,3 +28,15 @@ class OciDevice:
     def owned_by(self, uid: int, gid: int) -> "OciDevice":
         """The same device with another owner."""
         return replace(self, uid=uid, gid=gid)
+
+    def entry(self) -> dict[str, object]:
+        """The device in `linux.devices` of the spec."""
+        return {
+            "path": self.path,
+            "type": self.kind,
+            "major": self.major,
+            "minor": self.minor,
+            "fileMode": self.mode,
+            "uid": self.uid,
+            "gid": self.gid,
+        }

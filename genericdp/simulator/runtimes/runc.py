@@ -34,7 +34,7 @@ def make_nodes(
 ) -> tuple[DeviceNode, ...]:
     """The nodes that a process in the container finds. CreateContainerError with runc's text."""
     _check_rules(runtime, devices)
-    granted = _granted(runtime, devices)
+    granted = _granted(runtime, config, devices)
     nodes: dict[str, DeviceNode] = {}
     for device in devices:
         path = "/" + device.path.lstrip("/")
@@ -55,8 +55,13 @@ def allowed(permissions: str) -> str:
     return "".join(letter for letter in "rwm" if letter in permissions)
 
 
-def _granted(runtime: Runtime, devices: Sequence[OciDevice]) -> Granted:
-    """What the cgroup grants, for each device: runc adds up all of its entries, crun takes the last."""
+def _granted(runtime: Runtime, config: ContainerConfig, devices: Sequence[OciDevice]) -> Granted:
+    """What the cgroup grants, for each device: runc adds up all of its entries, crun takes the last.
+
+    A privileged container may use every device.
+    """
+    if config.privileged:
+        return {(device.kind, device.major, device.minor): "rwm" for device in devices}
     rules: dict[tuple[str, int, int], str] = {}
     for device in devices:
         number = (device.kind, device.major, device.minor)

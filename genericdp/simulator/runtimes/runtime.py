@@ -47,6 +47,8 @@ class Runtime:
 
     device_ownership  `device_ownership_from_security_context`
     cgroup            version of the device cgroup, 1 or 2
+    host_dev          of which directory privileged containers get all devices; "" for none
+                      (`privileged_without_host_devices`)
     cdi_dirs          directories of CDI specs; later ones win
     cdi_cache         what it has read of these; None: it reads them at each creation
     """
@@ -55,6 +57,7 @@ class Runtime:
     low_level: LowLevel = LowLevel.RUNC
     device_ownership: bool = False
     cgroup: int = 2
+    host_dev: str = "/dev"
     cdi: CdiSupport = CdiSupport.ON
     cdi_dirs: tuple[str, ...] = ("/etc/cdi", "/var/run/cdi")
     cdi_cache: CdiCache | None = None

@@ -52,6 +52,20 @@ def test_the_devices_are_those_of_the_oci_spec() -> None:
     )
 
 
+def test_of_several_entries_for_a_path_the_first_is_in_the_container() -> None:
+    """Containerd appends the devices of the host to those of a privileged container."""
+    devices = [
+        {"path": "/dev/a", "type": "c", "major": 188, "minor": 1},
+        {"path": "/dev/f", "type": "p"},
+        {"path": "/dev/a", "type": "c", "major": 188, "minor": 0},
+        {"path": "/dev/b", "type": "c", "major": 188, "minor": 1},
+        {"path": "/dev/f", "type": "c", "major": 1, "minor": 3},
+    ]
+    assert inside(json.dumps({"runtimeSpec": {"linux": {"devices": devices}}})) == Inside(
+        {"/dev/a": DeviceNumber("c", 188, 1), "/dev/b": DeviceNumber("c", 188, 1)}
+    )
+
+
 def test_the_envs_are_those_of_genericdp_in_the_oci_spec() -> None:
     envs = [
         "PATH=/bin",

@@ -451,3 +451,16 @@ def test_after_a_boot_a_kit_is_followed_as_after_a_start() -> None:
     assert node.due(2.9) == []
     node.see(2.9, ONE, TWO)
     assert node.due(6.0) == ["replug"]
+
+
+def test_a_part_whose_place_a_stranger_had_for_a_while_is_missed_when_that_has_gone() -> None:
+    """A unit in its boot loader looks like another one. Nothing else of the device changes when it leaves."""
+    gps, radio = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
+    stranger = a_usb_serial(7, port="2", serial="B", vendor="1209")
+    node = Node(rules=KIT_RULE.replace('"tty" }', '"tty", usb = { vendor = "0403" } }'))
+    node.see(0.0, gps, radio)
+    node.give(0.0, KIT_NAME, "kit")
+    node.see(1.0, gps, stranger)
+    assert cases(node.plugs, 100.0) == ()
+    node.see(2.0, gps)
+    assert [case.unplugged for case in cases(node.plugs, 100.0)] == [True]

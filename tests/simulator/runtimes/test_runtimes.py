@@ -216,13 +216,13 @@ def test_with_cgroup_1_permissions_of_unknown_letters_only_are_an_error() -> Non
     )
 
 
-@BOTH
-def test_of_two_devices_at_one_path_the_first_wins_and_a_file_of_the_image_wins_over_both(
-    runtime: Runtime,
+@pytest.mark.parametrize(("runtime", "minor"), [(CONTAINERD, 3), (CRIO, 5)], ids=["containerd", "cri-o"])
+def test_of_two_devices_at_one_path_runc_takes_the_first_that_crio_replaces_and_neither_a_file_of_the_image(
+    runtime: Runtime, minor: int
 ) -> None:
     both = (("/dev/null", "/dev/x", "rw"), ("/dev/zero", "/dev/x", "rw"))
     (node,) = create(runtime, config(*both)).nodes
-    assert node.minor == 3
+    assert node.minor == minor
     assert create(runtime, config(*both, image_files=frozenset({"/dev/x"}))).nodes == ()
 
 
@@ -248,8 +248,48 @@ def test_a_privileged_container_of_crio_may_not_rename_onto_a_path_of_the_host()
         "privileged container was configured with a device container path that already exists on the host"
     )
     assert one(CONTAINERD, "/dev/null", "/dev/zero").minor == 3
-    assert create(CRIO, config(("/dev/null", "/dev/null", "rw"), privileged=True)).nodes[0].minor == 3
-    assert create(CRIO, config(("/dev/null", "/dev/gdp-x", "rw"), privileged=True)).nodes[0].minor == 3
+    for path in ("/dev/null", "/dev/gdp-x"):
+        node = create(CRIO, config(("/dev/null", path, "rw"), privileged=True)).node(path)
+        assert node is not None
+        assert node.minor == 3
+
+
+def test_containerd_appends_the_devices_of_the_host_for_a_privileged_container_and_its_own_win(
+    mknod: Callable[..., Path], tmp_path: Path
+) -> None:
+    first, second = mknod("dev/a", number=(1, 3)), mknod("dev/below/b", number=(1, 5))
+    mknod("dev/console", number=(5, 1))
+    mknod("dev/pts/0", number=(136, 0))
+    mknod("dev/fifo", kind=stat.S_IFIFO)
+    (tmp_path / "dev/link").symlink_to(first)
+    runtime = replace(CONTAINERD, host_dev=str(tmp_path / "dev"))
+    created = create(runtime, config((second, str(first), "r"), privileged=True))
+    assert [(each.path, each.minor) for each in created.spec_devices] == [
+        (str(first), 5),
+        (str(first), 3),
+        (str(second), 5),
+    ]
+    assert [(each.container_path, each.minor, each.permissions) for each in created.nodes] == [
+        (str(first), 5, "rwm"),
+        (str(second), 5, "rwm"),
+    ]
+    assert len(create(runtime, config((second, str(first), "r"))).spec_devices) == 1
+    without = replace(runtime, host_dev="")
+    assert len(create(without, config((second, str(first), "r"), privileged=True)).spec_devices) == 1
+
+
+def test_of_a_privileged_container_crio_has_each_path_once(
+    mknod: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = mknod("dev/a", number=(1, 3))
+    mknod("dev/b", number=(1, 5))
+    runtime = replace(CRIO, host_dev=str(tmp_path / "dev"))
+    created = create(runtime, config((path, str(path), "rw"), (path, "/dev/gdp-x", "rw"), privileged=True))
+    assert [(each.path, each.minor) for each in created.spec_devices] == [
+        (str(path), 3),
+        (str(tmp_path / "dev/b"), 5),
+        ("/dev/gdp-x", 3),
+    ]
 
 
 @BOTH

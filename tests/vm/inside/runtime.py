@@ -326,7 +326,10 @@ def simulate(request: Request) -> dict[str, Any]:
 
 def _nodes(created: CreatedContainer, request: Request) -> dict[str, list[Any]]:
     nodes: dict[str, list[Any]] = {}
+    wanted = [path for _, path, _ in request.devices]
     for node in created.nodes:
+        if request.privileged and node.container_path not in wanted:
+            continue
         access = ""
         for letter, bit in (("r", 4), ("w", 2)):
             groups = {request.run_as_group, *request.groups, *created.groups}

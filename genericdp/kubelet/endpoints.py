@@ -10,12 +10,17 @@ The rules of this file:
 import os
 import re
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 
+from genericdp import log
 from genericdp.errors import SHORTAGES
 from genericdp.unixsocket import accepts
 
 _PREFIX = "gdp-"
 _OURS = re.compile(rf"{_PREFIX}[0-9a-f]{{10}}\.sock")
+
+_log = log.get(__name__)
 
 
 def fresh_name() -> str:
@@ -37,6 +42,14 @@ def sweep(directory: str) -> tuple[str, ...]:
             raise
         return ()
     return tuple(name for name in names if _is_alive(os.path.join(directory, name)))
+
+
+def report_strangers(directory: str, names: Iterable[str]) -> None:
+    """Log the programs that still listen on sockets with names of genericdp."""
+    for path in (os.path.join(directory, name) for name in names):
+        with suppress(OSError):
+            if accepts(path):
+                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
 
 
 def _is_alive(path: str) -> bool:

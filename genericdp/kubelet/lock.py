@@ -7,11 +7,13 @@ The rules of this file:
 
 * What is locked (flock(2)) is a directory of our own that nobody else can open: whoever can read a directory
   can lock it, and everybody can read the kubelet's. One that others may open, and have locked, is replaced.
+* The one that serves makes a lock again that was removed, opened to others, or lost with the kubelet's
+  directory. Whoever waits leaves it the time: as long as what it waits for is locked, its holder lives.
 * The kernel releases the lock when the process ends, however it ends, and it works between containers that
   share the kubelet's directory. A process that is killed leaves its directory, which is empty, behind.
 * It is a directory because a kubelet that starts removes sockets, and an older one all files.
-* The lock counts while its directory has its name. One that was removed is made and locked again, by whoever
-  is first.
+* The lock counts while its directory has its name and its mode. Who finds that another one has it serves no
+  more.
 * Where there can be no lock, each genericdp acts as if it were alone, and a warning says why. A file system
   without locks, such as NFS without its lock service, answers ENOLCK. For want of memory, Linux answers
   ENOMEM, whatever flock(2) says.
@@ -22,6 +24,8 @@ import errno
 import fcntl
 import os
 import stat
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from genericdp import log
@@ -39,23 +43,28 @@ _MODE = 0o700
 #: How often to make a directory that others replace.
 _TRIES = 10
 
+#: How long the one that serves may take to make the lock again, in seconds. It hears at once that it has to.
+PATIENCE_S = 2.0
+
 _log = log.get(__name__)
 
 
 class DirectoryLock:
     """The lock in a directory, which need not exist yet."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, now: Callable[[], float] = time.monotonic) -> None:
         self.path = os.path.join(directory, NAME)
-        self._held: int | None = None
+        self._now = now
+        # The directory that was found last, whether this process has locked it, and until when another one
+        # that has may make it again.
+        self._found: int | None = None
+        self._is_mine = False
+        self._until: float | None = None
         self._said = ""
 
     def is_held(self) -> bool:
-        """Whether this process has taken the lock that has the name now."""
-        if self._held is not None:
-            with suppress(OSError):
-                return os.path.samestat(os.fstat(self._held), os.lstat(self.path))
-        return False
+        """Whether this process has taken the lock that has the name now, and nobody else can open it."""
+        return self._is_mine and self._counts()
 
     def taken(self) -> bool:
         """Take the lock if it is free. Returns whether no other process holds it.
@@ -64,45 +73,99 @@ class DirectoryLock:
         """
         try:
             for _ in range(_TRIES):
-                self.release()
-                self._held = self._open()
-                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if self.is_held():
-                    self._said = ""
-                    break
-        except BlockingIOError:
-            self.release()
-            return False
+                if self._found is None:
+                    self._found = self._open()
+                self._is_mine = self._is_mine or self._locks(self._found)
+                if self._counts():
+                    self._until = None
+                    return self._is_mine
+                if not self._is_mine and self._may_be_made_again():
+                    return False
+                self._make_again(self._found)
+            raise PermissionError(errno.EPERM, "other users may open it")
         except OSError as error:
-            if error.errno in SHORTAGES:
+            if not self._is_mine:
                 self.release()
+            if error.errno in SHORTAGES:
                 raise
             self._see(error)
         return True
 
     def close(self) -> None:
         """Release the lock, if it is held, and leave nothing behind."""
-        if self.is_held():
+        if self._is_mine and self._has_the_name():
             with suppress(OSError):
                 os.rmdir(self.path)
         self.release()
 
     def release(self) -> None:
         """Release the lock, if it is held."""
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+        found, self._found, self._is_mine, self._until = self._found, None, False, None
+        if found is not None:
+            os.close(found)
+
+    def _has_the_name(self) -> bool:
+        if self._found is not None:
+            with suppress(OSError):
+                return os.path.samestat(os.fstat(self._found), os.lstat(self.path))
+        return False
+
+    def _counts(self) -> bool:
+        """Whether the directory that was found has the name, and nobody else can open it."""
+        return self._found is not None and self._has_the_name() and _is_ours_alone(os.fstat(self._found))
+
+    def _may_be_made_again(self) -> bool:
+        """Whether the one that has locked what no longer counts still has time to make it again."""
+        now = self._now()
+        if self._until is None:
+            self._until = now + PATIENCE_S
+        return now < self._until
+
+    def _make_again(self, before: int) -> None:
+        """Put another directory in the place of one that does not count.
+
+        The one before stays locked until the new one is: meanwhile, others wait for its holder.
+        """
+        if self._has_the_name():
+            with suppress(FileNotFoundError):
+                os.rmdir(self.path)
+        found = self._open()
+        try:
+            is_mine = self._locks(found)
+        except OSError:
+            os.close(found)
+            raise
+        self._found, self._is_mine, self._until = found, is_mine, None
+        os.close(before)
 
     def _open(self) -> int:
-        """The lock's directory, which is made if need be. Raises OSError."""
+        """The directory that has the name, which is made if need be. Raises OSError."""
         for _ in range(_TRIES):
             with suppress(FileExistsError):
                 os.mkdir(self.path, _MODE)
             with suppress(FileNotFoundError):  # another process has just removed it
-                if _is_ours_alone(os.lstat(self.path)):
+                try:
                     return os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-                os.rmdir(self.path)
-        raise PermissionError(errno.EPERM, "other users may open it")
+                except PermissionError:
+                    os.rmdir(self.path)
+        raise PermissionError(errno.EPERM, "others replace it again and again")
+
+    def _locks(self, directory: int) -> bool:
+        """Lock a directory; whether no other process has locked it.
+
+        Raises OSError if nobody can tell for a shortage.
+        """
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
+            self._see(error)
+        else:
+            self._said = ""
+        return True
 
     def _see(self, error: OSError) -> None:
         """Log why there is no lock, unless it was logged already, or there is no directory to lock."""

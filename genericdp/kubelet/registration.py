@@ -8,6 +8,7 @@ The rules of this file:
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
 * If the kubelet's stream ends while kubelet.sock remains, the registration is lost. The kubelet never comes
   back on its own. Streams of other clients do not count (`streams`).
+* While another genericdp serves the kubelet, there is no server: no stream, and no call of Register.
 * A peer that does not read keeps nobody waiting: its stream has ended, which it hears when it reads.
 * A cancellation always ends it. An error while the server closes takes the place of the cancellation that
   closes it, so `serve` asks after each error whether it was cancelled.
@@ -33,7 +34,7 @@ from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.deadline import enforced
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
-from genericdp.kubelet.socket import APART_S, KubeletSocket
+from genericdp.kubelet.socket import APART_S, Incarnation, KubeletSocket
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
@@ -126,12 +127,12 @@ class Registration:
                 async with self._server() as endpoint:
                     self._report(Phase.REGISTERING, self.progress.error)
                     await self._register(endpoint, incarnation)
-                    await self._first_stream()
+                    await self._first_stream(incarnation)
                     self._report(Phase.REGISTERED)
                     since = asyncio.get_running_loop().time()
                     await self._until_lost(incarnation)
                     lasted = asyncio.get_running_loop().time() - since
-                    error = "the kubelet closed the stream"
+                    error = self._why_lost()
                     self._report(Phase.WAITING, error)
                 failures = 0 if lasted > STEADY_S else failures + 1
             except (grpc.aio.AioRpcError, OSError, TimeoutError) as caught:
@@ -142,7 +143,7 @@ class Registration:
             # A kubelet that comes back ends the pause; the pause is for one that refuses.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pauses.before_try(failures)):
-                    await self._kubelet.wait_for_another(incarnation)
+                    await self._kubelet.wait_until_over(incarnation)
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[str]:
@@ -178,7 +179,7 @@ class Registration:
         await self.plugin.streams.wait_until(lambda: not self.plugin.streams)
         _remove(path)
 
-    async def _register(self, endpoint: str, incarnation: object) -> None:
+    async def _register(self, endpoint: str, incarnation: Incarnation) -> None:
         if self._kubelet.incarnation != incarnation:
             # When it started, it removed every socket in the directory, this one too. It would dial for 10 s.
             raise ConnectionError("the kubelet has restarted")
@@ -210,24 +211,35 @@ class Registration:
             return False
         return True
 
-    async def _first_stream(self) -> None:
-        """Return once the kubelet has opened its stream; it may have ended again by then."""
+    async def _first_stream(self, incarnation: Incarnation) -> None:
+        """Return once the kubelet has opened its stream, or is lost; the stream may have ended by then."""
         try:
-            await self.plugin.streams.find_kubelet(self._pauses.stream)
+            await self._unless_over(incarnation, self.plugin.streams.find_kubelet(self._pauses.stream))
         except TimeoutError:
             raise TimeoutError("the kubelet accepted the registration but did not open a stream") from None
 
-    async def _until_lost(self, incarnation: object) -> None:
-        """Return when the kubelet's stream has ended or the kubelet has restarted."""
+    async def _until_lost(self, incarnation: Incarnation) -> None:
+        """Return when the kubelet's stream has ended, or the kubelet is another one or that of another."""
         streams = self.plugin.streams
-        gone = asyncio.ensure_future(streams.wait_until(lambda: not streams.kubelet_follows))
-        replaced = asyncio.ensure_future(self._kubelet.wait_for_another(incarnation))
+        await self._unless_over(incarnation, streams.wait_until(lambda: not streams.kubelet_follows))
+
+    async def _unless_over(self, incarnation: Incarnation, wanted: Coroutine[Any, Any, None]) -> None:
+        """Wait until it has come, or will not come any more. Raises what it raises."""
+        coming = asyncio.ensure_future(wanted)
+        over = asyncio.ensure_future(self._kubelet.wait_until_over(incarnation))
         try:
-            await asyncio.wait((gone, replaced), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((coming, over), return_when=asyncio.FIRST_COMPLETED)
+            if coming.done():
+                coming.result()
         finally:
-            for task in (gone, replaced):
+            for task in (coming, over):
                 task.cancel()
-            await asyncio.gather(gone, replaced, return_exceptions=True)
+            await asyncio.gather(coming, over, return_exceptions=True)
+
+    def _why_lost(self) -> str:
+        if self._kubelet.rival:
+            return "another genericdp serves the kubelet"
+        return "the kubelet closed the stream"
 
     def _report(self, phase: Phase, error: str = "") -> None:
         progress = Progress(self.progress.resource, phase, error)

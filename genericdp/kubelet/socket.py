@@ -7,10 +7,12 @@ The rules of this file:
 * A kubelet leaves its socket behind when it stops, and binds a new one before it listens. So a kubelet
   counts as up only once its socket accepts a connection. This is tried in quick succession after an
   event and seldom later.
-* Another kubelet means another inode. Times, mode and owner of a socket say nothing: a touch changes them.
 * A kubelet that comes back is followed at once. Only after `BURST` in quick succession does each one wait.
-* A kubelet that another genericdp serves counts as down until that one ends (`lock`). If somebody removes the
-  lock, the one that serves takes it again at once; if another one was faster, that one serves.
+* A kubelet that another genericdp serves counts as down until that one ends (`lock`), and what was registered
+  there ends at once. If somebody removes the lock, the one that serves makes it again; if another one was
+  faster, that one serves.
+* Whoever waits here serves nobody: what is registered meanwhile would be so at a kubelet of which nothing is
+  known, or that of another genericdp.
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
 * gRPC frees all that it has with its last object, starts anew with the next one, and aborts the process if it
@@ -19,17 +21,17 @@ The rules of this file:
 
 import asyncio
 import contextlib
-import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import grpc
 import grpc.aio
 
 from genericdp import log
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
-from genericdp.kubelet.endpoints import sweep
+from genericdp.kubelet.endpoints import report_strangers, sweep
 from genericdp.kubelet.lock import NAME, DirectoryLock
+from genericdp.kubelet.socketfile import ABSENT, SocketFile
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
@@ -51,30 +53,7 @@ AGAIN_S = 0.5
 #: How long a killed genericdp may still seem to listen after the kernel has released its lock, in seconds.
 _ENDING_S = 1.0
 
-#: Errors that prove that the socket does not exist. After any other error, it may exist.
-_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-
 _log = log.get(__name__)
-
-
-class _SocketFile:
-    """The file of a socket. While it is held, no other file has its inode number."""
-
-    def __init__(self, path: str) -> None:
-        """Raises OSError if it cannot be held; nothing is opened."""
-        self._path = path
-        self._held = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        self._identity = _identity(os.fstat(self._held))
-
-    def is_in_place(self) -> bool:
-        """Whether it still has its name."""
-        try:
-            return _identity(os.stat(self._path)) == self._identity
-        except OSError as error:
-            return error.errno not in _ABSENT
-
-    def close(self) -> None:
-        os.close(self._held)
 
 
 class KubeletSocket:
@@ -103,8 +82,9 @@ class KubeletSocket:
         self._lock = DirectoryLock(directory)
         self._report: asyncio.TimerHandle | None = None
         self._apart_s = apart_s
-        self._file: _SocketFile | None = None
+        self._file: SocketFile | None = None
         self._count = 0
+        self._left: Incarnation = 0
         self._due = 0.0
         self._changed = asyncio.Event()
         self._event = asyncio.Event()
@@ -122,7 +102,7 @@ class KubeletSocket:
                         await self._rest()
                     await self._take(await self._next())
                 elif not await self._keeps_lock():
-                    await self._take(None)
+                    await self._leave()
                     continue
                 if self._file is not None or not self.is_there():
                     await self._event.wait()
@@ -145,9 +125,12 @@ class KubeletSocket:
             await self._changed.wait()
         return self.incarnation
 
-    async def wait_for_another(self, incarnation: object) -> None:
-        """Return once another kubelet listens. A socket that was merely deleted does not count."""
-        while self.incarnation in (incarnation, None):
+    async def wait_until_over(self, incarnation: Incarnation) -> None:
+        """Return once another kubelet listens, or another genericdp serves it.
+
+        A socket that was merely deleted does not count.
+        """
+        while self.incarnation in (incarnation, None) and self._left < incarnation:
             await self._changed.wait()
 
     def channel(self) -> grpc.aio.Channel:
@@ -185,12 +168,12 @@ class KubeletSocket:
             await asyncio.sleep(early_s)
         self._due = max(self._due, _now()) + self._apart_s
 
-    async def _next(self) -> _SocketFile | None:
+    async def _next(self) -> SocketFile | None:
         """The socket in place, once it accepts a connection; None as soon as it is gone or replaced."""
         try:
-            found = _SocketFile(self.path)
+            found = SocketFile(self.path)
         except OSError as error:
-            if error.errno not in _ABSENT:
+            if error.errno not in ABSENT:
                 await self._pause(_LONGEST_PAUSE_S)
             return None
         pause = _FIRST_PAUSE_S
@@ -201,10 +184,15 @@ class KubeletSocket:
                     if listens and self._is_ours():
                         return found
                 except OSError:  # too few descriptors, or no permission: no event says when that ends
+                    await self._take(None)
                     await self._pause(_LONGEST_PAUSE_S)
                     continue
-                await self._pause(AGAIN_S if listens else pause)
-                if not listens:
+                if listens:
+                    await self._leave()
+                    await self._pause(AGAIN_S)
+                else:
+                    await self._take(None)
+                    await self._pause(pause)
                     pause = min(_LONGEST_PAUSE_S, pause * 1.5)
         except BaseException:
             found.close()
@@ -220,17 +208,18 @@ class KubeletSocket:
         """
         if self._lock.is_held():
             return True
-        ours = self._lock.taken()
-        self._see_rival(not ours)
+        if not self._lock.taken():
+            return False
+        self._see_rival(False)
         try:
-            others = sweep(self.directory) if ours else ()
+            others = sweep(self.directory)
         except OSError:
             self._lock.release()
             raise
         if others:
-            paths = [os.path.join(self.directory, name) for name in others]
-            self._report = asyncio.get_running_loop().call_later(_ENDING_S, _report_strangers, paths)
-        return ours
+            loop = asyncio.get_running_loop()
+            self._report = loop.call_later(_ENDING_S, report_strangers, self.directory, others)
+        return True
 
     async def _keeps_lock(self) -> bool:
         """Whether still no other genericdp serves the kubelet."""
@@ -240,6 +229,13 @@ class KubeletSocket:
             await self._pause(_LONGEST_PAUSE_S)
             self._event.set()
             return True
+
+    async def _leave(self) -> None:
+        """Another genericdp serves the kubelet: what this one has registered there has to end."""
+        self._left = self._count
+        await self._take(None)
+        self._wake_up()
+        self._see_rival(True)
 
     def _see_rival(self, rival: bool) -> None:
         if rival != self.rival:
@@ -259,17 +255,20 @@ class KubeletSocket:
             async with asyncio.timeout(seconds):
                 await self._event.wait()
 
-    async def _take(self, file: _SocketFile | None) -> None:
+    async def _take(self, file: SocketFile | None) -> None:
         self._let_go()
         self._file = file
         if file is not None or self.incarnation is not None:
             self._count += file is not None
             self.incarnation = None if file is None else self._count
             self.since = _now()
-            event, self._changed = self._changed, asyncio.Event()
-            event.set()
+            self._wake_up()
             self._on_change(file is not None)
         await self._close_channel()
+
+    def _wake_up(self) -> None:
+        event, self._changed = self._changed, asyncio.Event()
+        event.set()
 
     def _let_go(self) -> None:
         file, self._file = self._file, None
@@ -280,18 +279,6 @@ class KubeletSocket:
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()
-
-
-def _report_strangers(sockets: Iterable[str]) -> None:
-    """Log the programs that still listen on sockets with names of genericdp."""
-    for path in sockets:
-        with contextlib.suppress(OSError):
-            if accepts(path):
-                _log.warning("another program listens on a socket with a name of genericdp", socket=path)
-
-
-def _identity(file: os.stat_result) -> tuple[int, int]:
-    return file.st_dev, file.st_ino
 
 
 def _now() -> float:

@@ -6,6 +6,8 @@ import errno
 import fcntl
 import os
 import socket
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -16,14 +18,18 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
+from genericdp.kubelet.lock import DirectoryLock
+from genericdp.kubelet.registration import Phase, Progress
 from genericdp.service.standby import NodeLock, until_alone
 from genericdp.simulator import Generation
+from genericdp.simulator.gates import Point
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import DOMAIN, FTDI_RULE
-from tests.scenes.scene import Scene, a_scene, both_generations
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
+from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
 from tests.scenes.service import Service, links_in, settings_below
 from tests.scenes.shortage import descriptors_left
-from tests.scenes.waiting import until
+from tests.scenes.stranger import STRANGER
+from tests.scenes.waiting import idle, until
 
 
 def a_second(scene: Scene, rules: RuleFiles | None = None) -> Service:
@@ -256,6 +262,102 @@ async def test_one_whose_kubelet_comes_later_meets_another_there(
                     await scene.until_allocatable(1)
                     await until(lambda: sum(one.plugins.kubelet.rival for one in both) == 1)
                 assert len(scene.kubelet.registrations) == 4
+
+
+def is_another(path: Path, before: int) -> bool:
+    return path.exists() and not os.path.samestat(path.stat(), os.fstat(before))
+
+
+@both_generations
+@pytest.mark.parametrize("what", ["chmod", "chown", "remove"])
+async def test_whoever_waits_does_not_take_the_lock_from_the_one_that_serves(
+    short_dir: Path, generation: Generation, what: str
+) -> None:
+    """An operator corrects the rights below `/var/lib/kubelet`, or clears up there."""
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        await scene.until_allocatable(1)
+        lock = Path(DirectoryLock(str(scene.kubelet.directory)).path)
+        async with Service(elsewhere(short_dir), scene.rules, scene.udev) as second:
+            await until(lambda: second.daemon.plugins.kubelet.rival)
+            for _ in range(3):
+                before = os.open(lock, os.O_PATH)
+                match what:
+                    case "chmod":
+                        lock.chmod(0o755)
+                    case "chown":
+                        os.chown(lock, STRANGER, STRANGER)
+                    case _:
+                        lock.rmdir()
+                await until(partial(is_another, lock, before))
+                os.close(before)
+                assert (lock.stat().st_mode, lock.stat().st_uid) == (0o40700, os.geteuid())
+                await idle()
+            assert second.daemon.plugins.kubelet.rival
+            assert second.daemon.plugins.kubelet.incarnation is None
+            assert len(scene.kubelet.registrations) == 1
+            assert scene.kubelet.streams(FTDI) == 1
+            assert scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+
+
+@both_generations
+async def test_the_one_that_has_lost_the_lock_ends_its_streams_and_registers_no_more(
+    short_dir: Path, generation: Generation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubelet_socket, "AGAIN_S", 0.01)
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        await scene.until_allocatable(1)
+        with closing(DirectoryLock(str(scene.kubelet.directory))) as other:
+            Path(other.path).rmdir()
+            assert other.taken()
+            await scene.kubelet.wait_until(lambda: not scene.kubelet.streams(FTDI))
+            await until(lambda: not list(scene.kubelet.directory.glob("gdp-*.sock")))
+            assert scene.daemon.status_line() == (
+                "1 resource, 1 of 1 device healthy; another genericdp serves the kubelet"
+            )
+            assert scene.daemon.plugins.registrations[FTDI].progress == Progress(
+                FTDI, Phase.WAITING, "another genericdp serves the kubelet"
+            )
+            assert len(scene.kubelet.registrations) == 1
+        await scene.until_allocatable(1)
+        assert len(scene.kubelet.registrations) == 2
+        assert scene.kubelet.streams(FTDI) == 1
+
+
+@both_generations
+async def test_a_kubelet_that_comes_back_to_another_one_hears_nothing_of_the_one_that_served_before(
+    short_dir: Path, generation: Generation
+) -> None:
+    """The kubelet's directory is made again, and the other one is faster: a reset of the node."""
+    time = LoopTime()
+    async with a_scene(short_dir, a_usb_serial(0), generation=generation) as scene:
+        await scene.until_allocatable(1)
+        await scene.kubelet.stop()
+        directory = scene.kubelet.directory
+        directory.rename(f"{directory}-before")
+        directory.mkdir(mode=0o755)
+        with closing(DirectoryLock(str(directory))) as other:
+            assert other.taken()
+            await scene.kubelet.start()
+            await until(lambda: scene.daemon.plugins.kubelet.rival)
+            for _ in range(20):
+                time.advance(1.0)
+                await idle()
+            assert len(scene.kubelet.registrations) == 1
+            assert not list(directory.glob("gdp-*.sock"))
+
+
+async def test_a_registration_that_has_begun_ends_when_the_lock_is_lost(short_dir: Path) -> None:
+    async with a_scene(short_dir, a_usb_serial(0), daemon_runs=False) as scene:
+        with (
+            scene.kubelet.faults.hold(Point.DIAL) as gate,
+            closing(DirectoryLock(str(scene.kubelet.directory))) as other,
+        ):
+            await scene.service.start()
+            await gate.reached()
+            Path(other.path).rmdir()
+            assert other.taken()
+            await until(lambda: scene.daemon.plugins.kubelet.rival)
+            await until(lambda: not list(scene.kubelet.directory.glob("gdp-*.sock")))
 
 
 async def test_a_stranger_on_a_socket_with_our_name_is_reported_and_left_alone(

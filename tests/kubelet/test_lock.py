@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.kubelet.lock import NAME, DirectoryLock
+from genericdp.kubelet.lock import NAME, PATIENCE_S, DirectoryLock
 from tests.scenes.shortage import a_file_system_at, fill_inodes, read_only
 from tests.scenes.stranger import STRANGER, as_stranger
 
@@ -86,7 +86,10 @@ def test_what_others_may_have_locked_is_replaced(tmp_path: Path, make: Callable[
     make(path)
     theirs = os.open(path, os.O_RDONLY)
     fcntl.flock(theirs, fcntl.LOCK_EX)
-    lock = DirectoryLock(str(tmp_path))
+    now = [0.0]
+    lock = DirectoryLock(str(tmp_path), lambda: now[0])
+    assert not lock.taken(), "it may be that of another genericdp, which is about to replace it"
+    now[0] = PATIENCE_S
     assert lock.taken()
     assert lock.is_held()
     assert not os.path.samestat(os.fstat(theirs), path.stat())
@@ -96,21 +99,62 @@ def test_what_others_may_have_locked_is_replaced(tmp_path: Path, make: Callable[
 
 
 def test_whoever_has_the_lock_that_is_replaced_or_removed_learns_who_has_it_now(tmp_path: Path) -> None:
-    path = tmp_path / NAME
-    first, second = DirectoryLock(str(tmp_path)), DirectoryLock(str(tmp_path))
-    losses: tuple[Callable[[], None], ...] = (lambda: path.chmod(0o755), path.rmdir)
-    for lose in losses:
+    path, now = tmp_path / NAME, [0.0]
+    first, second = (DirectoryLock(str(tmp_path), lambda: now[0]) for _ in range(2))
+    for lose in losses(path):
         assert first.taken()
+        assert not second.taken()
         lose()
-        assert second.taken()
+        assert not second.taken(), "the holder may take it again"
+        now[0] += PATIENCE_S
+        assert second.taken(), "it does not"
         assert not first.is_held()
         assert not first.taken()
-        second.release()
+        second.close()
+    first.close()
+
+
+def losses(path: Path) -> tuple[Callable[[], object], ...]:
+    """What an operator can do to the lock."""
+    return (
+        lambda: path.chmod(0o755),
+        path.rmdir,
+        lambda: os.chown(path, STRANGER, STRANGER),
+        lambda: shutil.move(path, path.with_name("moved")),
+    )
+
+
+def test_whoever_waits_leaves_the_holder_the_time_to_make_the_lock_again(tmp_path: Path) -> None:
+    path, now = tmp_path / NAME, [0.0]
+    first, second = (DirectoryLock(str(tmp_path), lambda: now[0]) for _ in range(2))
     assert first.taken()
-    path.rmdir()
-    assert first.taken(), "the holder is faster"
-    assert not second.taken()
-    first.release()
+    for lose in losses(path):
+        assert not second.taken()
+        lose()
+        assert not second.taken()
+        now[0] += PATIENCE_S / 2
+        assert not second.taken()
+        assert not first.is_held(), "it has to be made again"
+        assert first.taken()
+        assert first.is_held()
+        now[0] += PATIENCE_S
+        assert not second.taken()
+        assert (path.stat().st_mode, path.stat().st_uid) == (0o40700, os.geteuid())
+    first.close()
+    assert second.taken()
+    second.close()
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_nobody_waits_for_the_time_of_a_holder_that_has_ended(tmp_path: Path, is_killed: bool) -> None:
+    first, second = (DirectoryLock(str(tmp_path), lambda: 0.0) for _ in range(2))
+    for lose in losses(tmp_path / NAME):
+        assert first.taken()
+        assert not second.taken()
+        lose()
+        first.release() if is_killed else first.close()
+        assert second.taken()
+        second.close()
 
 
 @pytest.mark.parametrize(

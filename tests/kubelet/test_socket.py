@@ -86,7 +86,7 @@ async def test_every_socket_is_another_kubelet_though_its_inode_number_may_be_us
         for _ in range(50):
             with listening(short_dir):
                 if seen:
-                    await kubelet.wait_for_another(max(seen))
+                    await kubelet.wait_until_over(max(seen))
                 seen.add(await kubelet.wait_until_there())
         assert len(seen) == 50
 
@@ -164,7 +164,8 @@ async def test_however_few_descriptors_there_are_the_kubelet_is_followed_afterwa
             time.advance(3.0)
             async with asyncio.timeout(5.0):
                 await kubelet.wait_until_there()
-            assert DirectoryLock(str(short_dir)).taken() is False
+            with contextlib.closing(DirectoryLock(str(short_dir))) as other:
+                assert other.taken() is False
 
 
 async def test_stale_sockets_are_removed_once_there_are_descriptors_to_find_them(
@@ -195,8 +196,7 @@ async def test_stale_sockets_are_removed_once_there_are_descriptors_to_find_them
 
 async def test_the_one_that_serves_takes_a_lock_again_that_was_removed(short_dir: Path) -> None:
     there: list[bool] = []
-    other = DirectoryLock(str(short_dir))
-    with listening(short_dir):
+    with contextlib.closing(DirectoryLock(str(short_dir))) as other, listening(short_dir):
         async with followed(short_dir, there) as kubelet:
             await kubelet.wait_until_there()
             Path(other.path).rmdir()
@@ -210,8 +210,7 @@ async def test_the_one_that_serves_makes_way_for_another_that_took_the_lock(
     short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     time, there = LoopTime(), list[bool]()
-    other = DirectoryLock(str(short_dir))
-    with listening(short_dir):
+    with contextlib.closing(DirectoryLock(str(short_dir))) as other, listening(short_dir):
         async with followed(short_dir, there) as kubelet:
             await kubelet.wait_until_there()
             Path(other.path).rmdir()
@@ -229,14 +228,13 @@ async def test_without_a_descriptor_nobody_takes_a_lock_for_lost(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time, there, real = LoopTime(), list[bool](), os.open
-    other = DirectoryLock(str(short_dir))
 
     def scarce(path: str, flags: int, *others: int) -> int:
         if path == other.path:
             raise OSError(errno.EMFILE, "Too many open files")
         return real(path, flags, *others)
 
-    with listening(short_dir):
+    with contextlib.closing(DirectoryLock(str(short_dir))) as other, listening(short_dir):
         async with followed(short_dir, there) as kubelet:
             await kubelet.wait_until_there()
             with monkeypatch.context() as short:

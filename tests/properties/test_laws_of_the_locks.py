@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.kubelet.lock import DirectoryLock
+from genericdp.kubelet.lock import NAME, PATIENCE_S, DirectoryLock
 from genericdp.service.standby import NodeLock
 from tests.scenes.stranger import STRANGER, as_stranger
 
 
 class Genericdp(Protocol):
-    """One of those that run on the node."""
+    """One of those that run on the node. `waited_s`: how long it waits before it tries again."""
 
-    def takes(self) -> bool:
+    def takes(self, waited_s: float = 0.0) -> bool:
         """Whether it serves from now on."""
 
     def serves(self) -> bool:
@@ -36,11 +36,15 @@ class Genericdp(Protocol):
 
 class AtTheKubelet:
     def __init__(self, room: Path) -> None:
-        self._lock = DirectoryLock(str(room))
+        self._now = 0.0
+        self._lock = DirectoryLock(str(room), lambda: self._now)
         self._serves = False
 
-    def takes(self) -> bool:
+    def takes(self, waited_s: float = 0.0) -> bool:
         self._serves = self._lock.is_held() or self._lock.taken()
+        if waited_s and not self._serves:
+            self._now += waited_s
+            self._serves = self._lock.taken()
         return self._serves
 
     def serves(self) -> bool:
@@ -57,7 +61,8 @@ class AtTheNode:
         self._lock: NodeLock | None = None
         self._serves = False
 
-    def takes(self) -> bool:
+    def takes(self, waited_s: float = 0.0) -> bool:
+        del waited_s
         self._lock = self._lock or NodeLock(self._room)
         self._serves = self.serves() or self._lock.taken()
         return self._serves
@@ -129,7 +134,7 @@ def test_one_waits_only_for_another_one_and_two_never_serve(
                 match what:
                     case "take":
                         others = [each for each in all_ if each is not all_[number]]
-                        if all_[number].takes():
+                        if all_[number].takes(PATIENCE_S):
                             assert not any(each.serves() for each in others)
                         else:
                             assert any(each.serves() for each in others)
@@ -144,3 +149,31 @@ def test_one_waits_only_for_another_one_and_two_never_serve(
             for each in all_:
                 each.ends()
             stranger.ends()
+
+
+@given(
+    course=st.lists(st.sampled_from(["chmod", "chown", "remove", "move", "hurry"]), min_size=1, max_size=10)
+)
+def test_what_is_done_to_the_lock_takes_it_from_nobody_who_looks_in_time(course: list[str]) -> None:
+    """Those that wait try again and again before the holder hears of anything."""
+    with tempfile.TemporaryDirectory() as directory:
+        room = Path(directory) / "room"
+        room.mkdir()
+        holder, *others = (AtTheKubelet(room) for _ in range(3))
+        try:
+            assert holder.takes()
+            for number, what in enumerate(course):
+                assert not any(each.takes(PATIENCE_S / 3) for each in others)
+                if what == "move":
+                    room.rename(f"{room}{number}")
+                    room.mkdir()
+                elif what != "hurry":
+                    change(room / NAME, what, STRANGER if what == "chown" else 0o755)
+                assert not any(each.takes(PATIENCE_S / 3) for each in others)
+                assert holder.serves()
+                assert not any(each.takes(PATIENCE_S / 3) for each in others)
+            holder.ends()
+            assert [each.takes() for each in others] == [True, False]
+        finally:
+            for each in (holder, *others):
+                each.ends()

@@ -73,7 +73,7 @@ async def test_a_kubelet_replaced_between_two_checks_counts_as_another_kubelet(s
         os.unlink(path)
         second.bind(path)
         second.listen()
-        await kubelet.wait_for_another(before)
+        await kubelet.wait_until_over(before)
         assert kubelet.incarnation not in (None, before)
     following.cancel()
     with suppress(asyncio.CancelledError):

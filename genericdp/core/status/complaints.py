@@ -87,7 +87,8 @@ def _is_registered(facts: Facts, name: str) -> bool:
 def _no_kubelet(facts: Facts) -> str:
     if facts.rival:
         return (
-            f"another genericdp serves the kubelet in '{facts.settings.kubelet_dir}'; waiting until it ends"
+            f"another genericdp serves the kubelet in '{facts.settings.kubelet_dir}'; waiting until it ends; "
+            "remove one of the two, or give both the same 'link_dir'"
         )
     return f"no kubelet listens in '{facts.settings.kubelet_dir}'"
 

@@ -158,7 +158,8 @@ def test_one_that_waits_for_another_at_the_kubelet_says_so_and_is_ready() -> Non
     facts = facts_of(inventory_of(RULES), kubelet=False, rival=True, standings={})
     (complaint,) = complaints(facts)
     assert complaint == (
-        "another genericdp serves the kubelet in '/var/lib/kubelet/device-plugins'; waiting until it ends"
+        "another genericdp serves the kubelet in '/var/lib/kubelet/device-plugins'; waiting until it ends; "
+        "remove one of the two, or give both the same 'link_dir'"
     )
     assert why_not_ready(facts) == ""
 

@@ -15,6 +15,8 @@ The rules of this file:
 * If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold
   one of those that are missing. So is one with which udev has not finished, because its properties may tell,
   and any that comes at the spot of a wireless unit without an address.
+* A unit that comes at another port is as it was there, in the order of the paths, once as many siblings are
+  there. Until then nobody can tell which ones they are, if a pod may hold one.
 * Which siblings a device node has depends on what is plugged in, never on what the rules take.
 """
 
@@ -169,15 +171,34 @@ class Groups:
         siblings: dict[Spot, Mapping[int, Seen]] = {}
         in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
         unsettled: set[str] = set()
-        for spot in dict.fromkeys((*self.shared, *past.siblings)):
+        incomplete = self._incomplete(past)
+        for spot in dict.fromkeys((*self.shared, *past.siblings, *incomplete)):
             group = self.at.get(spot, ())
-            numbered = _number(group, spot, past, told)
+            numbered = _number(group, spot, past, told, is_complete=spot not in incomplete)
             numbers |= numbered.numbers
-            siblings[spot] = numbered.siblings
+            if numbered.siblings:
+                siblings[spot] = numbered.siblings
             unsettled.update(numbered.unsettled)
             if numbered.in_doubt:
                 in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
         return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled))
+
+    def _incomplete(self, past: Past) -> Collection[Spot]:
+        """Where units have come from another port without all of the siblings of which a pod may hold one."""
+        gone = {
+            (spot.serial, spot.within): spot
+            for spot, numbers in past.siblings.items()
+            if spot.serial and spot not in self.at and _is_any_held(numbers, past.known_at(spot))
+        }
+        return [
+            spot
+            for spot, group in (self.at.items() if gone else ())
+            for was in (gone.get((spot.serial, spot.within)),)
+            if was is not None
+            and len(group) != len(past.siblings[was])
+            and spot not in past.siblings
+            and not past.known_at(spot)
+        ]
 
 
 NO_GROUPS = Groups()
@@ -198,7 +219,9 @@ class _Numbered(NamedTuple):
     unsettled: Collection[str]
 
 
-def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> _Numbered:
+def _number(
+    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, *, is_complete: bool
+) -> _Numbered:
     here = {Seen(order_of(node), node.incarnation): node.sys_path for node in group}
     before = past.siblings.get(spot)
     if before is None:
@@ -222,7 +245,9 @@ def _number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told) -> 
         or seats.disputed
         or not all(node.initialized for node in new)
     )
-    is_in_doubt = new and missing and nobody_can_tell and _is_any_held(missing, past.known_at(spot))
+    is_in_doubt = not is_complete or (
+        new and missing and nobody_can_tell and _is_any_held(missing, past.known_at(spot))
+    )
     paths = [node.sys_path for node in new]
     by_order = dict(zip(paths, unused if is_in_doubt else [*missing, *unused], strict=False))
     numbers = {**sure, **by_order}

@@ -29,7 +29,6 @@ from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, 
 LINK_LIMIT = 64
 HELD_LINK_LIMIT = 1000
 
-
 _WHY_ANONYMOUS = (
     "it has no address (HID_UNIQ) that tells it from another one, which a pod may still hold; "
     "it is offered when that pod is deleted"
@@ -61,7 +60,7 @@ class Renewal:
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
-        if self._plugged.in_doubt and any(map(self._plugged.is_in_doubt, device.spots)):
+        if self._is_in_doubt(device):
             if any(spot.is_anonymous for spot in device.spots):
                 return _WHY_ANONYMOUS
             return "it cannot be told from another one, which a pod may still hold"
@@ -72,6 +71,9 @@ class Renewal:
         if is_open or device.id in self.ambiguous:
             return f"its id, {device.id}, may be that of another unit, which a pod may still hold"
         return ""
+
+    def _is_in_doubt(self, device: Device) -> bool:
+        return bool(self._plugged.in_doubt) and any(map(self._plugged.is_in_doubt, device.spots))
 
     @cached_property
     def ambiguous(self) -> Mapping[str, Remembered]:
@@ -118,19 +120,19 @@ class Renewal:
             return True
         if known is not None and self._leads_elsewhere(known, device):
             return True
-        if known is None or device.spots == known.device.spots:
-            return False
-        led = dict(zip(known.device.links, known.device.spots, strict=False))
-        if not led:
+        led = dict(zip(known.device.links, known.device.spots, strict=False)) if known is not None else {}
+        if known is None or not led:
             return False
         leads = dict(zip(device.links, device.spots, strict=False))
         both = led.keys() & leads.keys()
+        # Only the link of a device with one node does not say in its name which node that is.
+        if not both and (device.id in led) is not (device.id in leads):
+            return True
+        if device.spots == known.device.spots:
+            return False
         if not both:
-            # Only the link of a device with one node does not say in its name which node that is.
-            is_regrouped = (device.id in led) is not (device.id in leads)
-            is_the_only = device.id in leads.keys() & {*known.device.links}
             stay = (spot for spot in self._plugged_of(led.values()) if not self._has_left(device.id, spot))
-            return is_regrouped or is_the_only or any(stay)
+            return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
         by_property = isinstance(self._offers[resource].resource.identity, tuple)
@@ -278,7 +280,7 @@ class Renewal:
     @cached_property
     def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
         """(unit, spot) -> the absent devices that were there."""
-        present = {device.id for device in self._offered}
+        present = {device.id for device in self._offered if not self._is_in_doubt(device)}
         gone = (known.device for id_, known in self._devices.items() if id_ not in present)
         return _ids_by_spot((device, device.spots) for device in gone)
 

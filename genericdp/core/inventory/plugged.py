@@ -186,18 +186,15 @@ class Groups:
     def _incomplete(self, past: Past) -> Collection[Spot]:
         """Where units have come from another port without all of the siblings of which a pod may hold one."""
         gone = {
-            (spot.serial, spot.within): spot
+            (spot.serial, spot.within): len(numbers)
             for spot, numbers in past.siblings.items()
             if spot.serial and spot not in self.at and _is_any_held(numbers, past.known_at(spot))
         }
         return [
             spot
             for spot, group in (self.at.items() if gone else ())
-            for was in (gone.get((spot.serial, spot.within)),)
-            if was is not None
-            and len(group) != len(past.siblings[was])
-            and spot not in past.siblings
-            and not past.known_at(spot)
+            if len(group) != gone.get((spot.serial, spot.within), len(group))
+            and not (spot in past.siblings or past.known_at(spot))
         ]
 
 

@@ -114,7 +114,8 @@ class Forgetting:
         asked, found = self._now(), await self._read_checkpoint()
         if found is None:
             return None
-        return Answer(frozenset(), asked, complete=False, checkpointed=found.ids, earlier=found.given)
+        answer = Answer(frozenset(), asked, complete=False, checkpointed=found.ids, earlier=found.given)
+        return replace(answer, named=found.named)
 
     def held(self) -> Held:
         """What pods may hold."""

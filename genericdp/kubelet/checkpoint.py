@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 from google.protobuf.message import DecodeError
 
 from genericdp.core.comeback.judge import Answers, Saved
+from genericdp.core.inventory.shared import SHARED, is_shared_link
 from genericdp.core.memory.held import Named
 from genericdp.core.rules.name import cdi_kind
 from genericdp.core.rules.settings import Settings
@@ -44,6 +45,9 @@ _TURN_S = 0.002
 
 _HINT = "until it can be read, what only an init container may hold is not given to other pods"
 
+#: The longest name of a file, in bytes.
+_LONGEST_NAME = 255
+
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError)
 
 
@@ -52,7 +56,7 @@ class Checkpoint:
     """What containers have been given.
 
     given       (resource, id) of all resources
-    named       what is known of the containers that were answered by CDI
+    named       what is known of the answers that name CDI devices, or links that do not follow from an id
     names_ours  whether an answer names one of our links or CDI devices, or cannot be read
     """
 
@@ -76,7 +80,7 @@ async def read(directory: str, link_dir: str) -> Checkpoint:
         nonlocal names_ours
         given.update((_text(entry["ResourceName"]), _text(id_)) for id_ in _ids(entry["DeviceIDs"]))
         names_ours = names_ours or _names_ours(entry, link_dir)
-        named.extend(_named(entry))
+        named.extend(_named(entry, link_dir))
 
     try:
         await _each(path, take)
@@ -132,17 +136,36 @@ def _names_ours(entry: Any, link_dir: str) -> bool:
         return True
 
 
-def _named(entry: Any) -> Iterator[Named]:
-    """What is known of a container whose answer names a CDI device of the kind of the resource."""
+def _named(entry: Any, link_dir: str) -> Iterator[Named]:
+    """What is known of an answer that names a CDI device of the kind of the resource, or not only ids."""
     with contextlib.suppress(*_UNREADABLE):
         resource, answer = entry["ResourceName"], _answer(entry)
+        by_cdi, by_links = f"{cdi_kind(resource)}=".encode() in answer, _may_have_places(answer, link_dir)
         # Few answers do, and decoding each of them takes longer.
-        if f"{cdi_kind(resource)}=".encode() in answer:
+        if by_cdi or by_links:
             found = ContainerAllocateResponse.FromString(answer)
             # A rule may name CDI devices of that kind, too, beside what it gives by devices.
-            if not found.devices and not found.mounts:
-                names = tuple(each.name for each in found.cdi_devices)
-                yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names)
+            is_all = by_cdi and not found.devices and not found.mounts
+            names = tuple(each.name for each in found.cdi_devices) if is_all else ()
+            links = _links(found, link_dir) if by_links else ()
+            if names or links:
+                yield Named(resource, frozenset(_ids(entry["DeviceIDs"])), names, links)
+
+
+def _may_have_places(answer: bytes, link_dir: str) -> bool:
+    """Whether an answer may name other links than those that are called like a device."""
+    return f"{link_dir}/".encode() in answer and (
+        b"@" in answer or f"{link_dir}/{SHARED}+".encode() in answer
+    )
+
+
+def _links(answer: ContainerAllocateResponse, link_dir: str) -> tuple[str, ...]:
+    """The names of its links; () if all of them are called like a device."""
+    above = f"{link_dir}/"
+    paths = (device.host_path for device in answer.devices)
+    names = dict.fromkeys(path.removeprefix(above) for path in paths if path.startswith(above))
+    links = tuple(name for name in names if "/" not in name and len(name) <= _LONGEST_NAME)
+    return links if any("@" in name or is_shared_link(name) for name in links) else ()
 
 
 async def _each(path: str, take: Callable[[Any], None]) -> None:

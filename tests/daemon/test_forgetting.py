@@ -53,14 +53,8 @@ class Asked:
         self.kubelet.incarnation = (self.kubelet.incarnation or 0) + 1
         self.kubelet.since = asyncio.get_running_loop().time() - up_s
 
-    async def run_until(
-        self,
-        condition: Callable[[], object],
-        then: Callable[[Forgetting], None] = lambda _: None,
-        last: Callable[[], object] | None = None,
-    ) -> None:
-        """Run until something has happened, and then until `last` or until nothing more happens by itself."""
-        it = Forgetting(
+    def made(self) -> Forgetting:
+        return Forgetting(
             self,
             "/pod-resources",
             "/links",
@@ -72,6 +66,15 @@ class Asked:
             tell_saved=self.saved.append,
             on_read=self.tried.append,
         )
+
+    async def run_until(
+        self,
+        condition: Callable[[], object],
+        then: Callable[[Forgetting], None] = lambda _: None,
+        last: Callable[[], object] | None = None,
+    ) -> None:
+        """Run until something has happened, and then until `last` or until nothing more happens by itself."""
+        it = self.made()
         task = asyncio.create_task(it.run())
         await until(condition)
         then(it)
@@ -124,6 +127,18 @@ async def test_what_the_checkpoint_says_of_answers_by_cdi_goes_along(monkeypatch
     asked.named = (Named(FTDI, frozenset({"ftdi_A"}), ("example.com/ftdi=ftdi_A",)),)
     await asked.run_until(lambda: asked.answers)
     assert [answer.named for answer in asked.answers] == [asked.named]
+
+
+async def test_what_the_checkpoint_says_of_answers_is_known_before_the_first_inventory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is absent needs its links before anything else."""
+    asked = Asked(monkeypatch)
+    asked.checkpointed = frozenset({"ftdi_A"})
+    asked.named = (Named(FTDI, frozenset({"ftdi_A"}), links=("ftdi_A@if00",)),)
+    began = await asked.made().begin()
+    assert began is not None
+    assert (began.earlier, began.named) == ({(FTDI, "ftdi_A")}, asked.named)
 
 
 async def test_of_a_kubelet_that_has_just_started_only_the_holders_that_it_names_count(

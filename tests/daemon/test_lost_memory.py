@@ -1,6 +1,6 @@
-"""A daemon that starts without its memory, while pods hold twins: units with the same serial number.
+"""A daemon that starts without its memory, while pods hold twins or devices of several nodes.
 
-Only the kubelet still names the ids, and only the memory said which of the twins had come first.
+Only the kubelet still names the ids and the links. Only the memory said which of two twins had come first.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.device import UdevDevice
 from genericdp.kubelet import checkpoint
-from genericdp.simulator import ContainerState, PodStatus
-from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import FTDI
-from tests.scenes.scene import Scene, a_scene, ids_told, minors_in
+from genericdp.simulator import ContainerState, PodStatus, Runtime
+from tests.scenes.builders import a_gpu, a_kfd, a_modem, a_usb_serial
+from tests.scenes.rules import FTDI, KIT, KIT_RULE, MODEM, MODEM_RULE
+from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in, nodes_in
 from tests.scenes.service import links_in
 from tests.scenes.shortage import a_file_system_at, read_only
 from tests.scenes.waiting import until
@@ -117,3 +118,76 @@ async def test_twins_that_were_mixed_up_are_told_apart_when_the_kubelet_answers(
         await scene.kubelet.start()
         await until(lambda: OF_SECOND in told(scene))
         await check(scene, one, other)
+
+
+GPU_RULE = """
+[[resource]]
+name = "gpu"
+match = { SUBSYSTEM = "drm" }
+group_by = "parent"
+[[resource.node]]
+match = { DEVNAME = "/dev/kfd" }
+shared = true
+"""
+
+#: Rules of devices of several nodes -> the resource, and what is plugged in.
+OF_SEVERAL_NODES = {
+    "a modem": (MODEM_RULE, MODEM, a_modem()),
+    "a kit": (KIT_RULE, KIT, (a_usb_serial(0, port="1"), a_usb_serial(1, port="2", serial="B", devnum=5))),
+    "with a shared node": (GPU_RULE, f"{FTDI.partition('/')[0]}/gpu", (*a_gpu(), a_kfd())),
+}
+
+
+async def after_a_power_cut(scene: Scene, loss: Loss, *left: UdevDevice) -> None:
+    """The directory of links is empty after a boot, and these devices have not come back."""
+    await scene.service.stop()
+    loss(Path(scene.settings.state_dir) / "memory.json")
+    for link in Path(scene.settings.link_dir).iterdir():
+        link.unlink()
+    scene.unplug(*left)
+    await scene.service.start()
+
+
+@both_runtimes
+@pytest.mark.parametrize("loss", [cut, lambda _: None], ids=["the memory is lost", ""])
+@pytest.mark.parametrize("what", OF_SEVERAL_NODES)
+async def test_no_container_starts_without_what_is_absent_and_starts_again_with_it(
+    short_dir: Path, what: str, loss: Loss, runtime: Runtime
+) -> None:
+    """CRI-O leaves a device out whose link is missing."""
+    rules, resource, devices = OF_SEVERAL_NODES[what]
+    async with a_scene(short_dir, *devices, rules=rules, runtime=runtime) as scene:
+        await scene.until_allocatable(1, resource)
+        pod = await scene.admit(resource=resource)
+        had = minors_in(pod.container("main"))
+        links = links_in(scene.settings)
+        assert len(links) == len(had) > 1
+        await after_a_power_cut(scene, loss, *devices)
+        assert links_in(scene.settings) == {link: link for link in links}
+        await scene.until_allocatable(0, resource)
+        again = await scene.kubelet.restart_container(pod, "main")
+        assert again.state is ContainerState.WAITING, nodes_in(again)
+        scene.plug(*devices)
+        await scene.until_allocatable(1, resource)
+        again = await scene.kubelet.restart_container(pod, "main")
+        assert minors_in(again) == had
+        assert links_in(scene.settings) == links
+
+
+@both_runtimes
+async def test_no_container_starts_without_a_part_of_its_device_though_the_memory_is_lost(
+    short_dir: Path, runtime: Runtime
+) -> None:
+    """The other parts are there, and the one that has left is optional by now."""
+    rules, resource, (gps, radio) = OF_SEVERAL_NODES["a kit"]
+    optional = rules.replace('"2" }', '"2" }\noptional = true')
+    async with a_scene(short_dir, gps, radio, rules=optional, runtime=runtime) as scene:
+        await scene.until_allocatable(1, resource)
+        pod = await scene.admit(resource=resource)
+        await after_a_power_cut(scene, cut, radio)
+        await scene.until_allocatable(1, resource)
+        again = await scene.kubelet.restart_container(pod, "main")
+        assert again.state is ContainerState.WAITING, nodes_in(again)
+        scene.plug(radio)
+        await until(lambda: all(link != leads for link, leads in links_in(scene.settings).items()))
+        assert minors_in(await scene.kubelet.restart_container(pod, "main")) == [0, 1]

@@ -253,6 +253,32 @@ async def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_contai
     )
 
 
+async def test_the_links_in_an_answer_are_read_with_the_ids_of_its_container(directory: Path) -> None:
+    paths = ("/dev/a", f"{LINKS}/a@if00", f"{LINKS}/shared+kfd", f"{LINKS}s/a@if01", f"{LINKS}/a@if00")
+    specs = [api.DeviceSpec(container_path=f"/dev/{n}", host_path=path) for n, path in enumerate(paths)]
+    answer = api.ContainerAllocateResponse(devices=specs)
+    entries = [an_entry("b"), simulated.PodDevices("uid", "main", "example.com/a", {-1: ("a",)}, answer)]
+    simulated.write(directory, simulated.render(entries, {}))
+    links = ("a@if00", "shared+kfd")
+    found = await read(str(directory), LINKS)
+    assert found.named == (Named("example.com/a", frozenset({"a"}), links=links),)
+    assert found.given == {("example.com/a", "a"), ("example.com/a", "b")}
+
+
+async def test_the_one_link_of_a_device_that_is_not_grouped_need_not_be_read(directory: Path) -> None:
+    """Most answers name no other, and decoding them takes longer than all the rest."""
+    simulated.write(directory, simulated.render(map(an_entry, "ab"), {}))
+    assert (await read(str(directory), LINKS)).named == ()
+    simulated.write(directory, simulated.render([an_entry("shared+kfd")], {}))
+    assert [each.links for each in (await read(str(directory), LINKS)).named] == [("shared+kfd",)]
+
+
+async def test_a_link_below_the_directory_of_links_is_not_one_of_these(directory: Path) -> None:
+    entries = [an_entry("x@y/z"), an_entry("@/.."), an_entry(f"@{'x' * 255}"), an_entry("a@b", links="/x")]
+    simulated.write(directory, simulated.render(entries, {}))
+    assert (await read(str(directory), LINKS)).named == ()
+
+
 @pytest.mark.parametrize("answer", ["", "%", "/w==", CUT_SHORT, "null", 1, None, ["a"]])
 async def test_an_answer_that_cannot_be_read_is_not_known(directory: Path, answer: object) -> None:
     names = {"PodUID": "uid", "ContainerName": "main", "ResourceName": "example.com/a"}

@@ -1,7 +1,8 @@
-"""Which CDI devices answers to pods have named.
+"""What answers to pods have named: CDI devices, and links.
 
 The kubelet saves an answer for as long as its pod exists, and the runtime looks the name up at each creation
-of a container. So the name must keep its meaning over an edit of `answer`, a restart and a reboot.
+of a container. So the name must keep its meaning over an edit of `answer`, a restart and a reboot, and a link
+must not be missing: CRI-O would start the container without its device.
 
 The rules of this file:
 
@@ -9,14 +10,25 @@ The rules of this file:
 * It is kept while all its ids are held.
 * A name that was not saved, or was lost with the memory, is learned again from the kubelet's checkpoint. It
   counts only if it is the name of the ids of its container and all of them are held.
+* The same goes for links. A link counts only if it may be that of a device of these ids, or of a shared node.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from genericdp.core.inventory.identity import hash_of, natural
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held
+from genericdp.core.inventory.shared import is_shared_link
+from genericdp.core.memory import fields
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.renewal import HELD_LINK_LIMIT
+from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.rules.name import cdi_kind
+
+#: How many links are learned from one answer, of all pods together. Each of them is wanted and saved.
+LEARNED_LIMIT = 10 * ID_LIMIT
 
 _MARK_LENGTH = 10
 
@@ -78,6 +90,71 @@ def learn_names(answered: Answered, answer: Answer, held: Held) -> Answered:
             if device.name in named.cdi and device.name not in answered:
                 learned[device.name] = device
     return {**answered, **learned} if learned else answered
+
+
+def learn_links(held: Held, answer: Answer) -> Held:
+    """The holdings after an answer of PodResources, with the links of those of which none are known."""
+    learned: dict[str, dict[str, None]] = {}
+    room = LEARNED_LIMIT
+    for named in answer.named:
+        ids = [id_ for id_ in named.ids if _may_lack_links(held.get(id_), named)] if named.links else ()
+        own, shared = _by_device(named.links) if ids else ({}, ())
+        for id_ in sorted(ids):
+            device = held[id_].device
+            links = (*own.get(device, ()), *shared)
+            if links != (device,):
+                mine = learned.setdefault(id_, {})
+                most = min(room, HELD_LINK_LIMIT - len(mine))
+                new = dict.fromkeys(islice(_valid(links, device), max(0, most)))
+                room -= len(new)
+                mine.update(new)
+    found = {id_: replace(held[id_], links=tuple(links)) for id_, links in learned.items() if links}
+    return {**held, **found} if found else held
+
+
+def _may_lack_links(holding: Holding | None, named: Named) -> bool:
+    """Whether the links are not known that a pod got with an id. What this daemon gave is known."""
+    return (
+        holding is not None
+        and not holding.links
+        and holding.given is None
+        and holding.resource == named.resource
+    )
+
+
+def _by_device(links: Iterable[str]) -> tuple[Mapping[str, list[str]], list[str]]:
+    """Device -> its links, and the links of shared nodes."""
+    own: dict[str, list[str]] = {}
+    shared: list[str] = []
+    for link in links:
+        if is_shared_link(link):
+            shared.append(link)
+        else:
+            own.setdefault(link.partition("@")[0], []).append(link)
+    return own, shared
+
+
+def _valid(links: Iterable[str], device: str) -> Iterator[str]:
+    for link in links:
+        with suppress(ValueError):
+            yield fields.link_in_answer(device, link)
+
+
+def with_links(devices: Mapping[str, Remembered], before: Held, held: Held) -> Mapping[str, Remembered]:
+    """What is remembered, with the links of which only an answer has told that pods got them.
+
+    before  the holdings before that answer
+    """
+    if held is before:
+        return devices
+    more: dict[str, Remembered] = {}
+    for id_, holding in held.items():
+        known = more.get(holding.device) or devices.get(holding.device)
+        if known is not None and holding.links and (id_ not in before or not before[id_].links):
+            links = tuple(dict.fromkeys((*known.device.links, *holding.links)))
+            if len(links) > len(known.device.links):
+                more[holding.device] = replace(known, device=replace(known.device, links=links))
+    return {**devices, **more} if more else devices
 
 
 def still_held(answered: Answered, held: Held) -> Answered:

@@ -103,6 +103,12 @@ def shared_link(value: Any) -> str:
     return found
 
 
+def link_in_answer(device: str, value: Any) -> str:
+    """The name of a link that an answer may name for the device: one of its own, or that of a shared node."""
+    found = name(value)
+    return found if is_shared_link(found) else link_of(device, found)
+
+
 def link_of(device: str, value: Any) -> str:
     """The name of a link of the device: its id, or its id with a place."""
     found = name(value)

@@ -58,15 +58,17 @@ Held = Mapping[str, Holding]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the kubelet's checkpoint says of a container that was answered by CDI.
+    """What the kubelet's checkpoint says of an answer that named more than the ids.
 
-    ids   what it was given of the resource
-    cdi   the CDI devices that the answer named
+    ids    what the container was given of the resource
+    cdi    the CDI devices that the answer named, if it named nothing else
+    links  the links that it named, of any of these ids
     """
 
     resource: str
     ids: frozenset[str]
-    cdi: tuple[str, ...]
+    cdi: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Answer:
                   pods
     checkpointed  the ids in the kubelet's checkpoint, also of pods that have gone; None: nobody knows
     first         whether it is the first one of a kubelet, as far as this daemon knows
-    named         what the checkpoint says of answers by CDI, also of pods that have gone
+    named         what the checkpoint says of answers, also of pods that have gone
     earlier       (resource, id) of what is in the checkpoint and may have been given before this daemon
                   serves
     """

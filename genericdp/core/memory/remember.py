@@ -21,7 +21,7 @@ from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings, Ties
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
 from genericdp.core.memory.absence import Absence
-from genericdp.core.memory.answered import learn_names, still_held
+from genericdp.core.memory.answered import learn_links, learn_names, still_held, with_links
 from genericdp.core.memory.held import Answer, Held, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -51,11 +51,12 @@ def remember(
     """
     if memory.is_of_earlier_release:
         memory = after_upgrade(memory, inventory.offers, plugged)
-    held = memory.held if answer is None else learn(memory.held, answer, inventory.offers, memory.devices)
+    memory = memory if answer is None else _told(memory, answer, inventory.offers)
+    held, unknown = memory.held, _unknown(memory.held, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(memory.devices, held, plugged, inventory.offers)
-    gone = _by_resource({**_unknown(held, memory.devices), **memory.devices, **renewal.ambiguous})
+    renewal = Renewal(_with_lost(memory.devices, unknown), held, plugged, inventory.offers)
+    gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     others: list[str] = []
     refusals: list[Refusal] = []
     present: dict[str, dict[str, Remembered]] = {}
@@ -122,10 +123,9 @@ def remember(
         orphaned_links=tuple(sorted({*orphaned_links})),
         renamed_links=leading(renamed, final, devices),
     )
-    answered = memory.answered if answer is None else learn_names(memory.answered, answer, held)
     ties = _ties_worth_keeping(inventory.ties, devices)
     return complete, Memory(
-        devices, ties, shares, held, _siblings(plugged, devices), still_held(answered, held), renamed
+        devices, ties, shares, held, _siblings(plugged, devices), still_held(memory.answered, held), renamed
     )
 
 
@@ -149,12 +149,32 @@ def _why_untold(inventory: Inventory, device: Device) -> str:
     return f"nothing tells it from another one, which a pod may still hold as {lost}" if lost else ""
 
 
+def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory:
+    """The memory with what an answer says of pods: what they hold, and what they got under these ids."""
+    held = learn_links(learn(memory.held, answer, offers, memory.devices), answer)
+    devices = with_links(memory.devices, memory.held, held)
+    return replace(memory, devices=devices, held=held, answered=learn_names(memory.answered, answer, held))
+
+
+def _with_lost(
+    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered]
+) -> Mapping[str, Remembered]:
+    """What is remembered, and of what is not, the links if they are known: it may be there without a part."""
+    lost = {id_: known for id_, known in unknown.items() if known.device.links != (id_,)}
+    return {**devices, **lost} if lost else devices
+
+
 def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Remembered]:
-    """What pods hold although nothing is remembered of it: its id must be listed, and its link dead."""
+    """What pods hold although nothing is remembered of it: its id must be listed, and its links dead."""
+    lost = [holding for holding in held.values() if holding.device not in devices]
+    links: dict[str, dict[str, None]] = {}
+    for holding in lost:
+        links.setdefault(holding.device, {}).update(dict.fromkeys(holding.links or (holding.device,)))
     return {
-        holding.device: Remembered(holding.resource, Device(holding.device, links=(holding.device,)))
-        for holding in held.values()
-        if holding.device not in devices
+        holding.device: Remembered(
+            holding.resource, Device(holding.device, links=tuple(links[holding.device]))
+        )
+        for holding in lost
     }
 
 

@@ -202,13 +202,8 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
 def _parse_holding(id_: str, entry: Any) -> Holding:
     device = fields.device_id(entry["device"])
     fields.id_of(device, id_)
-    links = (
-        fields.shared_link(name) if is_shared_link(name) else fields.link_of(device, name)
-        for name in map(fields.name, fields.items(entry.get("links", [])))
-    )
-    return Holding(
-        fields.resource(entry["resource"]), device, fields.truth(entry["shared"]), links=tuple(links)
-    )
+    links = tuple(fields.link_in_answer(device, name) for name in fields.items(entry.get("links", [])))
+    return Holding(fields.resource(entry["resource"]), device, fields.truth(entry["shared"]), links=links)
 
 
 def _all(devices: Mapping[str, Remembered], shares: Shares) -> Iterator[tuple[str, Holding]]:

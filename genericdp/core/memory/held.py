@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.remembered import Remembered, is_unknown
-from genericdp.core.memory.room import ID_LIMIT, most_devices
+from genericdp.core.memory.room import ID_LIMIT
 
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
 PODS_SETTLE_S = 120.0
@@ -213,34 +213,23 @@ def _with(
         else:
             others.append((name, id_))
     after = {**held, **offered}
-    return {**after, **_with_room(others, after, offers, devices, listed=listed)} if others else after
+    return {**after, **_with_room(others, after, devices, listed=listed)} if others else after
 
 
 def _with_room(
     others: Iterable[tuple[str, str]],
     held: Held,
-    offers: Mapping[str, Offer],
     devices: Mapping[str, Remembered],
     *,
     listed: bool,
 ) -> Held:
     """What pods have of devices that are not offered, as far as a list has room: first of remembered ones."""
     ids = Counter(holding.resource for holding in held.values())
-    mine: dict[str, set[str]] = {}
-    for holding in held.values():
-        mine.setdefault(holding.resource, set()).add(holding.device)
     taken: dict[str, Holding] = {}
     for name, id_ in sorted(others, key=lambda each: not _is_known(each[1], devices)):
-        if ids[name] >= ID_LIMIT:
-            continue
-        offer = offers.get(name)
-        holding = _unoffered(name, id_, devices, listed=listed)
-        here = mine.setdefault(name, set())
-        most = most_devices(offer.resource.replicas if offer is not None else None)
-        if holding.device in here or len(here) < most:
+        if ids[name] < ID_LIMIT:
             ids[name] += 1
-            here.add(holding.device)
-            taken[id_] = holding
+            taken[id_] = _unoffered(name, id_, devices, listed=listed)
     return taken
 
 

@@ -27,9 +27,9 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
-from genericdp.core.memory.room import Room, all_fit, room_for
+from genericdp.core.memory.room import Room, all_fit, lost_replicas, room_for
 from genericdp.core.memory.waiting import ids_that_wait, with_waiting
-from genericdp.core.memory.withdrawn import next_dropping, withdraw
+from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
 
 #: How many ties of twins are remembered. Beyond that, only the ties of remembered units are kept.
@@ -71,19 +71,17 @@ def remember(
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    leaving = _Leaving(
-        now,
-        held_devices,
-        forget,
-        Absence(plugged, inventory, known=memory.devices.keys()),
-        renewal,
-    )
+    absence = Absence(plugged, inventory, known=memory.devices.keys())
+    leaving = _Leaving(now, held_devices, forget, absence, renewal)
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}
     crowded: dict[str, Remembered] = {}
     for name, offer in inventory.offers.items():
         absent = leaving.absent(gone.pop(name, {}), offer.resource)
-        mine, without_room = {**present[name], **absent}, []
+        lost = lost_replicas(absent, offer.resource.replicas)
+        absent = {id_: known for id_, known in absent.items() if id_ not in lost} if lost else absent
+        crowded |= lost
+        mine, without_room = {**present[name], **absent}, [known.device for known in lost.values()]
         if not all_fit(len(present[name]), len(absent), offer.resource.replicas):
             room = leaving.room(present[name], absent, memory.devices, offer.resource)
             for id_ in mine.keys() - room.listed:
@@ -110,22 +108,24 @@ def remember(
         forget=forget,
     )
     if crowded:
-        still_listed = {one.device for one in shares.withdrawn.values()}
-        devices |= {id_: known for id_, known in crowded.items() if id_ in still_listed}
-        shared = {name: _only_crowded(offer, still_listed) for name, offer in shared.items()}
+        devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
     final = with_waiting(shared, held, devices)
-    renamed = still_renamed(memory.renamed, held_devices)
     complete = replace(
         inventory,
         offers=final,
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted({*orphaned_links})),
-        renamed_links=leading(renamed, final, devices),
+        renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )
-    ties = _ties_worth_keeping(inventory.ties, devices)
     return complete, Memory(
-        devices, ties, shares, held, _siblings(plugged, devices), still_held(memory.answered, held), renamed
+        devices,
+        _ties_worth_keeping(inventory.ties, devices),
+        shares,
+        held,
+        _siblings(plugged, devices),
+        still_held(memory.answered, held),
+        still_renamed(memory.renamed, held_devices),
     )
 
 
@@ -277,6 +277,15 @@ def _with_devices(offer: Offer, devices: Sequence[Device], crowded: Sequence[Dev
     if not crowded and len(devices) == len(offer.devices) and all(map(operator.is_, devices, offer.devices)):
         return offer
     return Offer(offer.resource, in_order(devices), crowded=tuple(crowded))
+
+
+def _without_needless(
+    devices: Mapping[str, Remembered], crowded: Collection[str], offers: Mapping[str, Offer], shares: Shares
+) -> tuple[dict[str, Remembered], Mapping[str, Offer]]:
+    """What is remembered and offered without those of the crowded devices that have no withdrawn id."""
+    still_listed = {one.device for one in shares.withdrawn.values()}
+    kept = {id_: known for id_, known in devices.items() if id_ not in crowded or id_ in still_listed}
+    return kept, {name: _only_crowded(offer, still_listed) for name, offer in offers.items()}
 
 
 def _only_crowded(offer: Offer, still_listed: Collection[str]) -> Offer:

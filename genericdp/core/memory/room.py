@@ -3,13 +3,16 @@
 The rules of this file:
 
 * A limit refuses what is new. What pods hold comes first, then what is known, present or absent.
+* An id of which nothing is known takes the room of one id: it may be that of another plugin, which had the name
+  of the resource before.
 * An absent device makes room only when no pod holds it and its grace has passed.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from genericdp.core.inventory.identity import natural
+from genericdp.core.memory.remembered import Remembered, is_unknown
 from genericdp.core.words import counted
 
 #: How many ids the devices of one resource make. With as many that are withdrawn, the list for the kubelet
@@ -67,6 +70,15 @@ def room_for(
         refusal = _too_many_absent(len(staying))
     order += may_go[: max(0, ABSENT_LIMIT - len(staying))]
     return Room(frozenset(order[:most]), refusal)
+
+
+def lost_replicas(absent: Mapping[str, Remembered], replicas: int | None) -> dict[str, Remembered]:
+    """Of devices that pods share, those of which nothing is known: only ids that pods hold are listed."""
+    return {
+        id_: replace(known, listed=False)
+        for id_, known in absent.items()
+        if replicas is not None and is_unknown(known.device)
+    }
 
 
 def most_devices(replicas: int | None) -> int:

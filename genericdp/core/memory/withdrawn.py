@@ -114,13 +114,17 @@ def _unlisted(
 ) -> Mapping[str, tuple[str, str]]:
     """The resource and the device of each id that a pod holds and that the rules do not include.
 
-    The rules may have been edited while the memory was lost.
+    The rules may have been edited while the memory was lost. Nor do they include those of crowded devices.
     """
+    crowded = {name: {device.id for device in offer.crowded} for name, offer in offers.items()}
     return {
         id_: (holding.resource, holding.device)
         for id_, holding in held.items()
         if (offer := offers.get(holding.resource)) is not None
-        and not is_id_of(id_, holding.device, offer.resource.replicas)
+        and (
+            holding.device in crowded[holding.resource]
+            or not is_id_of(id_, holding.device, offer.resource.replicas)
+        )
         and holding.device in devices.get(holding.resource, ())
     }
 

@@ -235,7 +235,7 @@ def test_unknown_ids_are_taken_while_the_list_has_room_for_them() -> None:
         devices = {"x_gone": Remembered(NAME, Device("x_gone"))}
         for _ in range(2):
             held = learn(held, answer, {NAME: resource}, devices)
-            assert len(held) == ID_LIMIT // (resource.resource.replicas or 1)
+            assert len(held) == ID_LIMIT
             assert {offered, "x_B", "x_gone"} <= held.keys()
             assert not_taken(held, answer, {NAME: resource}) == {NAME: 2 * ID_LIMIT + 3 - len(held)}
             devices |= {id_: Remembered(NAME, Device(id_)) for id_ in held}

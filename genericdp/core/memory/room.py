@@ -3,8 +3,8 @@
 The rules of this file:
 
 * A limit refuses what is new. What pods hold comes first, then what is known, present or absent.
-* An id of which nothing is known takes the room of one id: it may be that of another plugin, which had the name
-  of the resource before.
+* An id of which nothing is known takes the room of one id: it may be that of another plugin, which had the
+  name of the resource before.
 * An absent device makes room only when no pod holds it and its grace has passed.
 """
 

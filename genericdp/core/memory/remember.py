@@ -74,7 +74,7 @@ def remember(
         now,
         held_devices,
         forget,
-        Absence(plugged, inventory, known=memory.devices.keys()),
+        Absence(plugged, inventory, known=memory.devices.keys(), lacking=renewal.units.lacking),
         renewal,
     )
     offers: dict[str, Offer] = {}

@@ -5,8 +5,8 @@ The rules of this file:
 * `group_by` says what a group is: the nodes with the same nearest udev device that satisfies a match (a node,
   a USB device and a parent are special cases), those that share a property, or all.
 * A node that must not be handed out, or that does not belong to a group, is refused with the reason.
-* The identity of a group does not change while optional nodes come and go. That of nodes that share a property,
-  or of all nodes, is never tied to a port: they may be at several.
+* The identity of a group does not change while optional nodes come and go. That of nodes that share a
+  property, or of all nodes, is never tied to a port: they may be at several.
 * The value of the property that nodes share is always part of the identity of their group. So no two groups
   have one identity, and the id of a group does not depend on which others are there.
 * A property that an identity names is looked for in the unit and its parts, for a template also above.

@@ -18,7 +18,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
-from genericdp.core.rules.grouping import NODE, Grouping, SameProperty
+from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, SameProperty
 from genericdp.core.status.holdings import Holder, Holdings, stranded
 from tests.properties.pods import allocated, apart, behind_cdi, behind_links, check_lists, healthy
 from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
@@ -117,6 +117,7 @@ class Pod:
     first   what that was at first, None before it could start
     has     what its running container has of it
     init    whether only an init container got it: PodResources never lists it
+    behind  the units to which each link has led
     """
 
     resource: str
@@ -127,6 +128,7 @@ class Pod:
     first: Mapping[str, tuple[Physical, str]] | None = None
     has: frozenset[Physical] = frozenset()
     init: bool = False
+    behind: dict[str, set[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -277,7 +279,13 @@ class Node:
             now = behind_links(self.inventory, pod, self.at)
             if now and pod.first:
                 for link, (physical, port) in now.items():
-                    assert self.may_stand_in(*pod.first[link], physical, port), (pod, link, physical)
+                    was, its_port = pod.first[link]
+                    behind = pod.behind.setdefault(link, {was[0]})
+                    # As long as it is plugged in, no other one is taken for it.
+                    is_open = was[0] not in self.plugged or port == its_port or physical[0] in behind
+                    assert is_open, (pod, link, physical)
+                    assert self.may_stand_in(was, its_port, physical, port), (pod, link, physical)
+                    behind.add(physical[0])
             by_cdi = behind_cdi(self.inventory, pod, self.at)
             if pod.first and len(pod.first) == len(by_cdi) == 1:
                 ((was, its_port),), ((physical, port),) = pod.first.values(), by_cdi.values()
@@ -290,6 +298,16 @@ class Node:
                     assert not mine & theirs, (one, other)
         check_lists(self.inventory, self.pods)
         self.check_stranded()
+        self.check_groups()
+
+    def check_groups(self) -> None:
+        """The id of a group by a property, or of all nodes, follows from that alone, whatever was before."""
+        builder = Builder(resources_of(self.tables(), domain=self.domain), self.domain)
+        fresh = builder.build(self.devices()).offers
+        for name, offer in self.inventory.offers.items():
+            if isinstance(offer.resource.group_by, SameProperty | AllNodes):
+                there = {each.id for each in offer.devices if any(node.sys_path for node in each.nodes)}
+                assert there <= {each.id for each in fresh[name].devices}, name
 
     def check_stranded(self) -> None:
         """`status` names the pods that cannot start again although their device is Healthy, and no others."""
@@ -372,6 +390,26 @@ operations = st.one_of(
 @example(
     "a kit",
     [("plug", "A", "2", 1), ("plug", "B", "1", 0), ("admit", 0), ("unplug", "A"), ("restart", "example.com")],
+)
+@example(
+    "base",
+    [
+        *[("plug", "A", "1", 0), ("admit", 0), ("bind", "A", 0), ("plug", "C", "2", 1), ("bind", "A", 0)],
+        ("admit", 0),
+    ],
+)
+@example(
+    "by foo",
+    [
+        *[
+            ("plug", "D", "1", 0),
+            ("plug", "A", "2", 1),
+            ("edit", "grouped by foo"),
+            ("answer",),
+            ("admit", 0),
+        ],
+        ("unplug", "D"),
+    ],
 )
 @given(st.sampled_from(sorted(RULES)), st.lists(operations, max_size=25))
 def test_no_two_pods_have_one_device_node_and_none_gets_what_it_did_not_have(

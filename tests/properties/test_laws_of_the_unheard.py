@@ -1,7 +1,7 @@
 """Law of what has happened and is not heard: the daemon hears any of the events, in any order.
 
-What looks like the unit of a pod comes meanwhile, and udev takes its time. An id that a pod holds goes to no
-other unit at another port while its own unit is plugged in, wherever that is.
+What looks like the unit of a pod comes meanwhile, and drivers and udev take their time. An id that a pod
+holds goes to no other unit at another port while its own unit is plugged in, wherever that is.
 """
 
 import re
@@ -51,6 +51,7 @@ class State(Enum):
     """How far the kernel and udev have got with a unit."""
 
     HANGS = "while its driver probes it, it cannot be read"
+    NODELESS = "no driver has made its device nodes"
     COMING = "udev has not finished with it"
     FINISHED = "udev has finished with it"
 
@@ -71,7 +72,8 @@ class Plug:
 
     @property
     def finished(self) -> bool:
-        return self.state is State.FINISHED
+        """Whether udev has finished with all that is there of it."""
+        return self.state in (State.FINISHED, State.NODELESS)
 
 
 class Heard(FakeUdev):
@@ -123,6 +125,7 @@ class Machine:
     """A machine with two units that may be taken for each other. A pod has the first one.
 
     means  what each link of the pod has led to last: unit and port
+    last   the port to which one of them has led last
     """
 
     rules: str
@@ -131,6 +134,7 @@ class Machine:
     memory: Memory = field(default_factory=Memory)
     inventory: Inventory = field(default_factory=Inventory)
     means: dict[str, tuple[str, str]] = field(default_factory=dict)
+    last: str = PORTS[0]
     plugs: int = 0
 
     def __post_init__(self) -> None:
@@ -158,8 +162,8 @@ class Machine:
         taken = {plug.first + n for other, plug in self.plugged.items() for n in range(UNITS[other].ports)}
         first = 0 if taken.isdisjoint(range(UNITS[name].ports)) else max(taken) + 1
         self.plugs += 1
-        # Nothing probes a virtual device.
-        is_virtual = self.rules == VIRTUAL and state is State.HANGS
+        # Nothing probes a virtual device, and it is its node.
+        is_virtual = self.rules == VIRTUAL and state in (State.HANGS, State.NODELESS)
         self.plugged[name] = Plug(port, first, self.plugs, State.COMING if is_virtual else state)
 
     def unplug(self, unit: int) -> None:
@@ -169,6 +173,12 @@ class Machine:
         """Udev has finished with a unit."""
         if plug := self.plugged.get(name := self.pair[unit]):
             self.plugged[name] = replace(plug, state=State.FINISHED)
+
+    def unbind(self, unit: int) -> None:
+        """The driver lets a unit go."""
+        plug = self.plugged.get(name := self.pair[unit])
+        if plug is not None and self.rules != VIRTUAL and plug.state is State.FINISHED:
+            self.plugged[name] = replace(plug, state=State.NODELESS)
 
     def hear(self, port: str, just_one: bool) -> None:
         """What has happened at a port is heard, or the first event of it."""
@@ -205,6 +215,7 @@ class Machine:
                 f"{link}: {name} at {port} instead of {unit}, which was at {before}"
             )
             self.means[link] = name, port
+            self.last = port
 
     def behind(self, links: Iterable[str]) -> Iterator[tuple[str, tuple[str, str]]]:
         """Where those links lead that lead somewhere, as far as the daemon has heard: unit and port."""
@@ -239,7 +250,7 @@ def nodes_of(name: str, plug: Plug, rules: str) -> Iterator[UdevDevice]:
     usb = usb_at(plug.port, serial=unit.serial, devnum=incarnation)
     usb = replace(usb, incarnation=incarnation, initialized=finished, properties={**usb.properties, **where})
     yield usb
-    for n in range(unit.ports):
+    for n in range(0 if plug.state is State.NODELESS else unit.ports):
         tty = a_usb_node(
             usb,
             "tty",
@@ -252,9 +263,9 @@ def nodes_of(name: str, plug: Plug, rules: str) -> Iterator[UdevDevice]:
 
 
 #: Units that may be taken for each other: by their serial number, by what udev says of them; with siblings.
-PAIRS = ("AC", "AD", "EF")
+PAIRS = ("AC", "AD", "DA", "EF")
 
-HANGS, COMING, FINISHED = State
+HANGS, NODELESS, COMING, FINISHED = State
 
 units, ports = st.integers(0, 1), st.sampled_from(PORTS[:3])
 plugs = st.tuples(st.just("plug"), units, ports, st.sampled_from(State))
@@ -264,7 +275,7 @@ operations = st.one_of(
     plugs,
     hears,
     hears,
-    st.tuples(st.sampled_from(["unplug", "finish"]), units),
+    st.tuples(st.sampled_from(["unplug", "finish", "unbind"]), units),
     st.tuples(st.sampled_from(["hear_all", "restart"])),
 )
 
@@ -289,6 +300,10 @@ operations = st.one_of(
     [("plug", 0, "3", HANGS), ("plug", 1, "2", FINISHED), ("hear", "1", False), ("hear", "2", False)],
 )
 @example("by foo", "AD", [("plug", 0, "1", COMING), ("plug", 1, "2", FINISHED), ("hear_all",)])
+@example("by serial number", "AC", [("unbind", 0), ("plug", 1, "2", FINISHED), ("hear_all",)])
+@example("by serial number", "AC", [("unbind", 0), ("restart",), ("plug", 1, "2", FINISHED), ("hear_all",)])
+@example("by foo", "AD", [("plug", 0, "3", NODELESS), ("plug", 1, "2", FINISHED), ("hear_all",)])
+@example("by foo", "DA", [("plug", 0, "3", NODELESS), ("plug", 1, "2", FINISHED), ("hear_all",)])
 @given(st.sampled_from(sorted(RULES)), st.sampled_from(PAIRS), st.lists(operations, max_size=10))
 def test_a_held_id_goes_to_no_other_unit_while_its_own_is_plugged_in(
     rules: str, pair: str, history: list[tuple[object, ...]]
@@ -300,7 +315,7 @@ def test_a_held_id_goes_to_no_other_unit_while_its_own_is_plugged_in(
 
 
 @pytest.mark.parametrize("rules", sorted(RULES.keys() - {VIRTUAL}))
-@given(pair=st.sampled_from(PAIRS[:2]), history=st.lists(operations, max_size=10))
+@given(pair=st.sampled_from(PAIRS[:3]), history=st.lists(operations, max_size=10))
 def test_the_pod_gets_its_unit_again_where_that_was_last(
     rules: str, pair: str, history: list[tuple[object, ...]]
 ) -> None:
@@ -308,8 +323,7 @@ def test_the_pod_gets_its_unit_again_where_that_was_last(
     machine.begin()
     for name, *arguments in history:
         getattr(machine, str(name))(*arguments)
-    ((_, port),) = {*machine.means.values()}
     machine.unplug(1)
-    machine.plug(0, port, State.FINISHED)
+    machine.plug(0, machine.last, State.FINISHED)
     machine.hear_all()
-    assert dict(machine.behind(machine.means)) == dict.fromkeys(machine.means, (pair[0], port))
+    assert dict(machine.behind(machine.means)) == dict.fromkeys(machine.means, (pair[0], machine.last))

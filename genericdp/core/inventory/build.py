@@ -204,5 +204,5 @@ class _Draft:
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
             and self.unknown == past.unknown
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
-            and all(past.port_at(link) == port for link, port in self.links.items())
+            and all(past.port_at(link, ()) == port for link, port in self.links.items())
         )

@@ -151,14 +151,14 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
         return Links([id_])
     spots = [member.place.spot for member in group.members]
     names = [_name(group, identity, id_, spot) for spot in spots]
-    ports: dict[str, set[str]] = {}
+    rivals: dict[str, set[Spot]] = {}
     plain: dict[str, str] = {}
     for name, spot in zip(names, spots, strict=True):
         if _is_by_unit(group, identity, spot):
-            ports.setdefault(name, set()).add(spot.port)
+            rivals.setdefault(name, set()).add(spot)
             if why_filler(spot.serial):
-                plain[name] = past.port_at(name)
-    ties = _tie_links(ports, past)
+                plain[name] = past.port_at(name, ())
+    ties = _tie_links(rivals, past)
     owners = {**ties, **plain}
     has_it = [owners.get(name, spot.port) == spot.port for name, spot in zip(names, spots, strict=True)]
     times = Counter(compress(names, has_it))
@@ -166,7 +166,7 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
         name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
         for name, spot, mine in zip(names, spots, has_it, strict=True)
     ]
-    return Links(links, ports.keys(), ties, plain)
+    return Links(links, rivals.keys(), ties, plain)
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
@@ -189,12 +189,12 @@ def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
     return group.subject is None or spot.port != identity.port.exact
 
 
-def _tie_links(ports: Mapping[str, Collection[str]], past: Past) -> Ties:
+def _tie_links(rivals: Mapping[str, Collection[Spot]], past: Past) -> Ties:
     """The ties of these names, with new ones for twins that are seen side by side for the first time."""
-    ties = {name: past.ties[name] for name in ports if name in past.ties}
-    for name, rivals in ports.items():
-        if len(rivals) > 1 and name not in ties:
-            ties[name] = past.port_at(name)
+    ties = {name: past.ties[name] for name in rivals if name in past.ties}
+    for name, spots in rivals.items():
+        if len({spot.port for spot in spots}) > 1 and name not in ties:
+            ties[name] = past.port_at(name, spots)
     return ties
 
 

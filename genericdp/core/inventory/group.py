@@ -5,7 +5,8 @@ The rules of this file:
 * `group_by` says what a group is: the nodes with the same nearest udev device that satisfies a match (a node,
   a USB device and a parent are special cases), those that share a property, or all.
 * A node that must not be handed out, or that does not belong to a group, is refused with the reason.
-* The identity of a group does not change while optional nodes come and go.
+* The identity of a group does not change while optional nodes come and go. That of nodes that share a
+  property, or of all nodes, is never tied to a port: they may be at several.
 * The value of the property that nodes share is always part of the identity of their group. So no two groups
   have one identity, and the id of a group does not depend on which others are there.
 * A property that an identity names is looked for in the unit and its parts, for a template also above.
@@ -192,7 +193,8 @@ def _identity_of(group: Group) -> Identity:
     def value_of(name: str) -> str | None:
         return group.value if name == grouping.name else find_property(name, *nodes, within_unit=True)
 
-    return identify(place, "", order, tuple(dict.fromkeys((*names, grouping.name))), value_of)
+    told_by = tuple(dict.fromkeys((*names, grouping.name)))
+    return replace(identify(place, "", order, told_by, value_of), is_spread=True)
 
 
 def find_property(name: str, *devices: UdevDevice, within_unit: bool = False) -> str | None:

@@ -64,6 +64,7 @@ class Identity:
     port      where the unit is connected
     order     `order_of` it, used only for siblings that nothing else tells apart
     spots     where its nodes are: by them, siblings keep their ids
+    is_spread whether its parts may be at several ports: then no port, and no number of a sibling, is its own
     """
 
     basis: str
@@ -73,6 +74,7 @@ class Identity:
     port: Port
     order: str
     spots: tuple[Spot, ...] = field(default=(), compare=False)
+    is_spread: bool = False
 
     @property
     def is_filler(self) -> bool:
@@ -81,7 +83,7 @@ class Identity:
 
 
 #: The identity of everything that a resource takes, wherever its parts are.
-OF_ALL = Identity("all", "all", "all", "", Port("", ""), "")
+OF_ALL = Identity("all", "all", "all", "", Port("", ""), "", is_spread=True)
 
 
 _NO_PORT = 'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
@@ -184,28 +186,26 @@ def assign(
     doubted: dict[str, list[str]] = {}
     untold: dict[str, str] = {}
     for (unit, _, port), indexes in siblings.items():
-        is_twin = ties.get(unit, port) != port
+        if len(indexes) > 1:
+            indexes.sort(key=lambda index: natural(identities[index].order))
         mine = [identities[index] for index in indexes]
+        is_twin = ties.get(unit, port) != port and not mine[0].is_spread
         if unit not in ties and mine[0].is_filler:
             id_ = spell.device(mine[0])
             plain[id_] = past.port_of(id_)
             is_twin = plain[id_] != port
-        if len(indexes) > 1:
-            indexes.sort(key=lambda index: natural(identities[index].order))
-            mine = [identities[index] for index in indexes]
         count = max((len(mine), *(count_at(spot) for each in mine for spot in each.spots)))
         ranks = partial(spell.device, mine[0], at_port=is_twin)
         spots = [each.spots for each in mine]
-        may_have, known = seated(spots, unit, count, map(ranks, itertools.count()), past)
+        whose, seats_there = ("", 1) if mine[0].is_spread else (unit, count)
+        may_have, known = seated(spots, whose, seats_there, map(ranks, itertools.count()), past)
         untold |= untold_among(dict(zip(may_have, spots, strict=True)), known, count, ranks, past)
-        for index in indexes:
-            alike[index] = tuple(known)
         if len(known) > 1:
             seats |= known
         if len(indexes) > 1:
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
-            ids[index] = id_
+            ids[index], alike[index] = id_, tuple(known)
         for each in lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ():
             doubted.setdefault(each, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
     return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), seats, plain, doubted, untold)
@@ -217,10 +217,9 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell
     A pod that holds an id with the port of one tells of twins, too.
     """
     ports: dict[str, set[str]] = {}
-    plain: set[str] = set()
-    told: set[str] = set()
+    plain, told = set[str](), set[str]()
     for unit, identity in zip(units, identities, strict=True):
-        if not identity.is_filler:
+        if not (identity.is_filler or identity.is_spread):
             ports.setdefault(unit, set()).add(identity.port.exact)
             if lost_among(partial(spell.device, identity), past):
                 plain.add(unit)

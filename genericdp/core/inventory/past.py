@@ -62,7 +62,8 @@ class Past:
     known_at     the numbers of remembered devices at a spot that siblings share
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
-    port_at      the exact port of the node that a remembered link leads to; "" for any other
+    port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
+                 these spots; "" for any other
     unknown      the devices that pods hold and of which nothing is known but the id
     """
 
@@ -72,7 +73,7 @@ class Past:
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
-    port_at: Callable[[str], str] = lambda _: ""
+    port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""
     unknown: Collection[str] = frozenset()
 
     @cached_property

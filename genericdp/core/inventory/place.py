@@ -39,6 +39,9 @@ _LINE = ("line", "line")
 
 _NUMBER = "number"
 
+#: The place within a unit on USB of the node that the unit itself has, whatever drivers make of it.
+USB_NODE = "usb"
+
 #: The number of a sibling when nobody can say which one it is.
 UNKNOWN = -1
 
@@ -226,7 +229,7 @@ def _within(
 ) -> tuple[str, str]:
     """The place within the unit, in the short form and in full; `told` is what a bus says about it."""
     if not own:
-        return "", "usb" if unit.subsystem == "usb" else "node"
+        return "", USB_NODE if unit.subsystem == "usb" else "node"
     # A radio may be on USB, and what is behind it is not.
     interface = own[0].usb_interface if unit.subsystem == "usb" else None
     number = interface.attributes.get("bInterfaceNumber", "").strip() if interface is not None else ""

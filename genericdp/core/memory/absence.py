@@ -32,6 +32,8 @@ _MOST_IDS = 3
 
 _WHY_PORTS = "and since there were two such units, their ports tell them apart"
 
+_NOTHING: Mapping[str, str] = {}
+
 _IN_DOUBT = "what is plugged in now may not be what a pod got"
 
 
@@ -44,8 +46,10 @@ class Absence:
         inventory: Inventory,
         *,
         known: Collection[str] = frozenset(),
+        lacking: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """`known`: the ids of devices that are not new."""
+        """`known`: the ids of devices that are not new; `lacking`: see `remembered.Units`."""
+        self._lacking = lacking
         self._plugged = plugged
         self._known = known
         self._inventory = inventory
@@ -114,6 +118,8 @@ class Absence:
 
     def _unplugged(self, device: Device) -> str:
         """The reason of a device that has gone, as far as anybody can tell: it may be what looks like it."""
+        if device.id in self._lacking:
+            return f"{UNPLUGGED}, or it is {self._lacking[device.id]}"
         twins = self._twins.get(device.unit, ()) if device.unit in self._inventory.ties else ()
         twin = next((each.id for each in twins if each.port != device.port), "")
         return UNPLUGGED + (twin and f"; {twin} has the same identity, {_WHY_PORTS}")

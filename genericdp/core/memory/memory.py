@@ -1,6 +1,6 @@
 """The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -69,10 +69,13 @@ class Memory:
         known = self.devices.get(id_)
         return "" if known is None else known.device.port
 
-    def _port_at(self, link: str) -> str:
+    def _port_at(self, link: str, spots: Collection[Spot]) -> str:
         known = self.devices.get(link.partition("@")[0])
-        leads = {} if known is None else dict(zip(known.device.links, known.device.spots, strict=False))
-        return leads[link].port if link in leads else ""
+        if known is None or link not in known.device.links:
+            return ""
+        leads = dict(zip(known.device.links, known.device.spots, strict=False))
+        left = [spot for spot in known.earlier if spot in spots]
+        return leads[link].port if link in leads else left[0].port if len(left) == 1 else ""
 
 
 class _Numbers:

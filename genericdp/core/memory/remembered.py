@@ -9,14 +9,22 @@ The rules of this file:
   do not count if it is not known which device nodes these were.
 * As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
   unit, wherever it is.
+* A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
+  has a node that needs no driver, and which is not the one that the pod got.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_path
+from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.rules.grouping import Nearest, SameProperty
+from genericdp.core.rules.resource import Resource
+from genericdp.core.usb_port import UsbPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +106,122 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
     )
 
 
-def may_be_elsewhere(known: Remembered, now: Device, plugged: Plugged) -> bool:
-    """Whether a device may be neither where it was nor where something seems to be it.
+#: The vendor and the product number of a unit on USB.
+Model = tuple[str, str]
 
-    now  what is offered under its id
+_WHY_LACKING = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
+
+
+class Units:
+    """The units that are plugged in and may be what a pod got, whether they have its device nodes or not.
+
+    lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
     """
-    if known.device is now:
-        return False
-    led = dict(zip(known.device.links, known.device.spots, strict=False))
-    spots = ((led.get(link, spot), spot) for link, spot in zip(now.links, now.spots, strict=False))
-    return any(before.port != spot.port and plugged.is_coming(before) for before, spot in spots)
+
+    def __init__(self, plugged: Plugged) -> None:
+        self.lacking: dict[str, str] = {}
+        self._plugged = plugged
+        self._without: dict[tuple[Spot, Model], list[tuple[str, UdevDevice]]] = {}
+
+    def why_open(self, known: Remembered, now: Device, resource: Resource) -> str | None:
+        """Why a device may be neither where it was nor where something seems to be it; None if it is.
+
+        now  what the resource offers under its id
+        """
+        if known.device is now:
+            return None
+        moves = [*_moves(known, now, resource)]
+        for before, spot in moves:
+            if unit := self._may_be(before, spot, resource):
+                self.lacking[now.id] = _WHY_LACKING.format(unit)
+                return f"; it may be {self.lacking[now.id]}"
+        return "" if any(self._plugged.is_coming(before) for before, _ in moves) else None
+
+    def _may_be(self, before: Spot, spot: Spot, resource: Resource) -> str:
+        """The kernel's name of the unit that may have been at a spot and lacks the node that was there.
+
+        spot  where something is now that seems to be it
+        """
+        nodes = self._plugged.nodes_at(spot) if UsbPort.of_exact(before.port) is not None else ()
+        now = nodes[0].usb_device if nodes else None
+        if now is None:
+            return ""
+        at_port = self._plugged.groups.get(before._replace(within=USB_NODE, number=0), ())
+        told_by = _told_by(resource)
+        return next(
+            (
+                usb.sys_name
+                for port, usb in (*((before.port, usb) for usb in at_port), *self._alike(before, now))
+                # The radio behind which it is now, or the unit itself.
+                if usb.sys_path != now.sys_path
+                and not _is_hub(usb)
+                and not self._plugged.nodes_at(before._replace(port=port))
+                and not any(_differ(name, usb, now) for name in told_by)
+            ),
+            "",
+        )
+
+    def _alike(self, before: Spot, now: UdevDevice) -> Sequence[tuple[str, UdevDevice]]:
+        """The units of a model that lack the node at a spot, each with its port.
+
+        Parts of a dock may share a serial number. They are different models.
+        """
+        model = _model(now)
+        key = before._replace(port=""), model
+        if key not in self._without:
+            self._without[key] = [
+                (port, usb)
+                for port, usb in self._on_usb.get((before.serial, model), ())
+                if not self._plugged.nodes_at(before._replace(port=port))
+            ]
+        return self._without[key]
+
+    @cached_property
+    def _on_usb(self) -> Mapping[tuple[str, Model], Sequence[tuple[str, UdevDevice]]]:
+        """Serial number and model -> the units on USB, each with its port."""
+        found: dict[tuple[str, Model], list[tuple[str, UdevDevice]]] = {}
+        for spot, nodes in self._plugged.groups.items():
+            if spot.within == USB_NODE:
+                found.setdefault((spot.serial, _model(nodes[0])), []).append((spot.port, nodes[0]))
+        return found
+
+
+def _moves(known: Remembered, now: Device, resource: Resource) -> Iterator[tuple[Spot, Spot]]:
+    """Where the links of a device led, and where they lead now: those that lead to another port."""
+    was = known.device
+    led = dict(zip(was.links, was.spots, strict=False))
+    leads = dict(zip(now.links, now.spots, strict=False))
+    if led.keys().isdisjoint(leads) and isinstance(resource.group_by, Nearest):
+        pairs = [*product(was.spots, now.spots)]
+    else:
+        pairs = [(led[link], spot) for link, spot in leads.items() if link in led]
+        # The device goes on without a node that has gone. It is not remembered which link was that one's.
+        more = {*was.links[len(was.spots) :]}
+        dead = [spot for link, spot in leads.items() if link in more]
+        pairs += [pair for pair in product(known.earlier, dead) if pair[0][1:] == pair[1][1:]]
+    return (pair for pair in pairs if pair[0].port != pair[1].port)
+
+
+def _told_by(resource: Resource) -> tuple[str, ...]:
+    """The properties that tell a device of a resource from another one."""
+    by = resource.group_by
+    names = resource.identity if isinstance(resource.identity, tuple) else ()
+    return (*names, by.name) if isinstance(by, SameProperty) else names
+
+
+def _differ(name: str, one: UdevDevice, other: UdevDevice) -> bool:
+    """Whether both have a property, with different values. Many properties are only those of the nodes."""
+    values = one.property(name), other.property(name)
+    return all(values) and values[0] != values[1]
+
+
+def _model(usb: UdevDevice) -> Model:
+    return usb.attributes.get("idVendor", ""), usb.attributes.get("idProduct", "")
+
+
+def _is_hub(usb: UdevDevice) -> bool:
+    """Whether it is a hub, which may have the serial number of what is built into it. The kernel says so."""
+    return usb.properties.get("TYPE", "").startswith("9/")
 
 
 def _knows_nodes(device: Device) -> bool:

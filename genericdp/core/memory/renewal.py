@@ -22,7 +22,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import Held
-from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, has_moved, may_be_elsewhere
+from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, has_moved
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -57,6 +57,7 @@ class Renewal:
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self._plugged = plugged
+        self.units = Units(plugged)
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
@@ -67,9 +68,9 @@ class Renewal:
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"
         known = self._devices.get(device.id) if device.id in self._is_shared else None
-        is_open = known is not None and may_be_elsewhere(known, device, self._plugged)
-        if is_open or device.id in self.ambiguous:
-            return f"its id, {device.id}, may be that of another unit, which a pod may still hold"
+        why = self.units.why_open(known, device, self._offers[resource].resource) if known else None
+        if why is not None or device.id in self.ambiguous:
+            return f"its id, {device.id}, may be that of another unit, which a pod may still hold{why or ''}"
         return ""
 
     def _is_in_doubt(self, device: Device) -> bool:

@@ -115,3 +115,42 @@ def test_an_id_of_an_earlier_release_means_no_device_and_nobody_gets_its_device_
     assert (told[new[0]], told[new[2]]) == (f"a pod may still hold it as {old[0]}", waits)
     node.look(rules, CARD, *PORTS, answer=node.nobody_holds_anything())
     assert [device.healthy for device in devices_of(node).values()] == [True] * 4
+
+
+def a_unit_of_a_kit(port: str, n: int, foo: str = "kit") -> list[UdevDevice]:
+    usb = a_usb_device(port, serial=None, devnum=int(port) + 1)
+    return [usb, a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties={"FOO": foo})]
+
+
+def test_what_an_earlier_rule_has_tied_to_a_port_does_not_rule_a_group() -> None:
+    """Two units with one value, each a device: one is tied to its port. Together, they have no port."""
+    each, kit = rule("x", 'identity = ["FOO"]'), rule("x", 'group_by = "FOO"')
+    one, two, three = a_unit_of_a_kit("1", 0), a_unit_of_a_kit("2", 1), a_unit_of_a_kit("3", 2)
+    node = Node()
+    node.look(each, *one, *two)
+    assert node.memory.ties != {}
+    node.look(kit, *one, *two, answer=node.nobody_holds_anything())
+    (id_,) = {device.id for device in devices_of(node).values()}
+    (fresh,) = Node().look(kit, *one, *two)
+    assert id_ == fresh
+    node.allocate(id_)
+    for parts in (two, [*two, *three], three, [*one, *three]):
+        assert node.look(kit, *parts)[id_] == "Healthy"
+        assert {device.id for device in devices_of(node).values()} == {id_}
+
+
+def test_the_ranks_of_siblings_do_not_rule_a_group() -> None:
+    """Ports of one interface that only their order tells apart, with one value."""
+    each, kit = rule("x", 'identity = ["FOO"]'), rule("x", 'group_by = "FOO"')
+    usb = a_usb_device("1", serial=None)
+    first, second = (
+        a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties={"FOO": "kit"}) for n in range(2)
+    )
+    node = Node()
+    ids = {*node.look(each, usb, first, second)}
+    assert len(ids) == 2
+    node.look(kit, usb, first)
+    (id_,) = Node().look(kit, usb, first)
+    node.allocate(id_)
+    for parts in ([], [second], [first, second], [second]):
+        assert node.look(kit, usb, *parts)[id_] == ("Healthy" if parts else "it is unplugged")

@@ -264,7 +264,8 @@ def test_while_udev_has_not_finished_with_what_may_be_the_unit_its_twin_does_not
 def test_what_udev_has_not_finished_with_keeps_nobody_from_another_port_if_it_is_something_else() -> None:
     stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
     other = replace(a_usb_serial(5, serial="B6", port="3"), initialized=False)
-    elsewhere = a_usb_node(a_usb_device("4", serial="A5"), "tty", "ttyACM0", interface="01", number="c 166:0")
+    usb = a_usb_device("4", serial="A5", product="6010")
+    elsewhere = a_usb_node(usb, "tty", "ttyACM0", interface="01", number="c 166:0")
     node = Node()
     (id_,) = node.look(rule("ftdi"), stick)
     node.allocate(id_)

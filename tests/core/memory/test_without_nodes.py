@@ -1,0 +1,236 @@
+"""A unit that is plugged in without its device node is there: no twin gets its id meanwhile."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.edits import Node, rule
+
+KIT = rule("kit", 'group_by = "all"')
+
+#: Rules that know a unit wherever it is plugged in.
+RULES = {
+    "serial": rule(),
+    "shared": rule("ftdi", "replicas = 2"),
+    "terminals of a unit": rule("ftdi", 'group_by = "usb_device"'),
+    "property": rule("ftdi", 'identity = ["ID_SERIAL_SHORT"]'),
+    "shared property": rule("ftdi", 'group_by = "ID_SERIAL_SHORT"'),
+    "kit": KIT,
+}
+by_all = pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+
+_LACKS = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
+LACKS = f"it is unplugged, or it is {_LACKS}"
+
+
+def why_waiting(id_: str, unit: str) -> str:
+    waits = f"its id, {id_}, may be that of another unit, which a pod may still hold"
+    return f"{waits}; it may be {_LACKS.format(unit)}"
+
+
+HUB = {"TYPE": "9/0/1"}
+
+
+def a_unit(
+    port: str,
+    n: int,
+    *,
+    serial: str | None = "A5",
+    product: str = "6001",
+    properties: Mapping[str, str] | None = None,
+) -> list[UdevDevice]:
+    """A unit at a port, with its terminal `ttyUSB<n>`."""
+    usb = a_usb_device(port, serial=serial, product=product, devnum=int(port[0]) + 1)
+    tty = a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties=properties)
+    return [usb, replace(tty, incarnation=100 + n)]
+
+
+def without_node(
+    port: str,
+    *,
+    serial: str | None = "A5",
+    product: str = "6001",
+    properties: Mapping[str, str] | None = None,
+) -> UdevDevice:
+    usb = a_usb_device(port, serial=serial, product=product, devnum=int(port[0]) + 1)
+    return replace(usb, properties={**usb.properties, **(properties or {})})
+
+
+def held(rules: str, *devices: UdevDevice) -> tuple[Node, str]:
+    """A node on which a pod has the first id, and that id without the number of its replica."""
+    node = Node()
+    first, *_ = node.look(rules, *devices)
+    node.allocate(first)
+    (id_,) = node.memory.devices
+    return node, id_
+
+
+def nodes_behind(node: Node, id_: str) -> list[str]:
+    """The device nodes to which the links of a device lead."""
+    links = node.inventory.links().items()
+    return sorted(path for link, path in links if path and link.partition("@")[0] == id_)
+
+
+def reboot(node: Node) -> None:
+    node.memory = saved.load(saved.dump(node.memory, "this boot"), "the next boot")
+
+
+@by_all
+@pytest.mark.parametrize("reboots", [False, True], ids=["running", "boot"])
+@pytest.mark.parametrize("port", ["1", "3"], ids=["where it was", "elsewhere"])
+def test_a_twin_waits_while_the_unit_of_a_pod_has_no_device_node(
+    rules: str, port: str, *, reboots: bool
+) -> None:
+    unit, twin = a_unit("1", 0), a_unit("2", 1)
+    node, id_ = held(rules, *unit)
+    if reboots:
+        reboot(node)
+    else:
+        node.look(rules, without_node(port))
+    told = node.look(rules, without_node(port), *twin)
+    assert "Healthy" not in told.values()
+    assert {reason for known, reason in told.items() if known.startswith(id_)} == {LACKS.format(f"1-{port}")}
+    assert nodes_behind(node, id_) == []
+    (refusal,) = node.inventory.refusals
+    assert (refusal.node, refusal.reason) == ("/dev/ttyUSB1", why_waiting(id_, f"1-{port}"))
+
+
+@by_all
+def test_the_pod_has_its_unit_again_when_that_has_its_node_and_the_twin_is_another_device(rules: str) -> None:
+    unit, twin = a_unit("1", 0), a_unit("2", 1)
+    node, id_ = held(rules, *unit)
+    node.look(rules, without_node("1"))
+    node.look(rules, without_node("1"), *twin)
+    assert "Healthy" in node.look(rules, *unit, *twin).values()
+    assert "/dev/ttyUSB0" in nodes_behind(node, id_)
+    if rules not in (KIT, RULES["shared property"]):
+        assert nodes_behind(node, id_) == ["/dev/ttyUSB0"]
+
+
+@by_all
+def test_the_twin_is_taken_for_the_unit_when_that_is_unplugged(rules: str) -> None:
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules, without_node("1"), *a_unit("2", 1))
+    assert {*node.look(rules, *a_unit("2", 1)).values()} == {"Healthy"}
+    assert nodes_behind(node, id_) == ["/dev/ttyUSB1"]
+
+
+def test_the_twin_need_not_wait_when_no_pod_holds_the_id() -> None:
+    node, id_ = held(RULES["serial"], *a_unit("1", 0))
+    node.look(RULES["serial"], without_node("1"), *a_unit("2", 1))
+    answer = node.nobody_holds_anything()
+    node.look(RULES["serial"], without_node("1"), *a_unit("2", 1), answer=answer)
+    assert node.look(RULES["serial"], without_node("1"), *a_unit("2", 1)) == {id_: "Healthy"}
+
+
+@by_all
+def test_a_unit_that_is_plugged_in_elsewhere_comes_back_at_once(rules: str) -> None:
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules)
+    assert {*node.look(rules, *a_unit("2", 1)).values()} == {"Healthy"}
+    assert nodes_behind(node, id_) == ["/dev/ttyUSB1"]
+
+
+@by_all
+def test_a_unit_comes_back_elsewhere_as_soon_as_its_driver_has_made_the_node(rules: str) -> None:
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules)
+    assert {*node.look(rules, without_node("2")).values()} == {"it is unplugged"}
+    assert {*node.look(rules, *a_unit("2", 1)).values()} == {"Healthy"}
+    assert nodes_behind(node, id_) == ["/dev/ttyUSB1"]
+
+
+@by_all
+def test_a_unit_in_another_mode_comes_back_when_it_has_changed_back(rules: str) -> None:
+    """A modem is a disk at first, and a flash tool makes a board something else; the serial number stays."""
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules, without_node("1", product="dead"))
+    assert "Healthy" not in node.look(rules, without_node("1", product="dead"), *a_unit("2", 1)).values()
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules, without_node("3", product="dead"))
+    assert {*node.look(rules, *a_unit("3", 1)).values()} == {"Healthy"}
+    assert nodes_behind(node, id_) == ["/dev/ttyUSB1"]
+
+
+@by_all
+def test_a_hub_with_the_serial_number_of_what_is_built_into_it_is_not_that(rules: str) -> None:
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules)
+    hub = without_node("3", properties=HUB)
+    assert {*node.look(rules, hub).values()} == {"it is unplugged"}
+    assert {*node.look(rules, hub, *a_unit("3.1", 1)).values()} == {"Healthy"}
+    assert nodes_behind(node, id_) == ["/dev/ttyUSB1"]
+
+
+@by_all
+def test_another_model_with_the_same_serial_number_elsewhere_is_another_part_of_a_dock(rules: str) -> None:
+    camera = without_node("3", product="097c")
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules)
+    assert {*node.look(rules, camera, *a_unit("2", 1)).values()} == {"Healthy"}
+    assert nodes_behind(node, id_) == ["/dev/ttyUSB1"]
+
+
+@pytest.mark.parametrize("port", ["1", "3"], ids=["where it was", "elsewhere"])
+def test_of_units_without_serial_numbers_a_property_that_only_the_node_has_tells_nothing(port: str) -> None:
+    rules = rule("x", 'identity = ["FOO"]')
+    unit = a_unit("1", 0, serial=None, properties={"FOO": "x"})
+    twin = a_unit("2", 1, serial=None, properties={"FOO": "x"})
+    node, id_ = held(rules, *unit)
+    node.look(rules)
+    assert node.look(rules, without_node(port, serial=None), *twin) == {id_: LACKS.format(f"1-{port}")}
+    (refusal,) = node.inventory.refusals
+    assert refusal.reason == why_waiting(id_, f"1-{port}")
+    assert node.look(rules, *twin) == {id_: "Healthy"}
+
+
+@pytest.mark.parametrize("port", ["1", "3"], ids=["where it was", "elsewhere"])
+def test_a_property_of_the_unit_tells_that_it_is_another_one(port: str) -> None:
+    rules = rule("x", 'identity = ["ID_SERIAL_SHORT"]')
+    mine, other = {"ID_SERIAL_SHORT": "mine"}, {"ID_SERIAL_SHORT": "other"}
+
+    def named(devices: list[UdevDevice]) -> list[UdevDevice]:
+        usb = replace(devices[0], properties={**devices[0].properties, **mine})
+        return [
+            usb,
+            *(replace(each, parent=replace(each.parent, parent=usb)) for each in devices[1:] if each.parent),
+        ]
+
+    node, id_ = held(rules, *named(a_unit("1", 0, serial=None, properties=mine)))
+    node.look(rules)
+    there = without_node(port, serial=None, properties=other)
+    assert node.look(rules, there, *named(a_unit("2", 1, serial=None, properties=mine))) == {id_: "Healthy"}
+
+
+def test_a_part_of_a_kit_that_has_lost_its_node_is_not_replaced_by_a_twin() -> None:
+    """The kit goes on without it meanwhile, so only what is remembered of the pod tells where it was."""
+    other = a_usb_serial(7, serial="B6", port="7")
+    node, _ = held(KIT, *a_unit("1", 0), other)
+    had = {link for link, path in node.inventory.links().items() if path == "/dev/ttyUSB0"}
+    assert node.look(KIT, without_node("1"), other) == {"kit": "Healthy"}
+    node.look(KIT, without_node("1"), other, *a_unit("2", 1))
+    assert [node.inventory.links()[link] for link in had] == [None]
+    node.look(KIT, *a_unit("1", 0), other, *a_unit("2", 1))
+    assert [node.inventory.links()[link] for link in had] == ["/dev/ttyUSB0"]
+
+
+def test_a_unit_is_not_replaced_by_a_twin_that_has_only_its_other_nodes() -> None:
+    rules = RULES["terminals of a unit"]
+
+    def a_pair(port: str, *numbers: int) -> list[UdevDevice]:
+        usb = a_usb_device(port, serial="A5", devnum=int(port) + 1)
+        ttys = [
+            a_usb_node(usb, "tty", f"ttyUSB{n}", interface=f"{n % 2:02}", number=f"c 188:{n}")
+            for n in numbers
+        ]
+        return [usb, *ttys]
+
+    node, id_ = held(rules, *a_pair("1", 0))
+    node.look(rules, *a_pair("1"))
+    for numbers in ((3,), (2, 3)):
+        assert node.look(rules, *a_pair("1"), *a_pair("2", *numbers)) == {id_: LACKS.format("1-1")}
+        assert nodes_behind(node, id_) == []

@@ -121,8 +121,7 @@ class Renewal:
             return True
         if known is not None and self._leads_elsewhere(known, device):
             return True
-        led = dict(zip(known.device.links, known.device.spots, strict=False)) if known is not None else {}
-        if known is None or not led:
+        if known is None or not (led := dict(zip(known.device.links, known.device.spots, strict=False))):
             return False
         leads = dict(zip(device.links, device.spots, strict=False))
         both = led.keys() & leads.keys()

@@ -58,3 +58,36 @@ def test_the_work_of_a_step_grows_in_proportion_to_what_pods_hold(
         return lambda: take_inventory(builder, then, memory, 2.0)
 
     assert growth(step, 40) < 2.5
+
+
+def whole_sticks(count: int, port: str, serial: str | None) -> list[UdevDevice]:
+    """Sticks behind a hub, each with the node that every unit on USB has."""
+    found = []
+    for n in range(count):
+        own = None if serial is None else f"{serial}{n}"
+        tty = a_usb_serial(n, port=f"{port}.{n // 50 + 1}.{n % 50 + 1}", serial=own, devnum=n % 100 + 2)
+        assert tty.usb_device is not None
+        found += [replace(tty, properties={**tty.properties, "ID_NAME": f"n{n}"}), tty.usb_device]
+    return found
+
+
+@pytest.mark.parametrize("serial", ["S", None])
+@pytest.mark.parametrize("later", [False, True], ids=["the event", "the next one"])
+def test_so_does_that_of_a_step_in_which_each_waits_for_a_unit_without_its_device_node(
+    serial: str | None, *, later: bool
+) -> None:
+    def step(count: int) -> Callable[[], object]:
+        builder = Builder(resources_of(BY_NAME), DOMAIN)
+        first, twins = whole_sticks(count, "1", serial), whole_sticks(count, "2", serial)
+        inventory, memory = take_inventory(builder, by_sys_path(*first), Memory(), 0.0)
+        (offer,) = inventory.offers.values()
+        memory = replace(memory, held=give({}, offer, list(offer.ids), 0.0))
+        without = [each for each in first if each.subsystem == "usb"]
+        then = by_sys_path(*without, *twins)
+        if later:
+            inventory, memory = take_inventory(builder, then, memory, 1.0)
+            (offer,) = inventory.offers.values()
+            assert not any(device.healthy for device in offer.devices)
+        return lambda: take_inventory(builder, then, memory, 2.0)
+
+    assert growth(step, 40) < 2.5

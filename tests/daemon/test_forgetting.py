@@ -138,7 +138,8 @@ async def test_what_the_checkpoint_says_of_answers_is_known_before_the_first_inv
     asked.named = (Named(FTDI, frozenset({"ftdi_A"}), links=("ftdi_A@if00",)),)
     began = await asked.made().begin()
     assert began is not None
-    assert (began.earlier, began.named) == ({(FTDI, "ftdi_A")}, asked.named)
+    assert began.earlier == {(FTDI, "ftdi_A")}
+    assert began.named == asked.named
 
 
 async def test_of_a_kubelet_that_has_just_started_only_the_holders_that_it_names_count(

@@ -166,7 +166,8 @@ def of_several(unknown: Collection[str], held: Held, answer: Answer | None) -> f
     if not unknown:
         return frozenset()
     named = () if answer is None else answer.named
-    links = chain.from_iterable(each.links for each in (*held.values(), *named))
+    given = chain((one.links for one in held.values()), (one.links for one in named))
+    links = (link for several in given for link in several)
     owners = (link.partition("@")[0] for link in links if _NUMBERED.fullmatch(link))
     return frozenset(id_ for id_ in owners if id_ in unknown)
 

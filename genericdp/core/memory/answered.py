@@ -105,11 +105,11 @@ def learn_links(held: Held, answer: Answer) -> Held:
         own, shared = _by_device(named.links) if ids else ({}, ())
         for id_ in sorted(ids):
             device = held[id_].device
-            links = (*own.get(device, ()), *shared)
-            if links != (device,):
+            its_own = own.get(device, [])
+            if shared or its_own != [device]:
                 mine = learned.setdefault(id_, {})
                 most = min(room, HELD_LINK_LIMIT - len(mine))
-                new = dict.fromkeys(islice(_valid(links, device), max(0, most)))
+                new = dict.fromkeys(islice(_valid(chain(its_own, shared), device), max(0, most)))
                 room -= len(new)
                 mine.update(new)
     found = {id_: replace(held[id_], links=tuple(links)) for id_, links in learned.items() if links}

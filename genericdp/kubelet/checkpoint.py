@@ -8,7 +8,8 @@ The rules of this file:
   everything else has its turn in between. Only a regular file is read, and none that would take minutes.
 * It names every container that got devices, also the init containers that PodResources leaves out (kubelet
   1.36, `podDevices.toCheckpointData`).
-* It has the answers to Allocate, as the plugins gave them. One that cannot be read hides no other.
+* It has the answers to Allocate, as the plugins gave them. One that cannot be read hides no other. What they
+  name tells what pods got of a device of which nothing is remembered.
 * It may name pods that have gone. The kubelet forgets these when PodResources is asked and it knows its pods
   (`UpdateAllocatedDevices`), and writes the file after each list of a plugin and each allocation.
 """

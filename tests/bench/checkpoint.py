@@ -4,10 +4,11 @@ import asyncio
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 from genericdp.core.allocate import allocate
-from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.offer import Node, Offer
 from genericdp.core.memory.room import ID_LIMIT
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.responses import answer_of
@@ -28,6 +29,8 @@ async def rows() -> AsyncIterator[Row]:
         ("250 containers with 4 ids each", crowded(RULE, 1000), 4),
         (f"{ID_LIMIT:,} containers with all templates", most, 1),
         (f"a container with {ID_LIMIT:,} ids", crowded(RULE), ID_LIMIT),
+        (f"{ID_LIMIT:,} containers with links of groups", grouped(crowded(RULE)), 1),
+        (f"a container with {ID_LIMIT:,} ids of groups", grouped(crowded(RULE)), ID_LIMIT),
     ):
         with tempfile.TemporaryDirectory(prefix="gdp-") as directory:
             text = saved(offer, each)
@@ -38,6 +41,16 @@ async def rows() -> AsyncIterator[Row]:
         yield Row(
             "  its longest step, after which everything else has its turn", f"{longest:.0f} ms", PROMISED
         )
+
+
+def grouped(offer: Offer) -> Offer:
+    """The same devices with links as those of groups are: they do not follow from the ids."""
+
+    def linked(node: Node) -> Node:
+        return replace(node, link=f"{node.link}@if00")
+
+    devices = (replace(each, nodes=tuple(map(linked, each.nodes))) for each in offer.devices)
+    return replace(offer, devices=tuple(devices))
 
 
 def saved(offer: Offer, each: int) -> str:

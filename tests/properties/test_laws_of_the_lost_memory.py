@@ -14,6 +14,9 @@ from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Named
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.pods import Pod as GivenPod
 from tests.properties.pods import allocated, apart, behind_links, check_lists, healthy
+from tests.properties.test_laws_of_the_holdings import PORTS, UNITS, Physical
+from tests.properties.test_laws_of_the_holdings import RULES as NODE_RULES
+from tests.properties.test_laws_of_the_holdings import Node as Holder
 from tests.properties.test_laws_of_the_siblings import RULES as CARD_RULES
 from tests.properties.test_laws_of_the_siblings import Card, plugging, pods
 from tests.scenes.builders import a_usb_device, a_usb_node
@@ -206,3 +209,54 @@ def test_no_two_pods_have_one_sibling_though_the_memory_is_lost(
     for name, *arguments in history:
         getattr(card, name)(*arguments)
         card.check()
+
+
+#: Rules that make one device of several nodes.
+OF_GROUPS = [name for name, text in NODE_RULES.items() if "group_by" in text]
+
+
+@dataclass
+class LostNode(Holder):
+    """A node with units of any kind, some of which may be absent when the memory is lost."""
+
+    def lose(self) -> None:
+        self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
+        ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
+        held = frozenset(id_ for _, id_ in ids)
+        named = saved_answers(self.pods)
+        self.step(Answer(frozenset(), self.now, complete=False, checkpointed=held, earlier=ids, named=named))
+
+    def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
+        """What has left may seem to be what is there: nobody remembers that there were two."""
+        there = {physical for physical, _ in self.at.values()}
+        return super().may_stand_in(was, its_port, now, port) or was not in there
+
+
+units, any_number = st.sampled_from(sorted(UNITS)), st.integers(0, 7)
+plug = st.tuples(st.just("plug"), units, st.sampled_from(PORTS), any_number)
+unplug = st.tuples(st.just("unplug"), units)
+bind = st.tuples(st.just("bind"), units, any_number)
+admit = st.tuples(st.just("admit"), any_number)
+lose = st.tuples(st.just("lose"))
+start = st.tuples(st.just("start_again"), any_number)
+
+#: Pods get what is plugged in, some of it leaves, and the memory is lost.
+losses = st.tuples(
+    st.lists(st.one_of(plug, plug, bind), min_size=1, max_size=5),
+    st.lists(admit, min_size=1, max_size=2),
+    st.lists(st.one_of(unplug, bind, plug, admit), max_size=4),
+    st.tuples(lose),
+    st.lists(st.one_of(plug, unplug, bind, start, lose, admit), max_size=6),
+).map(lambda parts: [each for part in parts for each in part])
+
+
+@pytest.mark.parametrize("rules", sorted(OF_GROUPS))
+@given(history=losses)
+def test_a_pod_has_all_its_links_and_they_lead_to_what_it_got_though_the_memory_is_lost(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    node = LostNode(rules)
+    node.step()
+    for name, *arguments in history:
+        getattr(node, name)(*arguments)
+        node.check()

@@ -163,6 +163,7 @@ class Builder:
             plain=assigned.plain,
             links=plain,
             unknown=past.unknown,
+            of_several=past.of_several,
             doubted=assigned.doubted,
             untold=assigned.untold,
         )
@@ -178,7 +179,7 @@ class _Draft:
     ties      those of these names, old and new
     seats, plain, doubted, untold  see `identity.Assignment`
     links     see `plain` of `compose.Links`
-    unknown   see `past.Past`
+    unknown, of_several  see `past.Past`
     """
 
     changes: int
@@ -192,6 +193,7 @@ class _Draft:
     plain: Mapping[str, str]
     links: Mapping[str, str]
     unknown: Collection[str]
+    of_several: Collection[str]
     doubted: Mapping[str, Sequence[str]]
     untold: Mapping[str, str]
 
@@ -202,7 +204,7 @@ class _Draft:
             and self.siblings == siblings
             and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.names}
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
-            and self.unknown == past.unknown
+            and (self.unknown, self.of_several) == (past.unknown, past.of_several)
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
             and all(past.port_at(link, ()) == port for link, port in self.links.items())
         )

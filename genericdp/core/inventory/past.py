@@ -65,6 +65,7 @@ class Past:
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
                  these spots; "" for any other
     unknown      the devices that pods hold and of which nothing is known but the id
+    of_several   those of them of which a pod got a node that had siblings, as the links say that it got
     """
 
     ties: Ties = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Past:
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""
     unknown: Collection[str] = frozenset()
+    of_several: frozenset[str] = frozenset()
 
     @cached_property
     def beginnings(self) -> Collection[str]:
@@ -112,7 +114,8 @@ def untold_among(
     known     see `seated`
     """
     lost = lost_among(spelled, past)
-    is_alone = count == 1 and not any(spot.is_anonymous for spots in siblings.values() for spot in spots)
+    is_anonymous = any(spot.is_anonymous for spots in siblings.values() for spot in spots)
+    is_alone = count == 1 and not is_anonymous and past.of_several.isdisjoint(lost)
     if not lost or (is_alone and lost == (spelled(0),)):
         return {}
     return {id_: lost[0] for id_, spots in siblings.items() if not {*spots} & {*known.get(id_, ())}}

@@ -24,7 +24,8 @@ A list has a limit. It never costs an id that a pod may hold: new devices are re
 The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything
 else is built anew from the rules and the udev devices at each event.
 
-A pod that was **answered** by CDI has only names, whose meaning is remembered while its ids are held.
+A pod that was **answered** by CDI has only names, whose meaning is remembered while its ids are held. So are
+the links of any other pod. If the memory is lost, both are learned again from the kubelet's checkpoint.
 
 Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `waiting`,
 `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text, `fields` what

@@ -13,10 +13,11 @@ The rules of this file:
 * The same goes for links. A link counts only if it may be that of a device of these ids, or of a shared node.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.shared import is_shared_link
@@ -31,6 +32,9 @@ from genericdp.core.rules.name import cdi_kind
 LEARNED_LIMIT = 10 * ID_LIMIT
 
 _MARK_LENGTH = 10
+
+#: The link to a node that has siblings before it (`links_of`). No hash is as short as such a number.
+_NUMBERED = re.compile(r".*@.*@(?:[2-9]|[1-9][0-9]{1,3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,11 @@ def learn_links(held: Held, answer: Answer) -> Held:
         own, shared = _by_device(named.links) if ids else ({}, ())
         for id_ in sorted(ids):
             device = held[id_].device
-            links = (*own.get(device, ()), *shared)
-            if links != (device,):
+            its_own = own.get(device, [])
+            if shared or its_own != [device]:
                 mine = learned.setdefault(id_, {})
                 most = min(room, HELD_LINK_LIMIT - len(mine))
-                new = dict.fromkeys(islice(_valid(links, device), max(0, most)))
+                new = dict.fromkeys(islice(_valid(chain(its_own, shared), device), max(0, most)))
                 room -= len(new)
                 mine.update(new)
     found = {id_: replace(held[id_], links=tuple(links)) for id_, links in learned.items() if links}
@@ -155,6 +159,17 @@ def with_links(devices: Mapping[str, Remembered], before: Held, held: Held) -> M
             if len(links) > len(known.device.links):
                 more[holding.device] = replace(known, device=replace(known.device, links=links))
     return {**devices, **more} if more else devices
+
+
+def of_several(unknown: Collection[str], held: Held, answer: Answer | None) -> frozenset[str]:
+    """Those of devices of which nothing is remembered that have siblings, as the links say that pods got."""
+    if not unknown:
+        return frozenset()
+    named = () if answer is None else answer.named
+    given = chain((one.links for one in held.values()), (one.links for one in named))
+    links = (link for several in given for link in several)
+    owners = (link.partition("@")[0] for link in links if _NUMBERED.fullmatch(link))
+    return frozenset(id_ for id_ in owners if id_ in unknown)
 
 
 def still_held(answered: Answered, held: Held) -> Answered:

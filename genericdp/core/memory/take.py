@@ -15,6 +15,7 @@ from genericdp.core.buses.port import takes_one
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
@@ -39,7 +40,8 @@ def take_inventory(
     resources = [resource.name for resource in builder.resources]
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
-    past = replace(memory.past, unknown=unknown(memory.held, answer, resources, memory.devices))
+    lost = unknown(memory.held, answer, resources, memory.devices)
+    past = replace(memory.past, unknown=lost, of_several=of_several(lost, memory.held, answer))
     built = builder.build(devices, past)
     plugged = replace(builder.claims.plugged, unread=frozenset(unread))
     complete, after = remember(built, memory, now, answer, plugged)

@@ -1,9 +1,11 @@
 """Siblings, which only the memory told apart, once it is lost while pods hold some of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.held import Answer, Named
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
@@ -51,6 +53,46 @@ def test_the_only_one_is_what_a_pod_holds_unless_pods_hold_several() -> None:
     node = Node()
     told = node.look(RULES, *a_card(1), answer=begun(node, FIRST, SECOND))
     assert told == dict.fromkeys((FIRST, SECOND), "nothing but its id is known")
+
+
+def grouped(node: Node, *links: str) -> Answer:
+    """What the kubelet's checkpoint says when it has the answer of a pod that holds the card as a whole."""
+    named = Named("example.com/x", frozenset({FIRST}), links=tuple(f"{FIRST}@{link}" for link in links))
+    return replace(begun(node, FIRST), named=(named,))
+
+
+@pytest.mark.parametrize("links", [("if00@2",), ("if00", "if00@2"), ("if00", "if00@10"), ("@2",)])
+def test_the_only_one_is_not_what_a_pod_holds_whose_links_tell_of_several(links: tuple[str, ...]) -> None:
+    """One of them left before the daemon started, and nothing tells which."""
+    rules = rule("x", 'unplug_grace = "1s"', 'group_by = "usb_device"')
+    node = Node()
+    told = node.look(rules, *a_card(1), answer=grouped(node, *links))
+    for numbers in ((0, 1), (0,), ()):
+        assert told == {FIRST: "nothing but its id is known"}
+        assert {*node.inventory.links().values()} == {None}
+        told = node.look(rules, *a_card(*numbers))
+    node.look(rules, *a_card(0, 1), answer=node.nobody_holds_anything())
+    node.now += 10.0
+    told = node.look(rules, *a_card(0, 1), answer=node.nobody_holds_anything())
+    assert told == {FIRST: "Healthy"}
+
+
+@pytest.mark.parametrize("links", [(), ("if00",), ("2",), ("if00@333333",), ("if00@2222222222",)])
+def test_the_only_one_is_what_a_pod_holds_whose_links_tell_of_no_other(links: tuple[str, ...]) -> None:
+    """A place may be a number, and a hash may have no letters."""
+    rules = rule("x", 'unplug_grace = "1s"', 'group_by = "usb_device"')
+    node = Node()
+    assert node.look(rules, *a_card(1), answer=grouped(node, *links)) == {FIRST: "Healthy"}
+
+
+def test_that_there_were_several_may_be_told_later() -> None:
+    """The checkpoint could not be read at first."""
+    rules = rule("x", 'unplug_grace = "1s"', 'group_by = "usb_device"')
+    node = Node()
+    listed = Answer(frozenset({("example.com/x", FIRST)}), node.now, complete=False, checkpointed=None)
+    node.look(rules, answer=listed)
+    node.look(rules, answer=grouped(node, "if00", "if00@2"))
+    assert node.look(rules, *a_card(1)) == {FIRST: "nothing but its id is known"}
 
 
 def test_a_sibling_that_is_remembered_stays_with_its_pod() -> None:

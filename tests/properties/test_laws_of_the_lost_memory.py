@@ -1,6 +1,6 @@
 """Laws of pods that outlive the memory of what they hold, which only the kubelet still names."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -132,10 +132,7 @@ class Bench:
 
     def checkpoint(self) -> Answer:
         """What the daemon reads when it starts."""
-        told = self.told()
-        return replace(
-            told, ids=frozenset(), earlier=told.ids, complete=False, named=saved_answers(self.pods)
-        )
+        return from_checkpoint(self.pods, self.node.now)
 
     def lose(self, *, is_readable: bool) -> None:
         """The memory is lost, while every unit that a pod has is there."""
@@ -182,9 +179,12 @@ def test_no_two_pods_have_one_twin_and_none_gets_another_one_though_the_memory_i
         bench.check()
 
 
-def saved_answers(pods: Iterable[GivenPod]) -> tuple[Named, ...]:
-    """What the kubelet's checkpoint says of the answers that these pods got."""
-    return tuple(Named(pod.resource, frozenset({pod.id_}), links=pod.links) for pod in pods)
+def from_checkpoint(pods: Collection[GivenPod], now: float) -> Answer:
+    """What the kubelet's checkpoint says of these pods, and of the answers that they got."""
+    ids = frozenset((pod.resource, pod.id_) for pod in pods)
+    held = frozenset(id_ for _, id_ in ids)
+    named = tuple(Named(pod.resource, frozenset({pod.id_}), links=pod.links) for pod in pods)
+    return Answer(frozenset(), now, complete=False, checkpointed=held, earlier=ids, named=named)
 
 
 @dataclass
@@ -193,10 +193,7 @@ class LostCard(Card):
 
     def lose(self) -> None:
         self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
-        ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
-        held = frozenset(id_ for _, id_ in ids)
-        named = saved_answers(self.pods)
-        self.step(Answer(frozenset(), self.now, complete=False, checkpointed=held, earlier=ids, named=named))
+        self.step(from_checkpoint(self.pods, self.now))
 
 
 @pytest.mark.parametrize("rules", sorted(CARD_RULES))
@@ -221,10 +218,7 @@ class LostNode(Holder):
 
     def lose(self) -> None:
         self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
-        ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
-        held = frozenset(id_ for _, id_ in ids)
-        named = saved_answers(self.pods)
-        self.step(Answer(frozenset(), self.now, complete=False, checkpointed=held, earlier=ids, named=named))
+        self.step(from_checkpoint(self.pods, self.now))
 
     def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
         """What has left may seem to be what is there: nobody remembers that there were two."""

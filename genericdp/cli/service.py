@@ -96,7 +96,7 @@ async def _serve(settings: Settings, rule_files: RuleFiles) -> bool:
     if not mounts.is_in_a_pod():
         await daemon.run()
         return True
-    losing = asyncio.create_task(until_dead(settings.kubelet_dir, lambda: daemon.plugins.registered > 0))
+    losing = asyncio.create_task(until_dead(settings.kubelet_dir, daemon.plugins.may_be_followed))
     losing.add_done_callback(lambda _: daemon.stop())
     try:
         await daemon.run()

@@ -64,6 +64,10 @@ class Plugins:
         """How many resources are registered."""
         return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
 
+    def may_be_followed(self) -> bool:
+        """Whether a kubelet follows a list, or may do so already: it has yet to answer Register, or to be seen."""
+        return any(each.progress.phase is not Phase.WAITING for each in self.registrations.values())
+
     def are_followed(self) -> bool:
         """Whether the kubelet follows a list, or there is none to follow."""
         return not self.registrations or self.registered > 0

@@ -9,7 +9,8 @@ The rules of this file:
 * Only mountinfo tells: inotify(7) does not report the deletion of a directory that is still mounted. It
   reports that of kubelet.sock, which comes first. So the mount is checked every few seconds, but only while
   kubelet.sock is missing.
-* A kubelet that still follows a list allocates devices as before. The daemon ends after that.
+* A kubelet that still follows a list allocates devices as before. The daemon ends after that. So it does while
+  a registration is under way: the kubelet may follow already.
 * On a host, the path leads to the new directory. Nothing is dead there.
 """
 
@@ -40,7 +41,7 @@ def is_dead(directory: str, mountinfo: str = MOUNTINFO) -> bool:
 async def until_dead(directory: str, is_followed: Callable[[], bool], *, again_s: float = AGAIN_S) -> None:
     """Return when the mount of the kubelet's directory is dead and `is_followed` is false, and log it.
 
-    is_followed  whether a kubelet still follows the list of a resource
+    is_followed  whether a kubelet follows the list of a resource, or may do so already
     """
     changed = asyncio.Event()
 

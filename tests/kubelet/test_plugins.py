@@ -91,6 +91,28 @@ async def test_nothing_is_called_registered_while_its_server_ends(short_dir: Pat
         assert after == [(Phase.WAITING, 1)]
 
 
+async def test_a_kubelet_may_follow_before_it_has_answered_register(short_dir: Path) -> None:
+    """Whoever ends because nobody follows has to wait for it (`service.dead_mount`)."""
+    called, answers = asyncio.Event(), asyncio.Event()
+
+    async def think(_: api.RegisterRequest, context: Context) -> None:
+        called.set()
+        await answers.wait()
+        await context.abort(grpc.StatusCode.UNKNOWN, "no")
+
+    settings, offered = settings_below(short_dir), inventory_of(FTDI_RULE, a_usb_serial(0))
+    plugins = Plugins(settings)
+    directory = Path(settings.kubelet_dir)
+    directory.mkdir(parents=True)
+    async with FakeKubelet(directory, never, think).serving(), plugins.running():
+        plugins.apply(offered, diff(Inventory(), offered))
+        assert not plugins.may_be_followed()
+        await called.wait()
+        assert (plugins.registered, plugins.may_be_followed()) == (0, True)
+        answers.set()
+        await until(lambda: not plugins.may_be_followed())
+
+
 async def test_a_stop_in_the_moment_in_which_a_pause_ends_is_not_lost(short_dir: Path) -> None:
     """The end of a pause is a cancellation of the task, too, which asyncio takes back."""
 

@@ -65,7 +65,7 @@ class Plugins:
         return sum(each.progress.phase is Phase.REGISTERED for each in self.registrations.values())
 
     def may_be_followed(self) -> bool:
-        """Whether a kubelet follows a list, or may do so already: it has yet to answer Register, or to be seen."""
+        """Whether a kubelet follows a list, or may do so already: a registration is under way."""
         return any(each.progress.phase is not Phase.WAITING for each in self.registrations.values())
 
     def are_followed(self) -> bool:

@@ -9,8 +9,8 @@ The rules of this file:
 * Only mountinfo tells: inotify(7) does not report the deletion of a directory that is still mounted. It
   reports that of kubelet.sock, which comes first. So the mount is checked every few seconds, but only while
   kubelet.sock is missing.
-* A kubelet that still follows a list allocates devices as before. The daemon ends after that. So it does while
-  a registration is under way: the kubelet may follow already.
+* A kubelet that still follows a list allocates devices as before. The daemon ends after that. While a
+  registration is under way, the kubelet may follow already.
 * On a host, the path leads to the new directory. Nothing is dead there.
 """
 

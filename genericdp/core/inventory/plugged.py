@@ -103,7 +103,8 @@ class Plugged:
     def remembered(self, spots: Iterable[Spot]) -> Siblings:
         """The numbers to remember when these are the spots of remembered devices.
 
-        One that is missing and that no such device has is free again, unless all of them are missing.
+        One that is missing and that no such device has is free again, unless all of them are missing. Where
+        one is in doubt, there are several.
         """
         mine = {spot for spot in spots if spot.of_all in self.siblings}
         shared = {spot.of_all for spot in mine}
@@ -116,7 +117,7 @@ class Plugged:
                     for number, seen in numbers.items()
                     if not here or number in here or spot._replace(number=number) in mine
                 }
-                if left.keys() - {0} or (here and spot.is_anonymous):
+                if left.keys() - {0} or spot in self.in_doubt or (here and spot.is_anonymous):
                     kept[spot] = left
         return kept
 

@@ -19,7 +19,7 @@ from genericdp.core.hint import Hint, RescanCause, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.inventory import Inventory, without_links
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.held import Answer, joined
 from genericdp.core.memory.memory import Memory, after_allocate, resumed
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.rules.settings import Settings
@@ -118,6 +118,7 @@ class Daemon:
             read=lambda: self._hear(Resync(RescanCause.UNREAD)), look=self.reload, on_tried=self._see_tried
         )
         self._pending = Pending()
+        self._answer: Answer | None = None
         self._polling = Polling(self._hear)
         self._stopping = False
 
@@ -199,13 +200,15 @@ class Daemon:
             self._step(answer)
 
     def _step(self, answer: Answer | None = None) -> None:
+        # If this fails, the next step has the answer: the kubelet is not asked again.
+        answer = self._answer = joined(self._answer, answer)
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply(taken.links()))
         inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
-        self.inventory, self.memory = inventory, self._saving.keep(memory)
+        self.inventory, self.memory, self._answer = inventory, self._saving.keep(memory), None
         if changes:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from genericdp.core.hint import Hint
+from genericdp.core.memory.held import Answer
 from genericdp.core.status.history import Retried
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import FTDI_RULE
+from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene
 from tests.scenes.waiting import idle, until
 
@@ -102,6 +103,29 @@ async def test_an_answer_of_the_kubelet_whose_following_fails_ends_nothing(
             await until(lambda: not failing(scene))
             await scene.until_allocatable(1)
         assert not scene.service.has_ended()
+
+
+async def test_what_answers_have_said_meanwhile_is_not_lost(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was given before this daemon serves is said once."""
+    time = LoopTime()
+    async with a_scene(short_dir, FIRST, kubelet_runs=False) as scene:
+        broken = Broken(scene.daemon._links.apply)
+        monkeypatch.setattr(scene.daemon._links, "apply", broken)
+        earlier = frozenset({(FTDI, "ftdi_A")})
+        for answer in (
+            Answer(frozenset(), 0.0, complete=False, first=True, earlier=earlier),
+            Answer(frozenset({(FTDI, "ftdi_Z")}), 1.0, complete=False),
+        ):
+            scene.daemon.step(answer)
+            assert failing(scene)
+        assert scene.daemon.memory.held == {}
+        broken.fails = False
+        time.advance(1.0)
+        await until(lambda: not failing(scene))
+        listed = {id_: holding.listed for id_, holding in scene.daemon.memory.held.items()}
+        assert listed == {"ftdi_A": False, "ftdi_Z": True}
 
 
 async def test_any_other_exception_ends_it(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,13 @@ class Answer:
     earlier: frozenset[tuple[str, str]] = frozenset()
 
 
+def joined(before: Answer | None, answer: Answer | None) -> Answer | None:
+    """What two answers say together, of which the first one has led to nothing yet."""
+    if before is None or answer is None:
+        return answer or before
+    return replace(answer, first=answer.first or before.first, earlier=answer.earlier | before.earlier)
+
+
 def is_being_admitted(holding: Holding, now: float) -> bool:
     """Whether the admission of the pod that got an id may still go on."""
     return holding.given is not None and now - holding.given < PODS_SETTLE_S

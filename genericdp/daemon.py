@@ -200,7 +200,6 @@ class Daemon:
             self._step(answer)
 
     def _step(self, answer: Answer | None = None) -> None:
-        # If this fails, the next step has the answer: the kubelet is not asked again.
         answer = self._answer = joined(self._answer, answer)
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply(taken.links()))

@@ -96,7 +96,7 @@ class Answer:
 
 
 def joined(before: Answer | None, answer: Answer | None) -> Answer | None:
-    """What two answers say together, of which the first one has led to nothing yet."""
+    """What two answers say together, if the step that took the first one has failed. Nobody asks again."""
     if before is None or answer is None:
         return answer or before
     return replace(answer, first=answer.first or before.first, earlier=answer.earlier | before.earlier)

@@ -9,18 +9,21 @@ import importlib
 import os
 import sys
 import types
+import typing
 
 #: The verbs that run a daemon. Only they keep running, so only they have to be small.
 _DAEMON = ("run", "simulate")
 
 #: What libraries import for functions that a daemon never calls. protobuf has an implementation in Python
-#: beside the one in C that it uses; ctypes.util can ask a C compiler for libraries.
+#: beside the one in C that it uses; ctypes.util can ask a C compiler for libraries. grpc takes two words for
+#: type checkers from typing_extensions.
 _SELDOM_USED = (
     "asyncio.sslproto",
     "calendar",
     "google.protobuf.internal.python_message",
     "shutil",
     "tempfile",
+    "typing_extensions",
 )
 
 
@@ -38,11 +41,11 @@ def main() -> int:
 
 
 def _leave_unused_modules_out() -> None:
-    """Keep modules from being imported that libraries import if they can: 9.5 MiB of resident memory.
+    """Keep modules from being imported that libraries import if they can: 9.9 MiB of resident memory.
 
     genericdp uses unix sockets only. asyncio works without ssl (4 MiB), and grpc contains its own TLS; shutil
     works without bz2 and lzma (0.4 MiB); hashlib works without OpenSSL (3.5 MiB), because it has Python's own
-    SHA-2, unless a distribution left that out. Others are loaded only if they are used (1.5 MiB, most of it
+    SHA-2, unless a distribution left that out. Others are loaded only if they are used (1.9 MiB, most of it
     protobuf's). Must run before asyncio is imported.
     """
     for name in ("ssl", "bz2", "lzma"):
@@ -51,6 +54,7 @@ def _leave_unused_modules_out() -> None:
         sys.modules["_hashlib"] = None  # type: ignore[assignment]
     for name in _SELDOM_USED:
         _load_when_used(name)
+    vars(sys.modules["typing_extensions"]).update(Self=typing.Self, override=lambda method: method)
 
 
 def _load_when_used(name: str) -> None:
@@ -58,6 +62,8 @@ def _load_when_used(name: str) -> None:
     empty = types.ModuleType(name)
 
     def load(attribute: str) -> object:
+        if attribute == "__path__":  # `from … import …` asks whether it is a package
+            raise AttributeError(attribute)
         if sys.modules.get(name) is empty:
             del sys.modules[name]
         return getattr(importlib.import_module(name), attribute)

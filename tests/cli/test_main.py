@@ -285,7 +285,7 @@ def test_what_the_daemon_never_uses_is_not_loaded_and_works_all_the_same() -> No
         "import genericdp.cli.main, genericdp.cli.verbs.run, genericdp.cli.service;"
         "print([name for name in _SELDOM_USED if sys.modules[name].__spec__], 'pickle' in sys.modules);"
         "import calendar, shutil, tempfile; from asyncio import sslproto;"
-        "from google.protobuf.internal import python_message;"
+        "from google.protobuf.internal import python_message; from typing_extensions import Protocol;"
         "print(calendar.timegm((1970, 1, 1, 0, 0, 9)), shutil.which('sh') is not None,"
         "tempfile.gettempprefix(), sslproto.SSLProtocol.__name__,"
         "python_message.GeneratedProtocolMessageType.__name__);"

@@ -20,7 +20,7 @@ from contextlib import suppress
 from genericdp import log
 from genericdp.core.cdi import FILE_PREFIX, FILE_SUFFIX
 from genericdp.errors import GenericdpError, what_is_short
-from genericdp.files.kept_directory import KeptDirectory, is_abandoned
+from genericdp.files.kept_directory import KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
 
 #: The name of a file before it is renamed. CDI reads what ends in .json or .yaml.
@@ -135,7 +135,7 @@ class CdiSpecs:
         """The directory as a file descriptor, so that nobody can replace it meanwhile."""
         try:
             if not os.path.isdir(self.directory):
-                _make(self.directory)
+                make_for_all(self.directory)
             return self._kept.descriptor()
         except UntrustedError as error:
             message = f"cannot use the CDI directory '{self.directory}': {error}"
@@ -146,14 +146,6 @@ class CdiSpecs:
     def _failed(self, verb: str, name: str, error: OSError) -> GenericdpError:
         hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))
         return GenericdpError(f"cannot {verb} '{self.directory}/{name}': {error.strerror}", hint=hint)
-
-
-def _make(directory: str) -> None:
-    """Make the directory; others make it as well, and everybody may read it."""
-    with suppress(FileExistsError):
-        os.makedirs(os.path.dirname(directory), exist_ok=True)
-        os.mkdir(directory)
-        os.chmod(directory, 0o755)  # noqa: S103  (whatever the umask is)
 
 
 def _unusable(directory: str, error: OSError) -> GenericdpError:

@@ -3,6 +3,8 @@
 The rules of this file:
 
 * It stays open, so that a shortage of descriptors keeps nothing in it from changing.
+* Everybody may enter it, whatever the umask is: for a pod with a user namespace of its own, the low-level
+  runtime looks up paths of the host as a user without rights there.
 * A name that a killed `node-removed` never renamed (`packaging/udev`) is left until udev itself would have
   ended the program. Without the name, a running one would leave a link at a node that has gone.
 """
@@ -16,6 +18,9 @@ from genericdp.files.trust import open_trusted
 
 #: udev ends a program after 180 s (udev.conf(5), event_timeout).
 _ABANDONED_S = 300.0
+
+#: Everybody may read and enter the directory; only its owner may change it.
+MODE = 0o755
 
 
 class KeptDirectory:
@@ -55,6 +60,16 @@ class KeptDirectory:
             ):
                 return self._descriptor
         return None
+
+
+def make_for_all(directory: str) -> None:
+    """Make a directory, and those above it, if it does not exist. Raises OSError."""
+    above = os.path.dirname(directory)
+    if above and not os.path.lexists(above):
+        make_for_all(above)
+    with suppress(FileExistsError):
+        os.mkdir(directory)
+        os.chmod(directory, MODE)
 
 
 def is_abandoned(directory: int, name: str) -> bool:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from genericdp import log
 from genericdp.errors import SHORTAGES, GenericdpError
-from genericdp.files.kept_directory import KeptDirectory, is_abandoned
+from genericdp.files.kept_directory import MODE, KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
 
 #: The name of a link before it is renamed. It ends in a random number, because a name that can be foreseen
@@ -35,6 +35,9 @@ _NEW = re.compile(r"\.new(?:-[0-9a-f]{16})?")
 
 #: The same of the program that udev's rule runs, with its process id.
 _NEW_OF_UDEV = re.compile(r"\.gone-[0-9]+")
+
+#: The mode that an earlier release gave the directory, under the umask of its unit.
+_MODE_BEFORE = 0o700
 
 #: Errors of a file system, or of the kernel's memory, that has no room for another symlink.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM})
@@ -121,16 +124,18 @@ class Links:
     def _open(self) -> int:
         """The directory as a file descriptor, so that nobody can replace it meanwhile."""
         try:
-            with suppress(FileExistsError):  # what follows gives the better error
-                os.makedirs(self.directory, mode=0o755)
+            make_for_all(self.directory)
             if not stat.S_ISDIR(os.lstat(self.directory).st_mode):  # a symlink is refused, whoever owns it
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-            return self._kept.descriptor()
+            directory = self._kept.descriptor()
+            if stat.S_IMODE(os.fstat(directory).st_mode) == _MODE_BEFORE:
+                os.fchmod(directory, MODE)
         except UntrustedError as error:
             message = f"cannot use the link directory '{self.directory}': {error}"
             raise GenericdpError(message, hint=error.hint) from error
         except OSError as error:
             raise _unusable(self.directory, error) from error
+        return directory
 
     def _links_in(self, directory: int, wanted: Collection[str]) -> dict[str, str]:
         """The links in the directory: name -> target. Anything else is left alone.

@@ -31,6 +31,7 @@ from typing import Self
 from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import SHORTAGES, GenericdpError, what_is_short
+from genericdp.files.kept_directory import make_for_all
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
@@ -119,7 +120,7 @@ class NodeLock:
 
     def _open(self) -> int:
         try:
-            os.makedirs(os.path.dirname(self.path), mode=0o755, exist_ok=True)
+            make_for_all(os.path.dirname(self.path))
             for _ in range(_TRIES):
                 file = os.open(self.path, _FLAGS, _MODE)
                 if _is_ours_alone(os.fstat(file)):
@@ -190,8 +191,7 @@ async def until_alone(
     This one holds them while `stack` is open. `on_wait` is called with the holder if there is another one,
     `on_lost` if another one took a lock whose file had been removed.
     """
-    waited = False
-    locks: list[NodeLock] = []
+    waited, locks = False, list[NodeLock]()
     for directory in (settings.link_dir, settings.state_dir):
         try:
             lock = stack.enter_context(await _opened(directory, awake, stopping))

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -16,7 +17,9 @@ import pytest
 
 from genericdp.errors import GenericdpError
 from genericdp.files.links import Changed, Links
+from genericdp.service.standby import NAME, NodeLock
 from tests.scenes.shortage import descriptors_left
+from tests.scenes.stranger import as_stranger
 
 
 def links_in(directory: Path) -> dict[str, str]:
@@ -28,6 +31,33 @@ def test_a_link_points_at_its_device_node_in_a_directory_made_for_it(tmp_path: P
     assert Links(str(directory)).apply({"ftdi_A5": "/dev/ttyUSB0"}) == {}
     assert links_in(directory) == {"ftdi_A5": "/dev/ttyUSB0"}
     assert directory.stat().st_mode & 0o022 == 0
+
+
+@pytest.fixture
+def umask_of_the_unit() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask_of_the_unit")
+def test_everybody_may_enter_the_directory_and_those_above_it_whatever_the_umask_is(short_dir: Path) -> None:
+    """For a pod with a user namespace of its own, runc looks up the path of the host without any rights."""
+    directory = short_dir / "dev" / "genericdp"
+    short_dir.chmod(0o755)
+    with NodeLock(str(directory)), as_stranger():
+        assert list(directory.iterdir()) == [directory / NAME]
+    directory.chmod(0o700)  # as an earlier release made it
+    Links(str(directory)).apply({"ftdi_A5": "/dev/null"})
+    with as_stranger():
+        assert (directory / "ftdi_A5").is_char_device()
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o711, 0o750])
+def test_the_mode_that_an_operator_gave_the_directory_stays(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    Links(str(tmp_path)).apply({"ftdi_A5": "/dev/null"})
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
 
 def test_the_link_of_an_absent_device_points_at_itself_so_that_every_runtime_refuses(tmp_path: Path) -> None:

@@ -56,6 +56,21 @@ def by_cdi_a_libusb_program_finds_its_adapter_after_a_replug(node: Node) -> None
 
 
 @case
+def a_pod_with_a_user_namespace_has_its_device_at_its_link(node: Node) -> None:
+    """Runc looks up the link as root of the namespace, who may not enter what is closed on the host."""
+    fuse = "genericdp.io/fuse"
+    rules = '[[resource]]\nname = "fuse"\nmatch.DEVNAME = "/dev/fuse"\ncontainer_path = "{link}"\n'
+    node.begin({"50-fuse.toml": rules})
+    node.runtime.begin()
+    node.wait_for_devices(fuse, {"fuse_fuse": "Healthy"})
+    expect(node.sh("stat -c '%a %U' /dev/genericdp"), "755 root\n")
+    pod = node.admit("pod", {fuse: 1})
+    for handler in HANDLERS:
+        outcome = node.runtime.create(handler, handler=handler, user_namespace=True, **pod.request)
+        expect((outcome.error, [*outcome.nodes]), ("", [f"{LINKS}/fuse_fuse"]))
+
+
+@case
 def by_cdi_a_user_without_groups_opens_a_node_of_root_and_dialout(node: Node) -> None:
     node.begin(_SERIAL_RULES)
     node.runtime.begin()

@@ -195,7 +195,7 @@ class _Draft:
     unknown: Collection[str]
     of_several: Collection[str]
     doubted: Mapping[str, Sequence[str]]
-    untold: Mapping[str, str]
+    untold: Mapping[str, Sequence[str]]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""

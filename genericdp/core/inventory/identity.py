@@ -146,7 +146,7 @@ class Assignment:
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
     plain   the ids without a port that fillers may have had before, each with the port that was remembered
     doubted the ids of which nothing is known that pods hold -> those that these devices may have now
-    untold  the ids of siblings that may be what a pod holds -> an id of such a pod
+    untold  the ids of siblings that may be what pods hold -> the ids of such pods
     """
 
     ids: tuple[str, ...]
@@ -157,7 +157,7 @@ class Assignment:
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    untold: Mapping[str, str] = field(default_factory=dict)
+    untold: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def assign(
@@ -184,7 +184,7 @@ def assign(
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
     doubted: dict[str, list[str]] = {}
-    untold: dict[str, str] = {}
+    untold: dict[str, Sequence[str]] = {}
     for (unit, _, port), indexes in siblings.items():
         if len(indexes) > 1:
             indexes.sort(key=lambda index: natural(identities[index].order))

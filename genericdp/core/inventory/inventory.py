@@ -47,7 +47,7 @@ class Inventory:
     ties            which of several twins has the plain ids, see `identity`
     unsure          ids of devices that only their order tells apart
     doubted         ids of which nothing is known that pods hold -> the devices that they may be
-    untold          ids of siblings that may be what a pod holds -> an id of such a pod
+    untold          ids of siblings that may be what pods hold -> the ids of such pods
     waiting         ids that have to wait until no pod holds their device under another id
     orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
@@ -64,7 +64,7 @@ class Inventory:
     renamed_links: Mapping[str, str] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    untold: Mapping[str, str] = field(default_factory=dict)
+    untold: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def links(self) -> dict[str, str | None]:
         """Link name -> the device node it must point at, None while its device is absent."""

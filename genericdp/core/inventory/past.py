@@ -65,7 +65,7 @@ class Past:
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
                  these spots; "" for any other
     unknown      the devices that pods hold and of which nothing is known but the id
-    of_several   those of them of which a pod got a node that had siblings, as the links say that it got
+    of_several   those of them that had siblings: the links say so that a pod got, or they were seen
     """
 
     ties: Ties = field(default_factory=dict)
@@ -107,8 +107,8 @@ def untold_among(
     count: int,
     spelled: Callable[[int], str],
     past: Past,
-) -> Mapping[str, str]:
-    """Those of siblings that may be what a pod holds unbeknown, each with an id that such a pod has.
+) -> Mapping[str, Sequence[str]]:
+    """Those of siblings that may be what pods hold unbeknown, each with the ids that such pods have.
 
     siblings  the id of each -> where it is; `count` is how many there may be
     known     see `seated`
@@ -118,7 +118,7 @@ def untold_among(
     is_alone = count == 1 and not is_anonymous and past.of_several.isdisjoint(lost)
     if not lost or (is_alone and lost == (spelled(0),)):
         return {}
-    return {id_: lost[0] for id_, spots in siblings.items() if not {*spots} & {*known.get(id_, ())}}
+    return {id_: lost for id_, spots in siblings.items() if not {*spots} & {*known.get(id_, ())}}
 
 
 def seated(

@@ -8,7 +8,7 @@ The rules of this file:
   have those by now.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import filterfalse
 
@@ -89,7 +89,8 @@ class Absence:
         """
         if not device.spots:
             spots = (spot for each in self._may_be.get(device.id, ()) for spot in each.spots)
-            return tuple(dict.fromkeys((*device.also, *self._new_at.get(device.port, ()), *spots)))
+            new, siblings = self._new_at.get(device.port, ()), self._siblings.get(device.id, ())
+            return tuple(dict.fromkeys((*device.also, *new, *spots, *siblings)))
         if not self._also:
             return device.also
         also = dict.fromkeys(device.also)
@@ -162,6 +163,29 @@ class Absence:
             id_: [offered[each] for each in ids if each in offered and each not in self._known]
             for id_, ids in self._inventory.doubted.items()
         }
+
+    @cached_property
+    def _siblings(self) -> Mapping[str, Sequence[Spot]]:
+        """An id of which nothing is known -> the siblings one of which may have had it, taken or not."""
+        found: dict[str, list[Spot]] = {}
+        untold = self._inventory.untold
+        offers = self._inventory.offers.values() if untold else ()
+        told = {
+            spot for offer in offers for each in offer.devices if each.id not in untold for spot in each.spots
+        }
+        for offer in offers:
+            for device in offer.devices:
+                for id_ in untold.get(device.id, ()):
+                    found.setdefault(id_, []).extend(
+                        filterfalse(told.__contains__, self._with_siblings(device))
+                    )
+        return found
+
+    def _with_siblings(self, device: Device) -> Iterator[Spot]:
+        for spot in device.spots:
+            yield spot
+            for number in self._plugged.siblings.get(spot.of_all, ()):
+                yield spot._replace(number=number)
 
     @cached_property
     def _also(self) -> Mapping[Spot, Device]:

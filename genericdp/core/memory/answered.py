@@ -147,6 +147,7 @@ def _valid(links: Iterable[str], device: str) -> Iterator[str]:
 def with_links(devices: Mapping[str, Remembered], before: Held, held: Held) -> Mapping[str, Remembered]:
     """What is remembered, with the links of which only an answer has told that pods got them.
 
+    An answer that tells of none may have named the link of a lone device node, which has the name of its id.
     before  the holdings before that answer
     """
     if held is before:
@@ -154,8 +155,9 @@ def with_links(devices: Mapping[str, Remembered], before: Held, held: Held) -> M
     more: dict[str, Remembered] = {}
     for id_, holding in held.items():
         known = more.get(holding.device) or devices.get(holding.device)
-        if known is not None and holding.links and (id_ not in before or not before[id_].links):
-            links = tuple(dict.fromkeys((*known.device.links, *holding.links)))
+        if known is not None and (id_ not in before or (holding.links and not before[id_].links)):
+            got = holding.links or (holding.device,)
+            links = tuple(dict.fromkeys((*known.device.links, *got)))
             if len(links) > len(known.device.links):
                 more[holding.device] = replace(known, device=replace(known.device, links=links))
     return {**devices, **more} if more else devices

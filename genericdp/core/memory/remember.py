@@ -55,7 +55,7 @@ def remember(
     held, unknown = memory.held, _unknown(memory.held, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(_with_lost(memory.devices, unknown), held, plugged, inventory.offers)
+    renewal = Renewal(_with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     others: list[str] = []
     refusals: list[Refusal] = []
@@ -146,7 +146,7 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
 
 def _why_untold(inventory: Inventory, device: Device) -> str:
     lost = inventory.untold.get(device.id)
-    return f"nothing tells it from another one, which a pod may still hold as {lost}" if lost else ""
+    return f"nothing tells it from another one, which a pod may still hold as {lost[0]}" if lost else ""
 
 
 def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory:
@@ -157,10 +157,18 @@ def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory
 
 
 def _with_lost(
-    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered]
+    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
 ) -> Mapping[str, Remembered]:
-    """What is remembered, and of what is not, the links if they are known: it may be there without a part."""
-    lost = {id_: known for id_, known in unknown.items() if known.device.links != (id_,)}
+    """What is remembered, and of what is not, the links that it has no longer.
+
+    It may be there without a part, or may have been a lone device node when its pod got it.
+    """
+    lost = {
+        id_: known
+        for id_, known in unknown.items()
+        for offered in (offers[known.resource].device(id_) if known.resource in offers else None,)
+        if offered is not None and not {*known.device.links} <= {*offered.links}
+    }
     return {**devices, **lost} if lost else devices
 
 

@@ -13,7 +13,7 @@ The rules of this file:
   has a node that needs no driver, and which is not the one that the pod got.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -65,6 +65,16 @@ class Whereabouts:
 def is_unknown(device: Device) -> bool:
     """Whether nothing is known of a device but the id."""
     return not (device.unit or device.port or device.spots)
+
+
+def with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> frozenset[str]:
+    """Those of devices of which nothing is known that may be any of several siblings, which were seen."""
+    found: set[str] = set()
+    for id_ in ids:
+        shared = [spot.of_all for spot in devices[id_].device.also] if id_ in devices else ()
+        if len({*shared}) < len(shared):
+            found.add(id_)
+    return frozenset(found)
 
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, with_siblings
 
 
 def take_inventory(
@@ -41,7 +41,8 @@ def take_inventory(
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
-    past = replace(memory.past, unknown=lost, of_several=of_several(lost, memory.held, answer))
+    several = of_several(lost, memory.held, answer) | with_siblings(lost, memory.devices)
+    past = replace(memory.past, unknown=lost, of_several=several)
     built = builder.build(devices, past)
     plugged = replace(builder.claims.plugged, unread=frozenset(unread))
     complete, after = remember(built, memory, now, answer, plugged)

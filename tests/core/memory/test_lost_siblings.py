@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer, Named
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
@@ -45,6 +46,36 @@ def test_no_sibling_is_offered_before_the_pod_is_gone_that_has_one_of_them(
     told = node.look(RULES, *a_card(*numbers), answer=node.nobody_holds_anything())
     assert len(told) == len(numbers)
     assert {*told.values()} == {"Healthy"}
+
+
+OWN = [
+    rule("y", 'unplug_grace = "1s"'),
+    rule("x", 'unplug_grace = "1s"', 'identity = "port"'),
+    rule("x", 'unplug_grace = "1s"', 'group_by = "usb_device"'),
+    rule("y", 'unplug_grace = "1s"', match='{ SUBSYSTEM = "tty", DEVNAME = "*0" }') + RULES,
+]
+
+
+@pytest.mark.parametrize("rules", OWN)
+def test_nor_is_it_after_an_edit_of_the_rules(rules: str) -> None:
+    node = Node()
+    node.look(RULES, *a_card(0, 1), answer=begun(node, FIRST))
+    for _ in range(2):
+        told = node.look(rules, *a_card(0, 1))
+        assert "Healthy" not in told.values()
+        node.memory = saved.load(saved.dump(node.memory))
+    node.look(rules, *a_card(0, 1), answer=node.nobody_holds_anything())
+    node.now += 10.0
+    node.look(rules, *a_card(0, 1), answer=node.nobody_holds_anything())
+    assert {*node.look(rules, *a_card(0, 1)).values()} == {"Healthy"}
+
+
+def test_the_one_that_is_left_is_not_what_the_pod_holds_if_there_were_several() -> None:
+    node = Node()
+    node.look(RULES, *a_card(0, 1), answer=begun(node, FIRST))
+    for numbers in ((1,), (), (0,), (0, 1)):
+        assert node.look(RULES, *a_card(*numbers)) == {FIRST: "nothing but its id is known"}
+        node.memory = saved.load(saved.dump(node.memory))
 
 
 def test_the_only_one_is_what_a_pod_holds_unless_pods_hold_several() -> None:

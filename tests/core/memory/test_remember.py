@@ -295,7 +295,8 @@ def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory() -> 
     resource = Resource("example.com/x", Match())
     memory = Memory(held={"x_1": Holding(resource.name, "x_1", shared=False)})
     for n in range(HELD_LINK_LIMIT + 5):
-        offer = Offer(resource, (Device("x_1", port="1", spots=(Spot("1", "", f"{n}"),)),))
+        spots = (Spot("1", "", f"{n}"),)
+        offer = Offer(resource, (Device("x_1", links=(f"x_1@{n}",), port="1", spots=spots),))
         _, memory = remember(Inventory({resource.name: offer}), memory, 0.0)
     assert memory.devices["x_1"].earlier == tuple(Spot("1", "", f"{n}") for n in range(HELD_LINK_LIMIT))
 

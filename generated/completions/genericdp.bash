@@ -12,6 +12,7 @@ _genericdp_options() {
     suggest) echo '--all --node --json --rules --config --domain' ;;
     monitor) echo '--touched --json --rules --config --domain' ;;
     status) echo '--watch --quiet --json --config' ;;
+    probe) echo '--socket' ;;
     simulate) echo '--allocate --runtime --for --json --rules --config --domain' ;;
     schema) echo '' ;;
     esac
@@ -44,6 +45,7 @@ _genericdp_kind() {
     monitor:--config) echo 'files' ;;
     monitor:--domain) echo 'nothing' ;;
     status:--config) echo 'files' ;;
+    probe:--socket) echo 'files' ;;
     simulate:--allocate) echo 'assignments' ;;
     simulate:--runtime) echo '=containerd cri-o' ;;
     simulate:--for) echo 'nothing' ;;
@@ -54,6 +56,7 @@ _genericdp_kind() {
     list:) echo 'nothing' ;;
     explain:) echo 'subjects' ;;
     suggest:) echo 'nodes' ;;
+    probe:) echo '=health readiness' ;;
     schema:) echo '=rules settings' ;;
     esac
 }
@@ -119,7 +122,7 @@ _genericdp() {
     COMPREPLY=()
 
     if ((${#before[@]} < 2)) || [[ $verb == help && ${#before[@]} == 2 ]]; then
-        kind='=run check list explain suggest monitor status simulate schema help --help --version'
+        kind='=run check list explain suggest monitor status probe simulate schema help --help --version'
     elif [[ $token == --*=* ]]; then
         prefix=${token%%=*}= value=${token#*=}
         kind=$(_genericdp_kind "$verb" "${token%%=*}")

@@ -46,6 +46,7 @@ _genericdp() {
         'suggest:write the rule for a device; with --all, a first draft for all'
         'monitor:show device events, and what the kubelet is told, as they happen'
         'status:show what is registered, which pods hold devices, and what is wrong'
+        'probe:ask if the daemon is healthy or ready, as a kubelet'\''s probes do'
         'simulate:try rules without a cluster: the daemon with a simulated kubelet'
         'schema:print the JSON Schema of rule files or settings, for editors'
         'help:all about a verb'
@@ -123,6 +124,12 @@ _genericdp() {
                 '--quiet[print only what is wrong]' \
                 '--json[print JSON, for programs]' \
                 '--config=[the daemon'\''s settings (default\: /etc/genericdp/genericdp.toml)]:file:_files' && ret=0
+            ;;
+        probe)
+            _arguments -S \
+                '(- *)--help[show help]' \
+                '--socket=[the control socket of the daemon, control.sock in its run_dir (default\: /run/genericdp/control.sock)]:file:_files' \
+                '1:what:(health readiness)' && ret=0
             ;;
         simulate)
             _arguments -S \

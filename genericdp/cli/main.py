@@ -3,7 +3,7 @@
 The rules of this file:
 
 * A verb is a module with `add_arguments(parser)` and `run(…) -> int`, whose keywords are the options.
-  Only the module of the requested verb is imported.
+  Only the module of the requested verb is imported. What all of them load is little, for `probe`.
 * The exit status is one of `exit_status`.
 * A usage error says what is wrong and what was probably meant. It does not print the help.
 """
@@ -20,7 +20,6 @@ from genericdp.cli.exit_status import BROKEN_PIPE, BUG, FINE, INTERRUPTED, NOT_F
 from genericdp.cli.usage import Parser, UsageError
 from genericdp.core.hostile import for_terminal
 from genericdp.core.words import nearest
-from genericdp.errors import ConfigError, GenericdpError
 
 #: The verbs in the order in which an operator needs them; each module has the name of its verb.
 VERBS = {
@@ -31,6 +30,7 @@ VERBS = {
     "suggest": "write the rule for a device; with --all, a first draft for all",
     "monitor": "show device events, and what the kubelet is told, as they happen",
     "status": "show what is registered, which pods hold devices, and what is wrong",
+    "probe": "ask if the daemon is healthy or ready, as a kubelet's probes do",
     "simulate": "try rules without a cluster: the daemon with a simulated kubelet",
     "schema": "print the JSON Schema of rule files or settings, for editors",
 }
@@ -78,10 +78,6 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except UsageError as error:
         return _complain(error, error.hint, USAGE)
-    except ConfigError as error:
-        return _complain(error, "", NOT_FINE)
-    except GenericdpError as error:
-        return _complain(error, error.hint, NOT_FINE)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -90,8 +86,8 @@ def main(arguments: Sequence[str]) -> int:
     except streams.OutputError as error:
         streams.give_up()
         return _complain(f"cannot write the output: {error.strerror}", "", NOT_FINE)
-    except Exception:  # noqa: BLE001  (the one place that turns bugs into an exit status)
-        return _own_up(arguments)
+    except Exception as error:  # noqa: BLE001  (the one place that turns bugs into an exit status)
+        return _fail(error, arguments)
     return status
 
 
@@ -149,8 +145,14 @@ def _complain(error: Exception | str, hint: str, status: int) -> int:
     return status
 
 
-def _own_up(arguments: Sequence[str]) -> int:
+def _fail(error: Exception, arguments: Sequence[str]) -> int:
     from genericdp.cli.failure import show_bug  # noqa: PLC0415  (as above)
+    from genericdp.errors import ConfigError, GenericdpError  # noqa: PLC0415  (dataclasses: for `probe`)
 
+    match error:
+        case ConfigError():
+            return _complain(error, "", NOT_FINE)
+        case GenericdpError():
+            return _complain(error, error.hint, NOT_FINE)
     show_bug(arguments)
     return BUG

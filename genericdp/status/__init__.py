@@ -1,4 +1,4 @@
-"""The sockets on which the daemon answers `genericdp status`, `genericdp monitor` and Prometheus.
+"""The sockets on which the daemon answers `genericdp status`, `monitor` and `probe`, and Prometheus.
 
 Reading order:
 
@@ -7,7 +7,7 @@ Reading order:
     subject    the parts of the daemon that they show
     pages      the answers themselves; loaded when somebody asks
     lasting    what is made once for many who ask
-    control    the control socket, for `status` and `monitor`
+    control    the control socket, for `status`, `monitor` and `probe`
     broadcast  the events on their way to the clients that follow them
     exporter   metrics and probes over HTTP
     listener   one socket, for all of them

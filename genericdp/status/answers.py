@@ -1,4 +1,4 @@
-"""Answers questions about the running daemon: `genericdp status`, `genericdp monitor`, Prometheus.
+"""Answers questions about the running daemon: `genericdp status`, `monitor` and `probe`, Prometheus.
 
 The rules of this file:
 
@@ -58,7 +58,13 @@ class Answers:
         self._now = now
         self._recent = log.Recent()
         settings, events = subject.settings, subject.recorder.events
-        control = Control(settings.run_dir, status=self._status, begin=self._begin, events=events)
+        control = Control(
+            settings.run_dir,
+            status=self._status,
+            verdicts={"health": self._why_not_healthy, "readiness": self._why_not_ready},
+            begin=self._begin,
+            events=events,
+        )
         self._listeners = {Retried.CONTROL: control.listener}
         self._holders = Lasting(lambda: podresources.ask(settings.pod_resources_socket), now)
         self._metrics = Lasting(self._make_metrics, now)
@@ -125,6 +131,12 @@ class Answers:
 
     async def _status(self) -> Mapping[str, object]:
         return self.pages.status(await self._holdings(0.0))
+
+    def _why_not_healthy(self) -> str:
+        return self.pages.why_not_healthy()
+
+    def _why_not_ready(self) -> str:
+        return self.pages.why_not_ready()
 
     def _begin(self) -> Event:
         return of_begin(VERSION, "standing by" if self._subject.standing_by else "serving", "daemon")

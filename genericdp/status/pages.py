@@ -40,14 +40,22 @@ class Pages:
         """The report of `genericdp status`."""
         return report(self.facts(holdings))
 
+    def why_not_healthy(self) -> str:
+        """What only a restart would mend; "" if nothing. Does not ask the kubelet."""
+        return why_not_healthy(self.facts(None))
+
+    def why_not_ready(self) -> str:
+        """Why pods cannot get everything; "" if they can. Does not ask the kubelet."""
+        return why_not_ready(self.facts(None))
+
     def exporter(self, address: str, metrics: Callable[[], Awaitable[Page]]) -> Listener:
         """Serves metrics and probes on an address."""
 
         async def health() -> Page:
-            return _verdict(why_not_healthy(self.facts(None)))
+            return _verdict(self.why_not_healthy())
 
         async def readiness() -> Page:
-            return _verdict(why_not_ready(self.facts(None)))
+            return _verdict(self.why_not_ready())
 
         return Exporter(address, {"/metrics": metrics, "/healthz": health, "/readyz": readiness}).listener
 

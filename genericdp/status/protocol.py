@@ -1,7 +1,8 @@
 """The protocol of the control socket.
 
 A question is one line of JSON, `{"ask": "status"}`. The answer is one line; for `{"ask": "events"}`,
-one line for each event until the client hangs up.
+one line for each event until the client hangs up. A probe asks for "health" or "readiness", and the answer
+to `{"ask": "health"}` is `{"health": "why not"}`, or `{"health": ""}` if it is fine.
 """
 
 import json
@@ -22,7 +23,7 @@ def line_of(value: Mapping[str, object]) -> bytes:
 
 
 def question(what: str) -> bytes:
-    """The line that asks for something: "status", "events"."""
+    """The line that asks for something: "status", "events", "health", "readiness"."""
     return line_of({"ask": what})
 
 

@@ -84,6 +84,8 @@ LINES = [
     b"\n" * 10_000,
     question("status"),
     question("events"),
+    question("health"),
+    question("readiness"),
     question("status")[:-1],
     question("status") * 100,
     b'{"ask": "\xff"}\n',

@@ -2,12 +2,8 @@
 
 import json
 import re
-import subprocess
-import sys
-import threading
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +22,6 @@ from tests.kubernetes.renderings import (
     OLDEST,
     PATH_SEPARATOR,
     RENDERINGS,
-    Object,
     objects_of,
     pod_templates,
     read,
@@ -141,33 +136,24 @@ def test_the_daemon_accepts_the_settings_and_every_rule_file(path: Path) -> None
 
 
 @each_rendering
-def test_each_daemon_set_has_the_settings_that_its_probes_expect(path: Path) -> None:
+def test_each_daemon_set_has_its_own_settings_and_listens_where_its_probes_ask(path: Path) -> None:
     settings = dict(settings_of(path))
     for thing in read(path):
         if thing["kind"] != "DaemonSet":
             continue
         spec = thing["spec"]["template"]["spec"]
         (name,) = (each["configMap"]["name"] for each in spec["volumes"] if each["name"] == "settings")
-        address, _, port = settings[name].get("metrics", "").rpartition(":")
-        for probe in probes_of(thing):
-            assert probe["port"] == int(port)
-            if spec.get("hostNetwork"):
-                assert probe["host"] in (address.strip("[]"), *EVERYWHERE.get(address, ()))
-            else:
-                assert "host" not in probe
-                assert address in EVERYWHERE
+        assert "run_dir" not in settings[name]
 
 
-#: An address to listen on -> where a process of the node reaches it.
-EVERYWHERE = {"0.0.0.0": ("127.0.0.1",), "[::]": ("::1",)}
+@pytest.mark.parametrize("stem", ["chart-default", "chart-pools", "kustomize-base", "kustomize-restart"])
+def test_without_monitoring_nothing_listens_on_the_network(stem: str) -> None:
+    for _, settings in settings_of(RENDERINGS / f"{stem}.yaml"):
+        assert "metrics" not in settings
 
 
-def probes_of(daemon_set: Object) -> Iterator[Mapping[str, Any]]:
-    """The questions by HTTP."""
-    (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
-    for name in ("startupProbe", "livenessProbe", "readinessProbe"):
-        if "httpGet" in container.get(name, {}):
-            yield container[name]["httpGet"]
+#: The addresses to listen on that Prometheus reaches.
+EVERYWHERE = ("0.0.0.0", "[::]")
 
 
 @each_rendering
@@ -288,55 +274,9 @@ def test_null_is_accepted_or_refused_in_one_sentence_for_every_value() -> None:
         name = path.replace(PATH_SEPARATOR, ".")
         refused = f"{name} has no value: give it one, or remove it from your values to get the default"
         assert outcome in ("accepted", refused)
-    # These would be off without a word, and then the probes, the restrictions or udev's events.
-    for path in ("metrics", "securityContext", "hostNetwork"):
+    # These would be off without a word, and then the restrictions or udev's events.
+    for path in ("securityContext", "hostNetwork"):
         assert found[path] != "accepted"
     # These are Kubernetes' own, or off by default.
-    for path in ("resources", "livenessProbe", "tolerations", "nodeSelector", "podMonitor", "openshift scc"):
+    for path in ("resources", "livenessProbe", "tolerations", "nodeSelector", "metrics", "openshift scc"):
         assert found[path] == "accepted"
-
-
-def test_helm_test_waits_for_a_daemon_that_starts_and_fails_with_its_reason() -> None:
-    ready, unready = (200, b"ready\n"), (503, b"no kubelet\n")
-    assert outcome_of_helm_test([None, unready, ready]) == (0, "ready\n\n")
-    assert outcome_of_helm_test([ready]) == (0, "ready\n\n")
-    assert outcome_of_helm_test([unready], patience_s=0) == (1, "no kubelet\n\n")
-    status, text = outcome_of_helm_test([None], patience_s=0)
-    assert (status, text.startswith("nothing answers on 127.0.0.1:")) == (1, True)
-
-
-def outcome_of_helm_test(
-    answers: Sequence[tuple[int, bytes] | None], patience_s: float = 120
-) -> tuple[int, str]:
-    """The exit status and output of the pod, if each question gets the next answer; None: nobody answers."""
-    (pod,) = (thing for thing in read(RENDERINGS / "chart-default.yaml") if thing["kind"] == "Pod")
-    (program,) = (each["command"][-1] for each in pod["spec"]["containers"] if each["name"] == "ready")
-    left = list(answers)
-
-    class Daemon(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            answer = left.pop(0)
-            assert self.path == "/readyz"
-            if answer is not None:
-                self.send_response(answer[0])
-                self.end_headers()
-                self.wfile.write(answer[1])
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Daemon) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        for of_manifest, of_test in (
-            ("19101", str(server.server_port)),
-            ("+ 120", f"+ {patience_s}"),
-            ("sleep(2)", "sleep(0)"),
-        ):
-            assert of_manifest in program
-            program = program.replace(of_manifest, of_test)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        server.shutdown()
-        thread.join()
-    assert (done.stderr, left) == ("", [])
-    return done.returncode, done.stdout

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from genericdp.cli.verbs.probe import PATIENCE_S
+from genericdp.core.rules.settings import Settings
 from tests.kubernetes.renderings import RENDERINGS, Object, pod_templates, read
 
 KEPT = sorted(RENDERINGS.glob("*.yaml"))
@@ -26,6 +28,31 @@ OTHER_WRITABLE = {
     "chart-others": {"/var/cdi/dynamic"},
 }
 OTHER_READ_ONLY = {"chart-others": {"/opt/rules.d"}}
+#: The probes, and what each asks.
+PROBES = {"startupProbe": "health", "livenessProbe": "health", "readinessProbe": "readiness"}
+#: Rendering -> other probes, which its values name; None: none.
+OWN_PROBES: Mapping[str, Mapping[str, Any]] = {
+    "chart-others": {
+        "startupProbe": {
+            "httpGet": {"host": "127.0.0.1", "port": 19101, "path": "/healthz"},
+            "periodSeconds": 2,
+            "timeoutSeconds": 5,
+            "failureThreshold": 60,
+        }
+    },
+    "chart-own-network": {
+        "startupProbe": None,
+        "livenessProbe": {
+            "exec": {"command": ["genericdp", "--version"]},
+            "periodSeconds": 60,
+            "timeoutSeconds": 5,
+            "failureThreshold": 4,
+        },
+    },
+    "chart-removed": {"livenessProbe": None},
+}
+#: Where the daemon listens for probes.
+RUN_DIR = Settings().run_dir
 #: With the value usbReset. Only a privileged container may open USB devices.
 PRIVILEGED = RENDERINGS / "chart-usb-reset.yaml"
 
@@ -113,6 +140,25 @@ def test_a_pod_that_surges_on_the_hosts_network_declares_no_port(path: Path) -> 
         }
         for container in thing["spec"]["template"]["spec"]["containers"]:
             assert "ports" not in container
+
+
+@each_rendering
+def test_only_root_in_the_pod_can_answer_a_probe(path: Path) -> None:
+    """Anybody on the node can take a port of the host before genericdp does."""
+    own = OWN_PROBES.get(path.stem, {})
+    for thing in daemon_sets(path):
+        spec = thing["spec"]["template"]["spec"]
+        (container,) = spec["containers"]
+        (run,) = (mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == RUN_DIR)
+        assert "emptyDir" in next(volume for volume in spec["volumes"] if volume["name"] == run)
+        for name, asks in PROBES.items():
+            if name in own:
+                assert container.get(name) == own[name]
+                continue
+            probe = container[name]
+            assert {"httpGet", "tcpSocket", "grpc"}.isdisjoint(probe)
+            assert probe["exec"] == {"command": ["/usr/bin/genericdp", "probe", asks]}
+            assert probe["timeoutSeconds"] > PATIENCE_S
 
 
 @each_rendering

@@ -29,7 +29,13 @@ async def a_control(run_dir: Path) -> AsyncIterator[Broadcast]:
         return {"well": True}
 
     events = Broadcast(lambda: NOW)
-    answers = Control(str(run_dir), status=status, begin=lambda: {"event": "begin"}, events=events)
+    answers = Control(
+        str(run_dir),
+        status=status,
+        verdicts={"health": lambda: "", "readiness": lambda: "no kubelet\n"},
+        begin=lambda: {"event": "begin"},
+        events=events,
+    )
     await answers.listener.open()
     try:
         yield events
@@ -48,6 +54,14 @@ async def test_the_status_is_one_line_of_json(short_dir: Path) -> None:
     assert answer == b'{"status": {"well": true}}\n'
 
 
+async def test_health_and_readiness_are_one_line_with_the_reason_why_not(short_dir: Path) -> None:
+    async with a_control(short_dir):
+        health = await answer_to(short_dir / SOCKET, b'{"ask": "health"}\n')
+        readiness = await answer_to(short_dir / SOCKET, b'{"ask": "readiness"}\n')
+
+    assert (health, readiness) == (b'{"health": ""}\n', b'{"readiness": "no kubelet\\n"}\n')
+
+
 @pytest.mark.parametrize(
     "question", [b"\n", b"status\n", b"[]\n", b'{"ask": 1}\n', b'{"ask": "reboot"}\n', b"[" * 5000 + b"\n"]
 )
@@ -57,7 +71,9 @@ async def test_an_invalid_question_gets_an_error_with_the_valid_ones(
     async with a_control(short_dir):
         answer = await answer_to(short_dir / SOCKET, question)
 
-    assert json.loads(answer) == {"error": 'ask {"ask": "status"} or {"ask": "events"}'}
+    assert json.loads(answer) == {
+        "error": 'ask {"ask": "status"}, {"ask": "events"}, {"ask": "health"} or {"ask": "readiness"}'
+    }
 
 
 async def test_a_client_that_asks_nothing_is_disconnected(

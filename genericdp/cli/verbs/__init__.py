@@ -5,7 +5,7 @@ Reading order, from the smallest:
     schema, check            what rule files and settings can hold; the mistakes in them
     list, explain, suggest   one look at the machine
     run                      the daemon
-    status, monitor          what the daemon answers
+    probe, status, monitor   what the daemon answers
     simulate                 the daemon with a simulated kubelet
     complete                 the candidates for a shell's completion
 

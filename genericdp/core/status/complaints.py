@@ -62,12 +62,12 @@ def _why_stranded(facts: Facts, stranded: Stranded) -> str:
 
 
 def why_not_healthy(facts: Facts) -> str:
-    """What only a restart of the daemon would mend, for `/healthz`; "" if nothing."""
+    """What only a restart of the daemon would mend, for a liveness probe; "" if nothing."""
     return "".join(f"{name} is stuck: nothing tries to register it\n" for name in facts.stuck)
 
 
 def why_not_ready(facts: Facts) -> str:
-    """Why pods cannot get everything that is offered, for `/readyz`; "" if they can.
+    """Why pods cannot get everything that is offered, for a readiness probe; "" if they can.
 
     A daemon that stands by is ready: a rollout waits for it before it ends the one that serves.
     """

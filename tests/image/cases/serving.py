@@ -173,6 +173,8 @@ async def every_verb_works_by_kubectl_exec(node: Node) -> None:
         status, output = await pod.exec("genericdp", "status", "--json")
         assert not status, output
         assert [each["name"] for each in json.loads(output)["resources"]] == [SCREEN]
+        for what in ("health", "readiness"):
+            assert await pod.exec("/usr/bin/genericdp", "probe", what) == (0, "")
         for verb in ("check", "list", "explain " + node.console.node, "schema rules"):
             status, output = await pod.exec("genericdp", *verb.split())
             assert not status, f"{verb}: {output}"

@@ -26,7 +26,7 @@ genericdp.pools returns YAML: {"all": [{"pool": …, "name": …, "rules": …, 
 {{- end -}}
 {{- $settings := include "genericdp.merged" (list $root.Values.settings $pool.settings) | fromJson -}}
 {{- $_ := set $settings "domain" $values.domain -}}
-{{- if $root.Values.metrics.enabled -}}
+{{- if include "genericdp.servesMetrics" $root -}}
 {{- $_ := set $settings "metrics" (printf "%s:%v" (include "genericdp.address" $root) $root.Values.metrics.port) -}}
 {{- end -}}
 {{- if ne $root.Values.hostPaths.links "/dev/genericdp" -}}
@@ -70,12 +70,15 @@ can tell what null is to mean: it may be a key whose values were commented out.
 {{- define "genericdp.needed" -}}
 {{- $values := .Values -}}
 {{- $needed := list "domain" "cdi" "hostNetwork" "securityContext" "serviceAccount" "serviceAccount.create" -}}
-{{- $needed = concat $needed (list "metrics" "metrics.enabled" "metrics.port" "image" "image.repository" "hostPaths") -}}
+{{- $needed = concat $needed (list "image" "image.repository" "hostPaths") -}}
 {{- range list "devicePlugins" "podResources" "links" "state" "udev" "cdi" "rules" "runtime" -}}
 {{- $needed = append $needed (printf "hostPaths.%s" .) -}}
 {{- end -}}
 {{- if (.Values.resourceQuota).enabled -}}
 {{- $needed = concat $needed (list "resourceQuota.pods" "priorityClassName") -}}
+{{- end -}}
+{{- if include "genericdp.servesMetrics" . -}}
+{{- $needed = concat $needed (list "metrics" "metrics.port") -}}
 {{- end -}}
 {{- range $path := $needed -}}
 {{- $at := $values -}}
@@ -95,6 +98,13 @@ can tell what null is to mean: it may be a key whose values were commented out.
 {{- end }}
 {{- end -}}
 
+{{/* "true", or "" without metrics. */}}
+{{- define "genericdp.servesMetrics" -}}
+{{- if or (.Values.metrics).enabled (.Values.podMonitor).enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- define "genericdp.address" -}}
 {{- if .Values.metrics.address -}}
 {{- .Values.metrics.address -}}
@@ -105,24 +115,20 @@ can tell what null is to mean: it may be a key whose values were commented out.
 {{- end -}}
 {{- end -}}
 
-{{/* Where processes of the node reach the daemon. */}}
-{{- define "genericdp.reachableAddress" -}}
-{{- $address := include "genericdp.address" . -}}
-{{- get (dict "0.0.0.0" "127.0.0.1" "[::]" "::1") $address | default (trimAll "[]" $address) -}}
-{{- end -}}
-
-{{/* A probe: as it is written, or with a question to the daemon. The kubelet is in the network of the host. */}}
+{{/* A probe: as it is written, or with a question over the control socket, which only root can reach. */}}
 {{- define "genericdp.probe" -}}
 {{- $probe := .probe -}}
+{{- if and (or $probe.httpGet $probe.tcpSocket) (not (include "genericdp.servesMetrics" .root)) -}}
+{{- fail (printf "%s asks over the network, but nothing listens there: set metrics.enabled, or remove httpGet and tcpSocket" .name) -}}
+{{- end -}}
 {{- if or $probe.httpGet $probe.exec $probe.grpc $probe.tcpSocket -}}
 {{ toYaml $probe }}
 {{- else -}}
-httpGet:
-  {{- if .root.Values.hostNetwork }}
-  host: {{ include "genericdp.reachableAddress" .root | quote }}
-  {{- end }}
-  port: {{ .root.Values.metrics.port }}
-  path: {{ .path }}
+exec:
+  command:
+    - /usr/bin/genericdp
+    - probe
+    - {{ .asks }}
 {{ toYaml $probe }}
 {{- end -}}
 {{- end -}}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
-from genericdp.errors import ConfigError, Problem
+from genericdp.errors import ConfigError, Location, Problem
 from genericdp.files.last_good import LastGood
 from genericdp.files.trust import BeingWrittenError, ShortageError, read_text, unreadable
 
@@ -123,10 +123,9 @@ def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
 
 
 def _lost(file: RuleFile, problem: Problem) -> Problem:
-    """That nothing is in effect instead of a file, because what was kept has this problem."""
-    return replace(
-        problem, message=f"the last good version of '{file.path}' cannot be used: {problem.message}"
-    )
+    """That what was kept of a file has this problem."""
+    message = f"the last good version cannot be used: {problem.summary}"
+    return Problem(Location(file.path, 0), message, problem.hint)
 
 
 def _have_error(problems: Iterable[Problem]) -> bool:
@@ -217,9 +216,9 @@ class RuleFiles:
             return file
         resources, problems = parse_rules(file.path, text, self.domain)
         if _have_error(problems):
-            first = problems[0]
-            place = replace(first.location, file=last_good.path(name))
-            lost.append(_lost(file, replace(first, location=place, hint=f"correct '{file.path}'")))
+            place = replace(problems[0].location, file=last_good.path(name))
+            hint = f"correct '{file.path}'"
+            lost.append(_lost(file, replace(problems[0], location=place, hint=hint)))
             return file
         return replace(file, resources=resources, outdated=bool(resources), digest=_digest(text))
 

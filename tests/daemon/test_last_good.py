@@ -238,7 +238,7 @@ async def test_a_kept_text_that_cannot_be_used_is_as_none_and_the_log_says_why(
         assert (node.offers, await node.says()) == ([], ("", False))
         said = [each for each in caplog.messages if str(node.kept) in each]
         place = f"{node.kept}:1:1" if spoilt == "garbage" else str(node.kept)
-        assert said == [f"{place}: the last good version of '{node.file}' cannot be used: {why}"]
+        assert said == [f"{node.file}: the last good version cannot be used: {place}: {why}"]
         await node.edit(FTDI_RULE)
         assert (node.offers, node.kept.read_text()) == ([FTDI], FTDI_RULE)
         assert node.kept.stat().st_mode & 0o777 == 0o600

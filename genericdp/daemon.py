@@ -112,7 +112,7 @@ class Daemon:
         self._devices = devices or MachineDevices(rules.resources)
         self._devices.remember(lambda: self.memory.devices)
         self._reloading = Reloading(
-            lambda: self.rules, self.ready, wake=self._awake.set, on_read=self._use_rules
+            rules, settings, self.ready, self._awake.set, on_read=self._use_rules, on_tried=self._see_tried
         )
         self._again = Again(
             read=lambda: self._hear(Resync(RescanCause.UNREAD)), look=self.reload, on_tried=self._see_tried

@@ -18,6 +18,7 @@ from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.take import is_hasty, take_inventory
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import GenericdpError, Problem, UnreadError
+from genericdp.files.last_good import LastGood
 from genericdp.files.rulefiles import RuleFile
 
 
@@ -31,6 +32,9 @@ class Rules(Protocol):
     problems: tuple[Problem, ...]
     files: tuple[RuleFile, ...]
     unread: bool
+
+    def resume(self, last_good: LastGood, /) -> None:
+        """With the next `reload`, use what is kept there, and keep there what is good from then on."""
 
     def reload(self) -> None:
         """Read the rules again."""

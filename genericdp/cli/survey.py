@@ -3,11 +3,13 @@
 The rules of this file:
 
 * It uses what the daemon uses: the same rules, the same udev, the same pure core and, if it is permitted to
-  read it, the daemon's memory. So `list` shows what the daemon would offer.
+  read them, the daemon's memory and what it keeps of rule files that have a mistake now. So `list` shows what
+  the daemon would offer.
 """
 
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from genericdp.cli.options import open_rules
@@ -26,6 +28,8 @@ from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import before_edit
+from genericdp.files.last_good import LastGood
+from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 
 
@@ -57,10 +61,13 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
     settings, files = open_rules(rules, config, domain)
+    # Files that are named on the command line need not be those of the daemon.
+    kept = () if rules else _resumed(files, settings)
     devices = MachineDevices(
         files.resources, shown=shown, names=NAME_ATTRIBUTES | TYPE_ATTRIBUTES | CLUE_ATTRIBUTES
     )
     memory, remarks = remembered(settings)
+    remarks = (*remarks, *kept)
     devices.remember(lambda: memory.devices)
     devices.resync()
     if devices.unread is not None:
@@ -70,6 +77,20 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
     unread = frozenset[str]() if devices.unread is None else devices.unread.paths
     survey = survey_of(settings, files.resources, devices.devices, memory, unread=unread)
     return replace(survey, problems=files.problems, remarks=remarks)
+
+
+def _resumed(files: RuleFiles, settings: Settings) -> tuple[str, ...]:
+    """Let what the daemon keeps of files with mistakes be in effect; a remark about each of them."""
+    if all(file.is_good for file in files.files):
+        return ()
+    with suppress(GenericdpError):  # `remembered` says so
+        files.resume(LastGood(before_edit(settings).state_dir))
+        files.reload()
+    return tuple(
+        f"the last good version of {file.path} is shown: the daemon keeps it in effect"
+        for file in files.files
+        if file.digest and not file.is_good
+    )
 
 
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:

@@ -15,7 +15,7 @@ Reading order:
     directories   which directories are in force while pods hold devices
     state         what must survive a restart
     saving        when it is written
-    presence      which devices were Healthy when the machine went down
+    last_good     what each rule file said before it had a mistake, for the next start
 
 Does not belong here: what the files mean. `genericdp.core` decides that.
 """

@@ -7,7 +7,7 @@ The rules of this file:
   their names, whatever their directory (like those of udev and sysctl.d).
 * A file with a mistake, or one that cannot be read, is not used. What was in effect under its name stays in
   effect, be it its previous version or the file that it replaces, and the problem is reported until the file
-  is right again.
+  is right again. For the daemon this includes what was in effect before it started.
 * So it is with a file that is still being written, but that is not worth a word before it takes seconds.
 """
 
@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
-from genericdp.errors import ConfigError, Problem
+from genericdp.errors import ConfigError, Location, Problem
+from genericdp.files.last_good import LastGood
 from genericdp.files.trust import BeingWrittenError, ShortageError, read_text, unreadable
 
 #: Where rules come from unless the operator names other places; later directories win.
@@ -58,6 +59,11 @@ class RuleFile:
     digest: str = ""
     is_open: bool = False
     unread: bool = False
+
+    @property
+    def is_good(self) -> bool:
+        """Whether its text is in effect."""
+        return not _have_error(self.problems)
 
 
 def find(places: Iterable[str]) -> tuple[str, ...]:
@@ -106,9 +112,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
         return previous
     resources, problems = parse_rules(path, text, domain)
     fresh = RuleFile(path, text, resources, problems, digest=_digest(text))
-    if any(problem.severity == "error" for problem in problems):
-        return _keep(fresh, previous)
-    return fresh
+    return fresh if fresh.is_good else _keep(fresh, previous)
 
 
 def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
@@ -116,6 +120,16 @@ def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
     resources = previous.resources if previous is not None else ()
     digest = previous.digest if previous is not None else ""
     return replace(fresh, resources=resources, outdated=bool(resources), digest=digest)
+
+
+def _lost(file: RuleFile, problem: Problem) -> Problem:
+    """That what was kept of a file has this problem."""
+    message = f"the last good version cannot be used: {problem.summary}"
+    return Problem(Location(file.path, 0), message, problem.hint)
+
+
+def _have_error(problems: Iterable[Problem]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
 
 
 def _digest(text: str) -> str:
@@ -139,6 +153,8 @@ class RuleFiles:
         """
         self._now = now
         self._open_since: dict[str, float] | None = None
+        self._last_good: LastGood | None = None
+        self._resumes = False
         self.places = tuple(places)
         self.domain = domain
         self.files: tuple[RuleFile, ...] = ()
@@ -146,6 +162,14 @@ class RuleFiles:
         self.problems: tuple[Problem, ...] = ()
         self.unread = False
         self.reload()
+
+    def resume(self, last_good: LastGood) -> None:
+        """With the next `reload`, let what was last in effect in a daemon be in effect, instead of a mistake.
+
+        From then on, have the texts of good files kept there.
+        """
+        self._last_good = last_good
+        self._resumes = True
 
     def reload(self) -> None:
         """Read what changed. Good files apply; of one with a mistake, what was in effect stays.
@@ -160,12 +184,43 @@ class RuleFiles:
             self.unread = isinstance(error, ShortageError)
             return
         found = (read(path, self.domain, before.get(os.path.basename(path))) for path in paths)
-        self.files = tuple(file for file in found if file is not None)
-        self.unread = any(file.unread for file in self.files)
+        files = [file for file in found if file is not None]
+        self.unread = any(file.unread for file in files)
+        lost: list[Problem] = []
+        if self._last_good is not None:
+            files = [self._resumed(file, self._last_good, lost) for file in files]
+            texts = {os.path.basename(file.path): file.text if file.is_good else "" for file in files}
+            self._last_good.see(texts)
+            self._resumes = False
+        self.files = tuple(files)
         self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])
         waits = self._open_for_moments()
         problems = (problem for file in self.files if file.path not in waits for problem in file.problems)
-        self.problems = (*problems, *clashes)
+        self.problems = (*problems, *clashes, *lost)
+
+    def _resumed(self, file: RuleFile, last_good: LastGood, lost: list[Problem]) -> RuleFile:
+        """The file, with the version that was kept before the start if it has a mistake and no other one.
+
+        lost  the reason is added why such a version cannot be used
+        """
+        if file.is_good or (file.digest and not self._resumes):
+            return file
+        name = os.path.basename(file.path)
+        try:
+            text = last_good.text(name)
+        except ConfigError as error:
+            self.unread |= isinstance(error, ShortageError)
+            lost.append(_lost(file, error.problems[0]))
+            return file
+        if text is None:
+            return file
+        resources, problems = parse_rules(file.path, text, self.domain)
+        if _have_error(problems):
+            place = replace(problems[0].location, file=last_good.path(name))
+            hint = f"correct '{file.path}'"
+            lost.append(_lost(file, replace(problems[0], location=place, hint=hint)))
+            return file
+        return replace(file, resources=resources, outdated=bool(resources), digest=_digest(text))
 
     def _open_for_moments(self) -> frozenset[str]:
         """The files that are being written and have not taken long yet."""

@@ -148,10 +148,11 @@ class StateFile:
         return identity
 
 
-def write_whole(path: str, data: bytes, *, keep_as: str = "") -> FileIdentity:
+def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
     """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
 
     keep_as  the path to which the old file is moved
+    mode     of the new file, apart from the umask
     """
     directory, name = os.path.split(path)
     os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -160,7 +161,7 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "") -> FileIdentity:
         with suppress(FileNotFoundError):
             os.unlink(f"{name}.new", dir_fd=at)
         try:
-            with open(os.open(f"{name}.new", _NEW_FILE, 0o644, dir_fd=at), "wb") as file:
+            with open(os.open(f"{name}.new", _NEW_FILE, mode, dir_fd=at), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())

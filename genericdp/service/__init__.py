@@ -8,7 +8,8 @@ Reading order:
     standby     only one genericdp serves a node
     directories an edit of the settings that waits until no pod holds a device
     ready       when READY is sent: after a boot, once the devices are back
-    reloading   when the rule files are read again
+    presence    which devices were Healthy when the machine went down
+    reloading   when the rule files are read again, and what they say is kept
     again       what is tried again, and that an error of the system does not end it
     watchdog    whether it still serves
 

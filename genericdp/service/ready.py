@@ -20,8 +20,8 @@ from genericdp import log
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.returning import Returning, healthy_in, returning
 from genericdp.core.rules.settings import Settings
-from genericdp.files.presence import Presence
 from genericdp.files.state import this_boot
+from genericdp.service.presence import Presence
 from genericdp.systemd import Notify
 
 #: How often the service manager hears that the start goes on, and how much longer it should wait then.

@@ -1,18 +1,31 @@
 """When the rule files are read: at the start, after an edit, when asked for, and again after a failure.
 
+What they say is kept for the next start (`genericdp.files.last_good`).
+
 The rules of this file:
 
 * A watch that reports a change does not read: the event loop does, once for all changes until then.
 * At each reading the files are watched afresh: something may have been mounted over their directory.
+* Only the daemon that serves keeps anything. One that stands by may have read what has been replaced since.
+* A disk may be slow: the first inventory comes first, and each turn of the event loop keeps one text. What
+  fails is tried again.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 
 from genericdp import log
+from genericdp.core.rules.settings import Settings
+from genericdp.core.status.history import Retried
+from genericdp.errors import GenericdpError
+from genericdp.files.last_good import LastGood
 from genericdp.inputs import Rules
 from genericdp.retry import Retry
 from genericdp.service.ready import Ready
+
+#: How long what was read waits until it is kept, in seconds.
+KEEP_AFTER_S = 2.0
 
 _log = log.get(__name__)
 
@@ -20,36 +33,49 @@ _log = log.get(__name__)
 class Reloading:
     """Reads the rule files for the daemon.
 
-    wake     called when `take` has to be called
-    on_read  called after each reading; returns whether the rules changed
-    due      whether the files have to be read again
+    wake      called when `take` has to be called
+    on_read   called after each reading; returns whether the rules changed
+    on_tried  called with what was tried, and the error or None
+    due       whether the files have to be read again
     """
 
     def __init__(
         self,
-        rules: Callable[[], Rules],
+        rules: Rules,
+        settings: Settings,
         ready: Ready,
-        *,
         wake: Callable[[], None],
+        *,
         on_read: Callable[[], bool],
+        on_tried: Callable[[Retried, GenericdpError | None], None],
     ) -> None:
         self.due = False
         self._rules = rules
         self._ready = ready
         self._wake = wake
         self._on_read = on_read
+        self._on_tried = on_tried
+        self._last_good = LastGood(settings.state_dir)
         self._retry = Retry(self.request)
+        self._keeping = Retry(self._keep)
+        self._turn: asyncio.Handle | None = None
         self._watching = contextlib.ExitStack()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch the rule files while open."""
+        """Watch the rule files while open, and keep what they say."""
+        self._rules.resume(self._last_good)
         self._watch()
         try:
             yield
         finally:
             self._watching.close()
             self._retry.succeeded()
+            if self._keeping.waits:
+                self._keep()
+            while self._turn is not None:
+                self._keep()
+            self._keeping.succeeded()
 
     def request(self) -> None:
         """Have the rule files read again."""
@@ -64,16 +90,33 @@ class Reloading:
         with self._ready.reloading():
             self._watch()
             changed = self.read()
-            _log.info("rules reloaded", resources=len(self._rules().resources), changed=changed)
+            _log.info("rules reloaded", resources=len(self._rules.resources), changed=changed)
         return changed
 
     def read(self) -> bool:
         """Read the rule files; True if the rules changed."""
-        rules = self._rules()
-        rules.reload()
-        self._retry.tried(not rules.unread)
+        self._rules.reload()
+        self._retry.tried(not self._rules.unread)
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_later(KEEP_AFTER_S, self._keep)
         return self._on_read()
+
+    def _keep(self) -> None:
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        try:
+            goes_on = self._last_good.save_next()
+        except GenericdpError as error:
+            self._keeping.failed()
+            self._on_tried(Retried.RULES, error)
+            return
+        if goes_on:
+            self._turn = asyncio.get_running_loop().call_soon(self._keep)
+        else:
+            self._keeping.succeeded()
+            self._on_tried(Retried.RULES, None)
 
     def _watch(self) -> None:
         self._watching.close()
-        self._watching.callback(self._rules().watch(self.request))
+        self._watching.callback(self._rules.watch(self.request))

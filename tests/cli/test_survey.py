@@ -3,14 +3,23 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from genericdp.cli import options
+from genericdp.cli.main import main
 from genericdp.cli.survey import remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from genericdp.files.directories import name_each_other
+from genericdp.files.last_good import LastGood
+from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 from tests.scenes.rules import FTDI
 from tests.scenes.service import settings_below
+
+NULL = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 
 
 def test_after_an_edit_of_state_dir_they_read_the_memory_that_the_daemon_goes_on_with(tmp_path: Path) -> None:
@@ -19,3 +28,39 @@ def test_after_an_edit_of_state_dir_they_read_the_memory_that_the_daemon_goes_on
     name_each_other(before)
     memory, remarks = remembered(replace(before, state_dir=f"{tmp_path}/other"))
     assert (list(memory.devices), remarks) == (["ftdi_A"], ())
+
+
+def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, state, config = tmp_path / "rules.d", tmp_path / "state", tmp_path / "genericdp.toml"
+    rules.mkdir(mode=0o755)
+    file = rules / "10-null.toml"
+    for path, text in ((file, NULL), (config, f'state_dir = "{state}"\nlink_dir = "{tmp_path}/links"\n')):
+        path.write_text(text)
+        path.chmod(0o644)
+    daemon, last_good = RuleFiles([str(rules)], DEFAULT_DOMAIN), LastGood(str(state))
+    daemon.resume(last_good)
+    daemon.reload()
+    while last_good.save_next():
+        pass
+    file.write_text(NULL.replace("match", "macth"))
+    monkeypatch.setattr(options, "RULE_DIRECTORIES", (str(rules),))
+    monkeypatch.setenv("COLUMNS", "1000")
+
+    assert main(["list", "--config", str(config)]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1] == "genericdp.io/null: 1 device"
+    assert err == (
+        f"{file}:3:1: error: unknown key 'macth' in [[resource]]\n"
+        '    3 | macth = { DEVNAME = "/dev/null" }\n'
+        "      | ^^^^^\n"
+        "  hint: did you mean 'match'?\n"
+        f"note: the last good version of {file} is shown: the daemon keeps it in effect\n"
+    )
+    # Files that are named are tried as they are.
+    assert main(["list", "--config", str(config), "--rules", str(rules)]) == 1
+    out, err = capsys.readouterr()
+    assert "null" not in out
+    assert "note" not in err
+    assert [each.name for each in (state / "rules").iterdir()] == ["10-null.toml"]

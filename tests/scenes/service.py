@@ -21,6 +21,7 @@ from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
 from genericdp.errors import Problem
+from genericdp.files.last_good import LastGood
 from genericdp.files.rulefiles import RuleFile, RuleFiles
 from genericdp.kubelet.registration import REFUSED, Pauses
 from genericdp.machine.devices import MachineDevices
@@ -43,6 +44,9 @@ class FixedRules:
         self.problems: tuple[Problem, ...] = ()
         self.files: tuple[RuleFile, ...] = ()
         self.unread = False
+
+    def resume(self, last_good: LastGood) -> None:
+        pass
 
     def reload(self) -> None:
         pass

@@ -24,7 +24,7 @@ from genericdp.core.memory.absence import Absence
 from genericdp.core.memory.answered import learn_links, learn_names, still_held, with_links
 from genericdp.core.memory.held import Answer, Held, learn
 from genericdp.core.memory.memory import Memory
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import Room, all_fit, lost_replicas, room_for
@@ -55,7 +55,7 @@ def remember(
     held, unknown = memory.held, _unknown(memory.held, memory.devices)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(_with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
+    renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     others: list[str] = []
     refusals: list[Refusal] = []
@@ -154,22 +154,6 @@ def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory
     held = learn_links(learn(memory.held, answer, offers, memory.devices), answer)
     devices = with_links(memory.devices, memory.held, held)
     return replace(memory, devices=devices, held=held, answered=learn_names(memory.answered, answer, held))
-
-
-def _with_lost(
-    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
-) -> Mapping[str, Remembered]:
-    """What is remembered, and of what is not, the links that it has no longer.
-
-    It may be there without a part, or may have been a lone device node when its pod got it.
-    """
-    lost = {
-        id_: known
-        for id_, known in unknown.items()
-        for offered in (offers[known.resource].device(id_) if known.resource in offers else None,)
-        if offered is not None and not {*known.device.links} <= {*offered.links}
-    }
-    return {**devices, **lost} if lost else devices
 
 
 def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Remembered]:

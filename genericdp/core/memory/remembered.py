@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import product
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -65,6 +65,22 @@ class Whereabouts:
 def is_unknown(device: Device) -> bool:
     """Whether nothing is known of a device but the id."""
     return not (device.unit or device.port or device.spots)
+
+
+def with_lost(
+    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
+) -> Mapping[str, Remembered]:
+    """What is remembered, and of what is not, the links that it has no longer.
+
+    It may be there without a part, or may have been a lone device node when its pod got it.
+    """
+    lost = {
+        id_: known
+        for id_, known in unknown.items()
+        for offered in (offers[known.resource].device(id_) if known.resource in offers else None,)
+        if offered is not None and not {*known.device.links} <= {*offered.links}
+    }
+    return {**devices, **lost} if lost else devices
 
 
 def with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> frozenset[str]:

@@ -82,6 +82,8 @@ class Retried(StrEnum):
     COLDPLUG = "coldplug"
     #: Saving the memory.
     MEMORY = "memory"
+    #: Keeping what the rule files say.
+    RULES = "rules"
     #: Reading the kubelet's checkpoint.
     CHECKPOINT = "checkpoint"
     #: Writing the CDI spec files.

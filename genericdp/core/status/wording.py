@@ -61,6 +61,7 @@ _WORKS = {
     Retried.DEVICES: "every device can be read again",
     Retried.COLDPLUG: "udevd has looked at the devices now",
     Retried.MEMORY: "the memory is saved again",
+    Retried.RULES: "the text of every good rule file is kept again",
     Retried.CHECKPOINT: "the kubelet's checkpoint can be read again",
     Retried.CDI: "the CDI spec files are written again",
     Retried.CONTROL: "listening on the control socket now",

@@ -1,0 +1,147 @@
+"""What each rule file said when it was last without a mistake, in the state directory, for the next start.
+
+The rules of this file:
+
+* A text is kept under the name of its file, whatever the directory: what is in effect under a name stays so.
+* Nothing is kept under a name that no file has any more, or whose file was emptied.
+* A text is written when it is not what is kept already, one at a time: the events of devices go on meanwhile.
+* Nothing is read or written where others can write.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from genericdp.errors import GenericdpError, what_is_short
+from genericdp.files.state import FileIdentity, read_whole, write_whole
+from genericdp.files.trust import UntrustedError, open_trusted, read_text
+
+#: What is kept, and what `write_whole` leaves when it is killed.
+_KEPT = (".toml", ".toml.new")
+
+_WITHOUT_IT = "without it, a mistake in the rule file would end its resources with the next start"
+
+
+class LastGood:
+    """The texts in `rules` in the state directory."""
+
+    def __init__(self, state_dir: str) -> None:
+        self._state_dir = state_dir
+        self._directory = os.path.join(state_dir, "rules")
+        self._texts: Mapping[str, str] | None = None
+        self._ended: set[str] = set()
+        self._written: dict[str, tuple[str, FileIdentity]] = {}
+        self._due: list[str] = []
+        self._is_listed = True
+
+    def path(self, name: str) -> str:
+        """Where the text of the rule file with this name is kept."""
+        return os.path.join(self._directory, name)
+
+    def text(self, name: str) -> str | None:
+        """The text that is kept under a name, None without one.
+
+        Raises ConfigError if it cannot be read or is refused, see `read_text`.
+        """
+        if self._texts is not None and name not in self._texts:
+            # The file is a new one. What is kept may be there because it could not be removed yet.
+            self._ended.add(name)
+        if name in self._ended:
+            return None
+        try:
+            os.lstat(self.path(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            pass  # `read_text` says why
+        return read_text(self.path(name))
+
+    def see(self, texts: Mapping[str, str]) -> None:
+        """These are all rule files now: name -> text, "" for a file with a mistake.
+
+        Of such a file, the text that was seen before is still to be kept.
+        """
+        self._ended.difference_update(name for name, text in texts.items() if text)
+        self._texts = {name: text or self._wanted(name) for name, text in texts.items()}
+        self._due = [name for name, text in self._texts.items() if text and not self._is_written(name, text)]
+        self._is_listed = False
+
+    def save_next(self) -> bool:
+        """Save the next text or remove it, where that is due; False if nothing is. Raises GenericdpError."""
+        if not self._is_listed:
+            self._due += self._superfluous()
+            self._is_listed = True
+        if not self._due:
+            return False
+        name = self._due.pop()
+        text = self._wanted(name)
+        verb = "save" if text else "remove"
+        try:
+            if text:
+                self._save(name, text)
+            else:
+                self._remove(name)
+        except (OSError, UntrustedError) as error:
+            # The others come first when it is tried again.
+            self._due.insert(0, name)
+            raise self._failure(f"cannot {verb} '{self.path(name)}'", error) from error
+        return True
+
+    def _wanted(self, name: str) -> str:
+        return "" if self._texts is None else self._texts.get(name, "")
+
+    def _is_written(self, name: str, text: str) -> bool:
+        """Whether this text was written, and the file is still the one that was written."""
+        before, identity = self._written.get(name, ("", None))
+        return before == text and identity == self._identity(name)
+
+    def _identity(self, name: str) -> FileIdentity | None:
+        try:
+            found = os.lstat(self.path(name))
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _superfluous(self) -> list[str]:
+        """What is kept, and is not to be."""
+        try:
+            names = os.listdir(self._directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise self._failure(f"cannot read '{self._directory}'", error) from error
+        there = (self._texts or {}).keys() - self._ended
+        return [name for name in names if name.endswith(_KEPT) and name not in there]
+
+    def _save(self, name: str, text: str) -> None:
+        data = text.encode()
+        identity = self._kept_already(name, data)
+        if identity is None:
+            os.makedirs(self._state_dir, mode=0o700, exist_ok=True)
+            identity = write_whole(self.path(name), data, mode=0o600)
+        self._written[name] = text, identity
+
+    def _kept_already(self, name: str, data: bytes) -> FileIdentity | None:
+        """Which file it is, if that is what is kept; None if it has to be written."""
+        with suppress(OSError, UntrustedError):
+            if os.lstat(self.path(name)).st_size == len(data):
+                kept, identity = read_whole(self.path(name))
+                if kept == data:
+                    return identity
+        return None
+
+    def _remove(self, name: str) -> None:
+        self._written.pop(name, None)
+        at = open_trusted(self._directory)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=at)
+            os.fsync(at)
+        finally:
+            os.close(at)
+
+    def _failure(self, what: str, error: OSError | UntrustedError) -> GenericdpError:
+        if isinstance(error, UntrustedError):
+            return GenericdpError(f"{what}: {error}", hint=f"{error.hint}; {_WITHOUT_IT}")
+        hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))
+        return GenericdpError(f"{what}: {error.strerror}", hint=hint)

@@ -1,0 +1,330 @@
+"""What is in effect after a restart instead of a rule file with a mistake."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from genericdp.errors import GenericdpError
+from genericdp.files.last_good import LastGood
+from genericdp.files.rulefiles import RuleFiles
+from genericdp.files.trust import SIZE_LIMIT
+from tests.scenes.shortage import descriptors_left
+
+DOMAIN = "example.com"
+BAD = "[[resource"
+
+
+def a_rule(name: str) -> str:
+    return f'[[resource]]\nname = "{name}"\nmatch = {{ DEVNAME = "/dev/null" }}\n'
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+class Node:
+    """The rule files of a node, and a daemon that reads them."""
+
+    def __init__(self, root: Path) -> None:
+        self.state = root / "state"
+        self.places = (root / "usr", root / "etc")
+        for each in (self.state, *self.places):
+            each.mkdir(mode=0o755)
+        self.start()
+
+    @property
+    def kept(self) -> dict[str, str]:
+        directory = self.state / "rules"
+        return {each.name: each.read_text() for each in directory.iterdir()} if directory.exists() else {}
+
+    @property
+    def names(self) -> list[str]:
+        return [resource.name.partition("/")[2] for resource in self.files.resources]
+
+    @property
+    def problems(self) -> list[str]:
+        return [problem.render() for problem in self.files.problems]
+
+    def start(self) -> None:
+        """A new process."""
+        self.files = RuleFiles([str(each) for each in self.places], DOMAIN)
+        self.last_good = LastGood(str(self.state))
+        self.files.resume(self.last_good)
+        self.reload()
+
+    def reload(self) -> int:
+        """Read the files, and keep what is to be kept; how many texts were looked at."""
+        self.files.reload()
+        count = 0
+        while self.last_good.save_next():
+            count += 1
+        return count
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_a_bad_file_keeps_its_version_over_a_restart(node: Node) -> None:
+    usr, _ = node.places
+    file = write(usr / "10-a.toml", a_rule("a"))
+    write(usr / "20-b.toml", a_rule("b"))
+    node.reload()
+    (before, other) = node.files.files
+    write(file, BAD)
+    for _ in range(2):
+        node.start()
+        assert node.names == ["a", "b"]
+        (now, same) = node.files.files
+        assert (now.outdated, now.digest, now.resources) == (True, before.digest, before.resources)
+        assert same == other
+        assert [problem.location.file for problem in node.files.problems] == [str(file)]
+        assert node.kept == {"10-a.toml": a_rule("a"), "20-b.toml": a_rule("b")}
+    write(file, a_rule("better"))
+    node.reload()
+    assert (node.names, node.problems) == (["better", "b"], [])
+    assert node.kept["10-a.toml"] == a_rule("better")
+
+
+@pytest.mark.parametrize("bad", ["mistake", "mode", "large", "binary", "directory", "dangling", "open"])
+def test_whatever_makes_a_file_bad_keeps_its_version(node: Node, bad: str) -> None:
+    usr, _ = node.places
+    file = write(usr / "10-a.toml", a_rule("a"))
+    node.reload()
+    match bad:
+        case "mistake":
+            write(file, 'x = "1"\n')
+        case "mode":
+            file.chmod(0o666)
+        case "large":
+            file.write_bytes(b"#" * (SIZE_LIMIT + 1))
+        case "binary":
+            file.write_bytes(b"\xff")
+        case "directory":
+            file.unlink()
+            file.mkdir()
+        case "dangling":
+            file.unlink()
+            file.symlink_to("nowhere")
+    with (file if bad == "open" else usr / "other").open("a") as writer:
+        writer.write("#")
+        writer.flush()
+        node.start()
+        assert (node.names, [each.outdated for each in node.files.files]) == (["a"], [True])
+        assert len(node.problems) == 1
+
+
+def test_a_bad_file_keeps_the_version_of_the_file_that_it_replaces(node: Node) -> None:
+    usr, etc = node.places
+    write(usr / "10-a.toml", a_rule("theirs"))
+    node.reload()
+    override = write(etc / "10-a.toml", BAD)
+    node.start()
+    (file,) = node.files.files
+    assert (file.path, file.outdated, node.names) == (str(override), True, ["theirs"])
+    write(usr / "10-a.toml", a_rule("newer"))
+    node.start()
+    assert node.names == ["theirs"]  # as without a restart
+    override.unlink()
+    node.start()
+    assert (node.names, node.problems) == (["newer"], [])
+
+
+def test_a_file_without_a_good_version_has_none(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", BAD)
+    node.start()
+    assert (node.names, len(node.problems), node.kept) == ([], 1, {})
+
+
+@pytest.mark.parametrize("end", ["removed", "emptied", "masked"])
+@pytest.mark.parametrize("running", [True, False])
+def test_nothing_is_kept_of_a_file_that_is_ended(node: Node, end: str, running: bool) -> None:
+    usr, etc = node.places
+    file = write(usr / "10-a.toml", a_rule("a"))
+    node.reload()
+    match end:
+        case "removed":
+            file.unlink()
+        case "emptied":
+            write(file, "")
+        case "masked":
+            (etc / "10-a.toml").symlink_to("/dev/null")
+    if running:
+        node.reload()
+    else:
+        node.start()
+    assert (node.names, node.problems, node.kept) == ([], [], {})
+    (etc / "10-a.toml").unlink(missing_ok=True)
+    write(file, BAD)
+    node.start()
+    assert node.names == []
+
+
+def test_what_could_not_be_removed_does_not_come_back(node: Node) -> None:
+    usr, _ = node.places
+    file = write(usr / "10-a.toml", a_rule("a"))
+    node.reload()
+    (node.state / "rules").chmod(0o777)
+    file.unlink()
+    with pytest.raises(GenericdpError) as raised:
+        node.reload()
+    assert str(raised.value) == (
+        f"cannot remove '{node.state}/rules/10-a.toml': other users can write '{node.state}/rules'"
+    )
+    write(file, BAD)
+    for _ in range(2):
+        with pytest.raises(GenericdpError):
+            node.reload()
+        assert node.names == []
+    (node.state / "rules").chmod(0o700)
+    node.reload()
+    assert node.kept == {}
+
+
+def test_only_a_text_that_differs_is_written(node: Node) -> None:
+    usr, _ = node.places
+    write(usr / "10-a.toml", a_rule("a"))
+    write(usr / "20-b.toml", a_rule("b"))
+    assert node.reload() == 2
+    assert node.reload() == 0
+    first, other = (os.stat(node.state / "rules" / name).st_ino for name in ("10-a.toml", "20-b.toml"))
+    node.start()
+    write(usr / "20-b.toml", a_rule("c"))
+    assert node.reload() == 1
+    assert os.stat(node.state / "rules/10-a.toml").st_ino == first
+    assert os.stat(node.state / "rules/20-b.toml").st_ino != other
+
+
+def test_what_somebody_removed_or_changed_is_kept_again_with_the_next_reading(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    (node.state / "rules/10-a.toml").unlink()
+    node.reload()
+    assert node.kept == {"10-a.toml": a_rule("a")}
+    write(node.state / "rules/10-a.toml", a_rule("x"))
+    node.reload()
+    assert node.kept == {"10-a.toml": a_rule("a")}
+
+
+def test_nobody_else_can_read_what_is_kept(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    assert (node.state / "rules").stat().st_mode & 0o777 == 0o700
+    assert (node.state / "rules/10-a.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_killed_daemon_left_is_removed(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    for name in ("10-a.toml.new", "20-b.toml.new", "20-b.toml", "README"):
+        write(node.state / "rules" / name, "x")
+    node.start()
+    assert sorted(node.kept) == ["10-a.toml", "README"]
+
+
+def spoil(node: Node, text: str | None) -> tuple[Path, Path]:
+    """A file gets a mistake, and what is kept of it becomes something else; None: others may write it."""
+    file = write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    write(file, BAD)
+    kept = node.state / "rules/10-a.toml"
+    if text is None:
+        kept.chmod(0o666)
+    else:
+        kept.write_text(text)
+    return file, kept
+
+
+def test_a_kept_text_with_a_mistake_is_not_used(node: Node) -> None:
+    file, kept = spoil(node, '\n[[resource]]\nname = "a"\nmacth = { DEVNAME = "/dev/null" }\n')
+    node.start()
+    assert node.names == []
+    assert node.problems[1] == (
+        f"{file}: error: the last good version cannot be used: "
+        f"{kept}:4:1: unknown key 'macth' in [[resource]]\n"
+        f"  hint: correct '{file}'"
+    )
+    write(file, a_rule("b"))
+    node.reload()
+    assert (node.names, node.problems, node.kept) == (["b"], [], {"10-a.toml": a_rule("b")})
+
+
+def test_a_kept_text_that_others_can_write_is_not_used(node: Node) -> None:
+    file, kept = spoil(node, None)
+    node.start()
+    assert node.names == []
+    assert node.problems[1] == (
+        f"{file}: error: the last good version cannot be used: "
+        f"{kept}: refused: other users can write '{kept}'\n"
+        f"  hint: chmod go-w '{kept}'"
+    )
+    kept.chmod(0o600)
+    node.reload()
+    assert (node.names, len(node.problems)) == (["a"], 1)
+
+
+def test_an_empty_kept_text_is_none(node: Node) -> None:
+    spoil(node, "")
+    node.start()
+    assert (node.names, len(node.problems)) == ([], 1)
+
+
+def test_a_kept_text_that_cannot_be_read_for_want_of_descriptors_is_read_later(node: Node) -> None:
+    file = write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    write(file, BAD)
+    files = RuleFiles([str(each) for each in node.places], DOMAIN)
+    last_good = LastGood(str(node.state))
+    files.resume(last_good)
+    # Enough for the rule file, which is not as deep.
+    depth = len(file.parts)
+    with descriptors_left(depth + 1):
+        files.reload()
+    assert (files.unread, files.resources) == (True, ())
+    files.reload()
+    assert (files.unread, len(files.resources)) == (False, 1)
+
+
+def test_a_daemon_that_stood_by_uses_what_the_other_one_has_kept(node: Node) -> None:
+    file = write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    second = RuleFiles([str(each) for each in node.places], DOMAIN)
+    write(file, a_rule("b"))
+    node.reload()
+    write(file, BAD)
+    node.reload()
+    second.resume(LastGood(str(node.state)))
+    second.reload()
+    assert [resource.name for resource in second.resources] == ["example.com/b"]
+
+
+def test_while_the_directories_cannot_be_read_nothing_is_removed(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    with descriptors_left(0):
+        node.files = RuleFiles([str(each) for each in node.places], DOMAIN)
+        node.last_good = LastGood(str(node.state))
+        node.files.resume(node.last_good)
+        node.reload()
+    assert (node.names, node.files.unread) == ([], True)
+    assert node.kept == {"10-a.toml": a_rule("a")}
+
+
+def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
+    usr, _ = node.places
+    write(usr / "10-a.toml", a_rule("a"))
+    write(usr / "20-b.toml", a_rule("b"))
+    (node.state / "rules/20-b.toml").mkdir(parents=True, mode=0o700)
+    with pytest.raises(GenericdpError) as raised:
+        node.reload()
+    assert str(raised.value) == f"cannot save '{node.state}/rules/20-b.toml': Is a directory"
+    assert raised.value.hint == (
+        "without it, a mistake in the rule file would end its resources with the next start"
+    )
+    assert node.last_good.save_next()
+    assert (node.state / "rules/10-a.toml").read_text() == a_rule("a")
+    assert node.names == ["a", "b"]

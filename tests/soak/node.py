@@ -35,6 +35,9 @@ PATIENCE_S = 90.0
 #: How often another process is looked at, in seconds: it tells nobody.
 LOOK_S = 0.02
 
+#: Where the daemon keeps files that have to be the same at each rest.
+_PARTS = ("run/*", "state/*", "state/rules/*")
+
 
 class Node:
     """Everything on the node. `kubelet` is another object after an upgrade."""
@@ -210,7 +213,7 @@ class Node:
             },
             {name: streams for name in sorted(named) if (streams := kubelet.streams(name))},
             _links(self.root / "links"),
-            tuple(sorted(str(path) for part in ("run/*", "state/*") for path in self.root.glob(part))),
+            tuple(sorted(str(path) for part in _PARTS for path in self.root.glob(part))),
             self._remembered(),
             len(list(kubelet.directory.glob("gdp-*.sock"))),
             _described(self.process.descriptors()),
@@ -250,7 +253,7 @@ class Node:
 
     def saved(self) -> int:
         """How many bytes the daemon keeps for a reboot."""
-        return sum(path.stat().st_size for path in self.root.glob("state/*"))
+        return sum(path.stat().st_size for path in self.root.glob("state/**/*"))
 
     def log(self) -> list[str]:
         """All lines that the daemon has logged."""

@@ -19,8 +19,8 @@ def test_the_transcripts_of_a_page_are_what_is_printed(path: Path) -> None:
     assert again == page, "'make tour' writes what is printed now"
 
 
-#: What else an operator types: to look at a part of an output, and what prints nothing.
-FILTERS = (["genericdp", "tee"], ["genericdp", "head"], ["genericdp", "grep"])
+#: What else an operator types: to look at a part of an output or at two files, and what prints nothing.
+FILTERS = (["genericdp", "tee"], ["genericdp", "head"], ["genericdp", "grep"], ["diff"])
 SILENT = (["chmod"], ["cat"])
 
 _NODE = re.compile(

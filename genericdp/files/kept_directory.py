@@ -69,7 +69,12 @@ def make_for_all(directory: str) -> None:
         make_for_all(above)
     with suppress(FileExistsError):
         os.mkdir(directory)
-        os.chmod(directory, MODE)
+        # Where others can write, something else may be there by now.
+        made = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchmod(made, MODE)
+        finally:
+            os.close(made)
 
 
 def is_abandoned(directory: int, name: str) -> bool:

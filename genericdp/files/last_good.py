@@ -16,6 +16,9 @@ from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.state import FileIdentity, read_whole, write_whole
 from genericdp.files.trust import UntrustedError, open_trusted, read_text
 
+#: The directory in the state directory. No operator would keep rule files under this name.
+NAME = "last-good"
+
 #: What is kept, and what `write_whole` leaves when it is killed.
 _KEPT = (".toml", ".toml.new")
 
@@ -23,11 +26,11 @@ _WITHOUT_IT = "without it, a mistake in the rule file would end its resources wi
 
 
 class LastGood:
-    """The texts in `rules` in the state directory."""
+    """The texts in the directory NAME in the state directory."""
 
     def __init__(self, state_dir: str) -> None:
         self._state_dir = state_dir
-        self._directory = os.path.join(state_dir, "rules")
+        self._directory = os.path.join(state_dir, NAME)
         self._texts: Mapping[str, str] | None = None
         self._ended: set[str] = set()
         self._written: dict[str, tuple[str, FileIdentity]] = {}

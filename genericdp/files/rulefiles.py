@@ -213,7 +213,9 @@ class RuleFiles:
             lost.append(_lost(file, error.problems[0]))
             return file
         if text is None:
-            return file
+            # What this process read before it serves may have been taken back since.
+            is_old = self._resumes and not file.unread
+            return replace(file, resources=(), outdated=False, digest="") if is_old else file
         resources, problems = parse_rules(file.path, text, self.domain)
         if _have_error(problems):
             place = replace(problems[0].location, file=last_good.path(name))

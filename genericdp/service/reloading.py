@@ -7,12 +7,13 @@ The rules of this file:
 * A watch that reports a change does not read: the event loop does, once for all changes until then.
 * At each reading the files are watched afresh: something may have been mounted over their directory.
 * Only the daemon that serves keeps anything. One that stands by may have read what has been replaced since.
-* A disk may be slow: the first inventory comes first, and each turn of the event loop keeps one text. What
-  fails is tried again.
+* A disk may be slow: the first inventory comes first, one text is kept at a time, and the end does not wait
+  for all of them. What fails is tried again.
 """
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 
 from genericdp import log
@@ -26,6 +27,12 @@ from genericdp.service.ready import Ready
 
 #: How long what was read waits until it is kept, in seconds.
 KEEP_AFTER_S = 2.0
+
+#: How long everything else has its turn between two texts: a disk may be slow.
+_BETWEEN_S = 0.05
+
+#: How long a daemon that ends goes on keeping texts. What is left is kept after the next start.
+END_S = 1.0
 
 _log = log.get(__name__)
 
@@ -73,8 +80,11 @@ class Reloading:
             self._retry.succeeded()
             if self._keeping.waits:
                 self._keep()
-            while self._turn is not None:
+            end = time.monotonic() + END_S
+            while self._turn is not None and time.monotonic() < end:
                 self._keep()
+            if self._turn is not None:
+                self._turn.cancel()
             self._keeping.succeeded()
 
     def request(self) -> None:
@@ -112,7 +122,7 @@ class Reloading:
             self._on_tried(Retried.RULES, error)
             return
         if goes_on:
-            self._turn = asyncio.get_running_loop().call_soon(self._keep)
+            self._turn = asyncio.get_running_loop().call_later(_BETWEEN_S, self._keep)
         else:
             self._keeping.succeeded()
             self._on_tried(Retried.RULES, None)

@@ -13,7 +13,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from genericdp.files.directories import name_each_other
-from genericdp.files.last_good import LastGood
+from genericdp.files.last_good import NAME, LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 from tests.scenes.rules import FTDI
@@ -63,4 +63,4 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
     out, err = capsys.readouterr()
     assert "null" not in out
     assert "note" not in err
-    assert [each.name for each in (state / "rules").iterdir()] == ["10-null.toml"]
+    assert [each.name for each in (state / NAME).iterdir()] == ["10-null.toml"]

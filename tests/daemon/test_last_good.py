@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.status.history import Retried
+from genericdp.files.last_good import NAME
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.retry import LONGEST_S
 from genericdp.service.reloading import KEEP_AFTER_S
@@ -32,7 +33,7 @@ class Node:
         self.settings = scene.settings
         self.directory = root / "rules.d"
         self.file = self.directory / "10-ftdi.toml"
-        self.kept = Path(scene.settings.state_dir, "rules", "10-ftdi.toml")
+        self.kept = Path(scene.settings.state_dir, NAME, "10-ftdi.toml")
         self._time = LoopTime()
         self.write(FTDI_RULE)
         self.service = Service(scene.settings, self.read(), scene.udev)
@@ -188,8 +189,9 @@ async def test_what_cannot_be_kept_is_shown_and_kept_when_there_is_room(
             assert (node.offers, node.kept.read_text()) == ([FTDI], FTDI_RULE)
             ballast.unlink()
             await node.wait(LONGEST_S)
-            assert not node.failing
             assert node.kept.read_text() == edited
+            await node.wait(1.0)
+            assert not node.failing
 
 
 async def test_a_text_that_there_was_no_room_for_is_kept_although_the_file_has_a_mistake_by_then(

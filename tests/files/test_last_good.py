@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.files.last_good import LastGood
+from genericdp.files.last_good import NAME, LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.trust import SIZE_LIMIT
 from tests.scenes.shortage import descriptors_left
@@ -37,7 +37,7 @@ class Node:
 
     @property
     def kept(self) -> dict[str, str]:
-        directory = self.state / "rules"
+        directory = self.state / NAME
         return {each.name: each.read_text() for each in directory.iterdir()} if directory.exists() else {}
 
     @property
@@ -168,19 +168,19 @@ def test_what_could_not_be_removed_does_not_come_back(node: Node) -> None:
     usr, _ = node.places
     file = write(usr / "10-a.toml", a_rule("a"))
     node.reload()
-    (node.state / "rules").chmod(0o777)
+    (node.state / NAME).chmod(0o777)
     file.unlink()
     with pytest.raises(GenericdpError) as raised:
         node.reload()
     assert str(raised.value) == (
-        f"cannot remove '{node.state}/rules/10-a.toml': other users can write '{node.state}/rules'"
+        f"cannot remove '{node.state}/last-good/10-a.toml': other users can write '{node.state}/last-good'"
     )
     write(file, BAD)
     for _ in range(2):
         with pytest.raises(GenericdpError):
             node.reload()
         assert node.names == []
-    (node.state / "rules").chmod(0o700)
+    (node.state / NAME).chmod(0o700)
     node.reload()
     assert node.kept == {}
 
@@ -191,21 +191,21 @@ def test_only_a_text_that_differs_is_written(node: Node) -> None:
     write(usr / "20-b.toml", a_rule("b"))
     assert node.reload() == 2
     assert node.reload() == 0
-    first, other = (os.stat(node.state / "rules" / name).st_ino for name in ("10-a.toml", "20-b.toml"))
+    first, other = (os.stat(node.state / NAME / name).st_ino for name in ("10-a.toml", "20-b.toml"))
     node.start()
     write(usr / "20-b.toml", a_rule("c"))
     assert node.reload() == 1
-    assert os.stat(node.state / "rules/10-a.toml").st_ino == first
-    assert os.stat(node.state / "rules/20-b.toml").st_ino != other
+    assert os.stat(node.state / NAME / "10-a.toml").st_ino == first
+    assert os.stat(node.state / NAME / "20-b.toml").st_ino != other
 
 
 def test_what_somebody_removed_or_changed_is_kept_again_with_the_next_reading(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
-    (node.state / "rules/10-a.toml").unlink()
+    (node.state / NAME / "10-a.toml").unlink()
     node.reload()
     assert node.kept == {"10-a.toml": a_rule("a")}
-    write(node.state / "rules/10-a.toml", a_rule("x"))
+    write(node.state / NAME / "10-a.toml", a_rule("x"))
     node.reload()
     assert node.kept == {"10-a.toml": a_rule("a")}
 
@@ -213,15 +213,15 @@ def test_what_somebody_removed_or_changed_is_kept_again_with_the_next_reading(no
 def test_nobody_else_can_read_what_is_kept(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
-    assert (node.state / "rules").stat().st_mode & 0o777 == 0o700
-    assert (node.state / "rules/10-a.toml").stat().st_mode & 0o777 == 0o600
+    assert (node.state / NAME).stat().st_mode & 0o777 == 0o700
+    assert (node.state / NAME / "10-a.toml").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_a_killed_daemon_left_is_removed(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
     for name in ("10-a.toml.new", "20-b.toml.new", "20-b.toml", "README"):
-        write(node.state / "rules" / name, "x")
+        write(node.state / NAME / name, "x")
     node.start()
     assert sorted(node.kept) == ["10-a.toml", "README"]
 
@@ -231,7 +231,7 @@ def spoil(node: Node, text: str | None) -> tuple[Path, Path]:
     file = write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
     write(file, BAD)
-    kept = node.state / "rules/10-a.toml"
+    kept = node.state / NAME / "10-a.toml"
     if text is None:
         kept.chmod(0o666)
     else:
@@ -302,6 +302,18 @@ def test_a_daemon_that_stood_by_uses_what_the_other_one_has_kept(node: Node) -> 
     assert [resource.name for resource in second.resources] == ["example.com/b"]
 
 
+def test_a_daemon_that_stood_by_does_not_use_what_was_taken_back_meanwhile(node: Node) -> None:
+    file = write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    second = RuleFiles([str(each) for each in node.places], DOMAIN)
+    for text in ("", BAD):
+        write(file, text)
+        node.reload()
+    second.resume(LastGood(str(node.state)))
+    second.reload()
+    assert second.resources == ()
+
+
 def test_while_the_directories_cannot_be_read_nothing_is_removed(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
@@ -318,13 +330,13 @@ def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
     usr, _ = node.places
     write(usr / "10-a.toml", a_rule("a"))
     write(usr / "20-b.toml", a_rule("b"))
-    (node.state / "rules/20-b.toml").mkdir(parents=True, mode=0o700)
+    (node.state / NAME / "20-b.toml").mkdir(parents=True, mode=0o700)
     with pytest.raises(GenericdpError) as raised:
         node.reload()
-    assert str(raised.value) == f"cannot save '{node.state}/rules/20-b.toml': Is a directory"
+    assert str(raised.value) == f"cannot save '{node.state}/last-good/20-b.toml': Is a directory"
     assert raised.value.hint == (
         "without it, a mistake in the rule file would end its resources with the next start"
     )
     assert node.last_good.save_next()
-    assert (node.state / "rules/10-a.toml").read_text() == a_rule("a")
+    assert (node.state / NAME / "10-a.toml").read_text() == a_rule("a")
     assert node.names == ["a", "b"]

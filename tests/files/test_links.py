@@ -53,6 +53,24 @@ def test_everybody_may_enter_the_directory_and_those_above_it_whatever_the_umask
         assert (directory / "ftdi_A5").is_char_device()
 
 
+def test_nothing_else_is_opened_to_everybody_if_a_user_puts_it_there_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write the directory above may replace what was just made."""
+    secret, directory, mkdir = tmp_path / "secret", tmp_path / "links", os.mkdir
+    secret.touch(mode=0o600)
+
+    def and_replaced(path: str, *rest: int) -> None:
+        mkdir(path, *rest)
+        os.rmdir(path)
+        os.symlink(secret, path)
+
+    monkeypatch.setattr(os, "mkdir", and_replaced)
+    with pytest.raises(GenericdpError):
+        Links(str(directory)).apply({})
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o711, 0o750])
 def test_the_mode_that_an_operator_gave_the_directory_stays(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
@@ -239,6 +239,7 @@ OF_ONE_RESOURCE = [name for name, text in CARD_RULES.items() if 'name = "y"' not
 edits = st.tuples(st.just("edit"), st.sampled_from(OF_ONE_RESOURCE))
 
 
+@example("all of the card", [("change", frozenset([2])), ("admit", 0), ("edit", "shared"), ("lose",)])
 @given(st.sampled_from(OF_ONE_RESOURCE), st.lists(st.one_of(plugging, pods, edits, lose), max_size=20))
 def test_nor_do_they_after_an_edit_of_the_rules(rules: str, history: list[tuple[str, ...]]) -> None:
     check_card(rules, history)

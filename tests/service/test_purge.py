@@ -18,9 +18,9 @@ mount --bind /dev/null "$1"
 for each in /var/lib /run /etc /dev; do mount -t tmpfs -o mode=755 tmpfs "$each"; done
 touch /dev/null; mount --bind "$1" /dev/null
 mkdir -p /var/lib/kubelet/device-plugins/.genericdp-lock
-mkdir -p /var/lib/genericdp/rules /run/cdi /run/genericdp /etc/genericdp/rules.d /dev/genericdp
+mkdir -p /var/lib/genericdp/last-good /run/cdi /run/genericdp /etc/genericdp/rules.d /dev/genericdp
 touch /var/lib/genericdp/memory.json /var/lib/genericdp/.lock /dev/genericdp/.lock
-touch /var/lib/genericdp/rules/50-fuse.toml
+touch /var/lib/genericdp/last-good/50-fuse.toml
 touch /run/cdi/genericdp_fuse.json /run/cdi/others.json /run/genericdp/control.sock
 touch /etc/genericdp/rules.d/50-fuse.toml /etc/genericdp/rules.d/README
 ln -s /dev/fuse /dev/genericdp/fuse
@@ -40,7 +40,7 @@ ALL = sorted(
         "/run/genericdp/control.sock",
         "/var/lib/genericdp/.lock",
         "/var/lib/genericdp/memory.json",
-        "/var/lib/genericdp/rules/50-fuse.toml",
+        "/var/lib/genericdp/last-good/50-fuse.toml",
         "/var/lib/kubelet/device-plugins/.genericdp-lock",
     ]
 )

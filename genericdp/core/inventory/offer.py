@@ -136,7 +136,11 @@ class Offer:
     def device(self, id_: str) -> Device | None:
         """The device behind an id, withheld or not; None for an unknown id."""
         found = self.ids.get(id_)
-        return found and self._by_id.get(found.id, found)
+        return found and self.called(found.id, found)
+
+    def called(self, id_: str, default: Device | None = None) -> Device | None:
+        """The device with an id of its own, whatever ids the kubelet is told of its replicas."""
+        return self._by_id.get(id_, default)
 
     @property
     def shared(self) -> tuple[Node, ...]:

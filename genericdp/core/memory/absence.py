@@ -167,25 +167,22 @@ class Absence:
     @cached_property
     def _siblings(self) -> Mapping[str, Sequence[Spot]]:
         """An id of which nothing is known -> the siblings one of which may have had it, taken or not."""
-        found: dict[str, list[Spot]] = {}
         untold = self._inventory.untold
         offers = self._inventory.offers.values() if untold else ()
-        told = {
-            spot for offer in offers for each in offer.devices if each.id not in untold for spot in each.spots
-        }
-        for offer in offers:
-            for device in offer.devices:
-                for id_ in untold.get(device.id, ()):
-                    found.setdefault(id_, []).extend(
-                        filterfalse(told.__contains__, self._with_siblings(device))
-                    )
-        return found
+        shared: dict[str, dict[Spot, None]] = {}
+        told: set[Spot] = set()
+        for device in (device for offer in offers for device in offer.devices):
+            for id_ in untold.get(device.id, ()):
+                shared.setdefault(id_, {}).update((spot.of_all, None) for spot in device.spots)
+            if device.id not in untold:
+                told.update(device.spots)
+        at = {spot for spots in shared.values() for spot in spots}
+        siblings = {spot: [*filterfalse(told.__contains__, self._siblings_at(spot))] for spot in at}
+        return {id_: [each for spot in spots for each in siblings[spot]] for id_, spots in shared.items()}
 
-    def _with_siblings(self, device: Device) -> Iterator[Spot]:
-        for spot in device.spots:
-            yield spot
-            for number in self._plugged.siblings.get(spot.of_all, ()):
-                yield spot._replace(number=number)
+    def _siblings_at(self, spot: Spot) -> Iterator[Spot]:
+        for number in self._plugged.siblings.get(spot, (0,)):
+            yield spot._replace(number=number)
 
     @cached_property
     def _also(self) -> Mapping[Spot, Device]:

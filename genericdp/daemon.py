@@ -247,7 +247,7 @@ class Daemon:
 
     async def _reset_usb(self, numbers: tuple[int, int], ids: Collection[str]) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        if await self._resets.ask(numbers, ids, self.inventory, self.memory, self._devices.devices):
+        if await self._resets.ask(numbers, ids, self, self._devices, self._forgetting.ask_now):
             self._hear(Resync(RescanCause.USB_RESET))
             self._follow_hints()
 

@@ -14,16 +14,17 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
+from typing import Protocol
 
 from genericdp import log
 from genericdp.core.comeback.reset import other_holder
-from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
+from genericdp.inputs import Devices
 
 #: How long the kernel may take to disconnect a device that the reset turned into another one, in seconds.
 DISCONNECT_S = 5.0
@@ -47,6 +48,13 @@ def reset(busnum: int, devnum: int) -> None:
         raise _failure(node, error) from error
 
 
+class Node(Protocol):
+    """What is known of this node now: the daemon."""
+
+    inventory: Inventory
+    memory: Memory
+
+
 class Resets:
     """Resets USB devices in threads, because libusb blocks.
 
@@ -61,24 +69,32 @@ class Resets:
         self,
         numbers: tuple[int, int],
         ids: Collection[str],
-        inventory: Inventory,
-        memory: Memory,
-        devices: Mapping[str, UdevDevice],
+        node: Node,
+        devices: Devices,
+        ask_kubelet: Callable[[], Awaitable[None]],
     ) -> bool:
         """Reset a device for the container that has these ids, unless another one may have a part of it.
 
         Returns whether it was reset. While it is being reset, that is waited for all the same: the nodes of
         the container go away, too. Raises GenericdpError.
         """
-        holder = "" if numbers in self._running else other_holder(numbers, ids, inventory, memory, devices)
-        if holder:
-            _log.warning(
-                "a USB device is not reset: another container may have a part of it",
-                device=_node(*numbers),
-                id=for_quote(holder),
-                hint="a reset would take it away; without other containers, the next start resets the device",
-            )
-            return False
+
+        def holder() -> str:
+            if numbers in self._running:
+                return ""
+            return other_holder(numbers, ids, node.inventory, node.memory, devices.devices)
+
+        if holder():
+            # The pod may have gone long ago.
+            await ask_kubelet()
+            if id_ := holder():
+                _log.warning(
+                    "a USB device is not reset: another container may have a part of it",
+                    device=_node(*numbers),
+                    id=for_quote(id_),
+                    hint="it is reset when a container starts while no other one has a part of it",
+                )
+                return False
         await self.reset(*numbers)
         return True
 

@@ -2,12 +2,12 @@
 
 The rules of this file:
 
-* A reset takes every device node of the unit from the containers that have it; that of a hub, what is plugged in
-  behind it. So there is none while another container may have one of these nodes.
-* The kubelet does not say which container is to start, only its ids of one resource. Every other id that is held may
-  be another container's.
-* What a pod has counts under whatever id it got it, also if edited rules no longer offer it. What is not plugged in
-  any more is lost already.
+* A reset takes every device node of the unit from the containers that have it; that of a hub, what is
+  plugged in behind it. So there is none while another container may have one of these nodes.
+* The kubelet does not say which container is to start, only its ids of one resource. Every other id that is
+  held may be another container's.
+* What a pod has counts under whatever id it got it, also if edited rules no longer offer it. What is not
+  plugged in any more is lost already.
 """
 
 from collections.abc import Collection, Iterator, Mapping

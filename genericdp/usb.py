@@ -14,17 +14,17 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Protocol
 
 from genericdp import log
 from genericdp.core.comeback.reset import other_holder
+from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
-from genericdp.inputs import Devices
 
 #: How long the kernel may take to disconnect a device that the reset turned into another one, in seconds.
 DISCONNECT_S = 5.0
@@ -53,6 +53,13 @@ class Node(Protocol):
 
     inventory: Inventory
     memory: Memory
+
+
+class Devices(Protocol):
+    """The udev devices as they are now, by sys path."""
+
+    @property
+    def devices(self) -> Mapping[str, UdevDevice]: ...
 
 
 class Resets:

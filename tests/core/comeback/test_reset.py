@@ -104,7 +104,7 @@ def test_a_port_that_edited_rules_do_not_offer_counts_while_it_is_plugged_in(res
 
 
 def test_what_is_not_plugged_in_any_more_does_not_count_although_another_unit_has_its_numbers() -> None:
-    node, other = Node(), a_usb_serial(0, serial="B6", port="3")
+    node, other = Node(), replace(a_usb_serial(0, serial="B6", port="3"), incarnation=2)
     node.look(rule(), *PORTS)
     node.allocate("ftdi_DUAL")
     node.look(rule(), other)

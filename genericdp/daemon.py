@@ -245,11 +245,11 @@ class Daemon:
             self._devices.apply(Uevent("change", sys_path, "", "udev"))
         self.step()
 
-    async def _reset_usb(self, busnum: int, devnum: int) -> None:
+    async def _reset_usb(self, numbers: tuple[int, int], ids: Collection[str]) -> None:
         """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        await self._resets.reset(busnum, devnum)
-        self._hear(Resync(RescanCause.USB_RESET))
-        self._follow_hints()
+        if await self._resets.ask(numbers, ids, self, self._devices, self._forgetting.ask_now):
+            self._hear(Resync(RescanCause.USB_RESET))
+            self._follow_hints()
 
     def _use_rules(self) -> bool:
         """Use the rules as they were read now; True if they changed."""

@@ -16,7 +16,7 @@ The rules of this file:
 * The checkpoint is also read before the first inventory: where the memory was lost, ids depend on what pods
   hold.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
-  and once when it knows its pods.
+  and once when it knows its pods. A start that finds a USB unit in use depends on it for a moment.
 * A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written
   again, and on a quiet node nothing makes it. So while something depends on what only the checkpoint names,
   the kubelet is sent a list again: at most one after each answer, and one a minute.
@@ -44,6 +44,9 @@ ASK_AGAIN_SOON_S = 10.0
 #: How often a kubelet that has just started is asked until it answers. A node may have no PodResources API.
 FIRST_TRIES = 6
 
+
+#: How long somebody who needs an answer now waits for it, in seconds.
+ASK_NOW_S = 2.0
 
 #: How long to wait before the kubelet is made to write its checkpoint once more, in seconds.
 WRITE_AGAIN_S = 60.0
@@ -101,6 +104,7 @@ class Forgetting:
         self._tell_saved = tell_saved
         self._on_read = on_read
         self._changed = asyncio.Event()
+        self._asking = asyncio.Lock()
         self._kubelet_seen: tuple[object, object] = (None, None)
         self._since = 0.0
         self._tries = 0
@@ -131,6 +135,12 @@ class Forgetting:
         """Take into account that more may depend on an answer, or that a kubelet has started."""
         self._changed.set()
 
+    async def ask_now(self) -> None:
+        """Ask who holds devices. Returns once the answer was told, or after a while without one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ASK_NOW_S), self._asking:
+                await self._ask()
+
     async def run(self) -> None:
         """Until cancelled."""
         while True:
@@ -139,7 +149,8 @@ class Forgetting:
                 await self._until_changed(wait)
             else:
                 needed = self._is_needed()
-                await self._ask()
+                async with self._asking:
+                    await self._ask()
                 left = self._wait_s()
                 if needed or (left is not None and left <= 0):
                     await self._pause()

@@ -6,6 +6,7 @@ The rules of this file:
 * This is the only place in the project that opens a device node.
 * A reset may hang in the kernel, and nothing can interrupt it. So nothing waits for its thread: neither the
   end of the daemon, nor the reset of another device.
+* What another container may have is not reset (`core.comeback.reset`).
 """
 
 import asyncio
@@ -13,10 +14,16 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from genericdp import log
+from genericdp.core.comeback.reset import other_holder
+from genericdp.core.device import UdevDevice
+from genericdp.core.hostile import for_quote
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
 
 #: How long the kernel may take to disconnect a device that the reset turned into another one, in seconds.
@@ -41,6 +48,20 @@ def reset(busnum: int, devnum: int) -> None:
         raise _failure(node, error) from error
 
 
+class Node(Protocol):
+    """What is known of this node now: the daemon."""
+
+    inventory: Inventory
+    memory: Memory
+
+
+class Devices(Protocol):
+    """The udev devices as they are now, by sys path."""
+
+    @property
+    def devices(self) -> Mapping[str, UdevDevice]: ...
+
+
 class Resets:
     """Resets USB devices in threads, because libusb blocks.
 
@@ -50,6 +71,39 @@ class Resets:
     def __init__(self, reset: Callable[[int, int], None]) -> None:
         self._reset = reset
         self._running: dict[tuple[int, int], asyncio.Future[None]] = {}
+
+    async def ask(
+        self,
+        numbers: tuple[int, int],
+        ids: Collection[str],
+        node: Node,
+        devices: Devices,
+        ask_kubelet: Callable[[], Awaitable[None]],
+    ) -> bool:
+        """Reset a device for the container that has these ids, unless another one may have a part of it.
+
+        Returns whether it was reset. While it is being reset, that is waited for all the same: the nodes of
+        the container go away, too. Raises GenericdpError.
+        """
+
+        def holder() -> str:
+            if numbers in self._running:
+                return ""
+            return other_holder(numbers, ids, node.inventory, node.memory, devices.devices)
+
+        if holder():
+            # The pod may have gone long ago.
+            await ask_kubelet()
+            if id_ := holder():
+                _log.warning(
+                    "a USB device is not reset: another container may have a part of it",
+                    device=_node(*numbers),
+                    id=for_quote(id_),
+                    hint="it is reset when a container starts while no other one has a part of it",
+                )
+                return False
+        await self.reset(*numbers)
+        return True
 
     async def reset(self, busnum: int, devnum: int) -> None:
         """Reset a device. Raises GenericdpError.

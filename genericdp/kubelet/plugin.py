@@ -16,7 +16,7 @@ The rules of this file:
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import grpc
@@ -34,15 +34,16 @@ from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 from genericdp.messages import Context
 
-#: Resets the USB device with these numbers (bus, device) and returns when the result is known: the
-#: offer no longer lists a device as present that the reset has removed. Raises GenericdpError.
-UsbReset = Callable[[int, int], Awaitable[None]]
+#: Resets the USB device with these numbers (bus, device) for the container that has these ids, unless
+#: another one may have a part of it, and returns when the result is known: the offer no longer lists a
+#: device as present that the reset has removed. Raises GenericdpError.
+UsbReset = Callable[[tuple[int, int], Collection[str]], Awaitable[None]]
 
 #: How many absent devices a refusal names. Instead of a text of more than 16 KiB, gRPC sends one of its own.
 NAMED_IN_REFUSAL = 10
 
 
-async def no_usb_reset(busnum: int, devnum: int) -> None:
+async def no_usb_reset(numbers: tuple[int, int], ids: Collection[str]) -> None:
     """For resources without USB devices."""
 
 
@@ -239,10 +240,10 @@ class Plugin:
             await self._changed.wait()
 
     async def _reset_all(self, ids: Sequence[str]) -> None:
-        """Reset each USB device behind the ids once."""
+        """Reset each USB device behind the ids of a container once."""
         known = self.offer.ids
         for numbers in dict.fromkeys(each for id_ in ids for each in known[id_].usb):
-            await self._usb_reset(*numbers)
+            await self._usb_reset(numbers, ids)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         devices = [(id_, self.offer.device(id_)) for id_ in ids]

@@ -250,11 +250,16 @@ def _bus_and_device(units: Iterable[UdevDevice | None]) -> tuple[tuple[int, int]
     """The (bus, device) numbers of these USB devices, each once."""
     found: dict[tuple[int, int], None] = {}
     for usb in units:
-        if usb is not None:
-            bus, device = (_number(usb.attributes.get(name, "")) for name in ("busnum", "devnum"))
-            if bus is not None and device is not None:
-                found[bus, device] = None
+        numbers = None if usb is None else usb_numbers(usb)
+        if numbers is not None:
+            found[numbers] = None
     return tuple(found)
+
+
+def usb_numbers(usb: UdevDevice) -> tuple[int, int] | None:
+    """The (bus, device) numbers of a USB device."""
+    bus, device = (_number(usb.attributes.get(name, "")) for name in ("busnum", "devnum"))
+    return None if bus is None or device is None else (bus, device)
 
 
 def _number(text: str) -> int | None:

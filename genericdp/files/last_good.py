@@ -5,6 +5,8 @@ The rules of this file:
 * A text is kept under the name of its file, whatever the directory: what is in effect under a name stays so.
 * Nothing is kept under a name that no file has any more, or whose file was emptied.
 * A text is written when it is not what is kept already, one at a time: the events of devices go on meanwhile.
+* If a text cannot be saved, the older one is removed, which needs no room: it may offer what has been taken
+  back since.
 * Nothing is read or written where others can write.
 """
 
@@ -121,7 +123,13 @@ class LastGood:
         identity = self._kept_already(name, data)
         if identity is None:
             os.makedirs(self._state_dir, mode=0o700, exist_ok=True)
-            identity = write_whole(self.path(name), data, mode=0o600)
+            try:
+                identity = write_whole(self.path(name), data, mode=0o600)
+            except (OSError, UntrustedError):
+                if self._kept_already(name, data) is None:
+                    with suppress(OSError, UntrustedError):
+                        self._remove(name)
+                raise
         self._written[name] = text, identity
 
     def _kept_already(self, name: str, data: bytes) -> FileIdentity | None:

@@ -7,6 +7,8 @@ The rules of this file:
   What a driver asks its hardware for can hang as well.
 * What has not come back is neither asked again nor waited for before it has. Nothing waits for its thread,
   not even the end of the process.
+* While some hang, all others are asked: one device can pretend to be many. No more than `MOST` hang at once;
+  what is not asked because of that is not said not to answer.
 * What has come back too late is kept for a reader that only wants what it could not read. Any other one asks
   again, because something may have happened since.
 * libudev may be used in several threads, but each of its devices in one only.
@@ -30,8 +32,11 @@ T = TypeVar("T")
 #: How long to wait for a read (seconds): a busy machine needs some time for one that does not hang, too.
 BOUND_S = 0.2
 
-#: How many may hang at once.
+#: How many of a plan may hang before the others are waited for only briefly.
 LIMIT = 16
+
+#: How many may hang at once: these, and as many as a bus of USB has devices (USB 2.0, 4.1.1: 127).
+MOST = LIMIT + 127
 
 #: How long to wait for all reads of a plan together (seconds), and from then on for each of them.
 TOGETHER_S = LIMIT * BOUND_S
@@ -117,7 +122,8 @@ class Bounded:
     def call(self, read: Callable[..., T], what: Hashable, *others: object) -> T:
         """What `read(what, *others)` returns or raises. Of one thing, only one read hangs at a time.
 
-        Raises OSError: ETIMEDOUT if it has not come back, EAGAIN without a thread.
+        Raises OSError: ETIMEDOUT if it has not come back, ECANCELED if it was not asked because too many
+        others have not, EAGAIN without a thread.
         """
         outcome = None
         if (read, what) in self._planned:
@@ -138,7 +144,7 @@ class Bounded:
         found = self._taken_late(read, whats, others)
         left = [what for what in whats if what not in found]
         while left:
-            found |= {what: (None, _no_answer()) for what in left if self._is_hopeless(what)}
+            found |= {what: (None, why) for what in left if (why := self._why_not(what)) is not None}
             left = [what for what in left if what not in found]
             batch = _Batch(left)
             try:
@@ -163,12 +169,15 @@ class Bounded:
             if self._takes_late and (each.read, each.others) == (read, others)
         }
 
-    def _is_hopeless(self, what: Hashable) -> bool:
+    def _why_not(self, what: Hashable) -> OSError | None:
+        """Why this is not asked, None if it can be."""
         with self._lock:
             batch = self._hanging.get(what)
-            if batch is not None and not self._takes_late:
+            if batch is None:
+                return _not_asked() if len(self._hanging) >= MOST else None
+            if not self._takes_late:
                 batch.is_old = True
-            return batch is not None or len(self._hanging) >= LIMIT
+            return _no_answer()
 
     def _read(self, batch: _Batch, read: Callable[..., Any], others: tuple[object, ...]) -> None:
         """Raises RuntimeError if no thread can be started."""
@@ -246,3 +255,7 @@ def _work(jobs: SimpleQueue[_Job]) -> None:
 
 def _no_answer() -> OSError:
     return OSError(errno.ETIMEDOUT, "the kernel does not answer")
+
+
+def _not_asked() -> OSError:
+    return OSError(errno.ECANCELED, "too many others do not answer")

@@ -18,12 +18,13 @@ from genericdp.errors import MORE_THREADS, UnreadError, what_is_short
 from genericdp.udev.database import Database
 from genericdp.udev.sysfs import incarnation, is_there, unless_gone
 
-#: What to do if a device cannot be read in time, or without a thread.
+#: What to do if a device cannot be read in time, or because of others, or without a thread.
 _CURES = {
     errno.ETIMEDOUT: (
         "a driver may still be busy with it, or its hardware hangs; if this lasts longer than a minute,"
         " unplug it; 'journalctl --dmesg' may say more"
     ),
+    errno.ECANCELED: "unplug those; 'journalctl --dmesg' may say which",
     errno.EAGAIN: MORE_THREADS,
 }
 
@@ -82,11 +83,15 @@ def complaint(unread: Mapping[str, Unread]) -> UnreadError | None:
     reasons = {path: each for path, each in unread.items() if each.behind not in unread}
     hanging = [path for path, each in reasons.items() if each.why.errno == errno.ETIMEDOUT]
     hubs = {above for path in hanging for above in _above(path)}.intersection(hanging)
-    named = [path for path in reasons if path not in hubs] or [*unread]
+    unasked = {path for path, each in reasons.items() if each.why.errno == errno.ECANCELED}
+    others = len(unasked) if reasons.keys() - hubs - unasked else 0
+    ignored = hubs | unasked if others else hubs
+    named = [path for path in reasons if path not in ignored] or [*unread]
     what = f"'{named[0]}'" if len(named) == 1 else f"{len(named)} devices, such as '{named[0]}'"
     first = unread[named[0]].why
+    besides = f"; {others} other{' was' if others == 1 else 's were'} not asked" if others else ""
     return UnreadError(
-        f"cannot read {what}: {first.strerror}", hint=what_helps(first), paths=frozenset(unread)
+        f"cannot read {what}: {first.strerror}{besides}", hint=what_helps(first), paths=frozenset(unread)
     )
 
 

@@ -9,7 +9,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files.last_good import NAME, LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.trust import SIZE_LIMIT
-from tests.scenes.shortage import descriptors_left
+from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 DOMAIN = "example.com"
 BAD = "[[resource"
@@ -340,3 +340,40 @@ def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
     assert node.last_good.save_next()
     assert (node.state / NAME / "10-a.toml").read_text() == a_rule("a")
     assert node.names == ["a", "b"]
+
+
+def test_an_older_version_does_not_come_back_when_the_last_one_could_not_be_saved(node: Node) -> None:
+    file = write(node.places[0] / "10-a.toml", a_rule("a") + a_rule("taken-back"))
+    node.reload()
+    write(file, a_rule("a"))
+    with no_file_larger_than(10):
+        with pytest.raises(GenericdpError) as raised:
+            node.reload()
+        assert str(raised.value) == f"cannot save '{node.state}/rules/10-a.toml': File too large"
+        assert node.kept == {}
+        write(file, BAD)
+        with pytest.raises(GenericdpError):
+            node.reload()
+    # While the daemon runs, the last good version can still be saved.
+    assert node.names == ["a"]
+    node.reload()
+    assert node.kept == {"10-a.toml": a_rule("a")}
+
+
+def test_without_room_for_the_last_version_a_mistake_ends_the_resources_at_a_start(node: Node) -> None:
+    file = write(node.places[0] / "10-a.toml", a_rule("a") + a_rule("taken-back"))
+    node.reload()
+    write(file, a_rule("a"))
+    with no_file_larger_than(10), pytest.raises(GenericdpError):
+        node.reload()
+    write(file, BAD)
+    node.start()
+    assert (node.names, len(node.problems), node.kept) == ([], 1, {})
+
+
+def test_what_is_kept_already_stays_when_nothing_can_be_saved(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    with no_file_larger_than(10):
+        node.start()
+    assert node.kept == {"10-a.toml": a_rule("a")}

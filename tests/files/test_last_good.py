@@ -349,7 +349,7 @@ def test_an_older_version_does_not_come_back_when_the_last_one_could_not_be_save
     with no_file_larger_than(10):
         with pytest.raises(GenericdpError) as raised:
             node.reload()
-        assert str(raised.value) == f"cannot save '{node.state}/rules/10-a.toml': File too large"
+        assert str(raised.value) == f"cannot save '{node.state}/last-good/10-a.toml': File too large"
         assert node.kept == {}
         write(file, BAD)
         with pytest.raises(GenericdpError):

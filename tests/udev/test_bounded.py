@@ -63,12 +63,12 @@ def test_there_is_a_limit_to_how_many_hang_and_the_rest_is_not_said_not_to_answe
     hanging = dict.fromkeys(range(MOST), NO_ANSWER)
     assert found == hanging | dict.fromkeys(range(MOST, MOST + 3), NOT_ASKED)
     assert len(threads() - before) == MOST
-    assert kernel.asked == list(range(MOST))
+    assert sorted(kernel.asked) == list(range(MOST))
 
     began = time.monotonic()
     assert kernel.look(range(MOST + 3)) == found
-    assert time.monotonic() - began < TOGETHER_S / 2
-    assert kernel.asked == list(range(MOST))
+    assert time.monotonic() - began < MOST * BOUND_S / 2
+    assert sorted(kernel.asked) == list(range(MOST))
 
     kernel.release()
     assert kernel.look(range(MOST + 3)) == {what: what for what in range(MOST + 3)}

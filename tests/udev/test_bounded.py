@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from queue import SimpleQueue
 
-from genericdp.udev.bounded import BOUND_S, LIMIT, MOST, TOGETHER_S, Bounded
+from genericdp.udev.bounded import BOUND_S, LIMIT, MOST, Bounded
 from genericdp.udev.unread import Unread, complaint
 from tests.scenes.waiting import PATIENCE_S
 

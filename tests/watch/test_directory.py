@@ -387,7 +387,8 @@ async def test_permissions_on_the_way_are_listened_to_less_and_less_while_others
     monkeypatch.setattr(loop, "call_later", note)
     (tmp_path / "tmp").mkdir()
     with Ear(tmp_path / "rules.d"):
-        while len(hushes) < 10:
+        # A busy machine may let it listen for a while in between: it begins again then.
+        while directory.LONGEST_HUSH_S not in hushes:
             os.utime(tmp_path / "tmp")
             await asyncio.sleep(0)
     assert hushes[0] == directory.FIRST_HUSH_S

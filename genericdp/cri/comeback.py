@@ -8,8 +8,8 @@ The rules of this file:
 * An answer of PodResources is final for a device only if it lists every id under which a pod may hold it: a
   kubelet that cannot reach the API server lists none. Until then, it matters whether a pod still holds it.
 * What is asked grows with the containers, not with their devices: a container may hold thousands.
-* What another runtime than the kubelet's lacks says nothing. Whoever holds a device has a pod, by which the
-  kubelet's is known as soon as it has made that.
+* Only the kubelet's own runtime can prove that a pod has no container. It is recognized by the pods that it
+  has created, and a held device always belongs to such a pod.
 * A stop lasts as long as the pod's grace period. It delays no other one. One that fails is tried again for
   each device that it was for: some may have come back by then.
 """

@@ -7,8 +7,8 @@ The rules of this file:
 
 * What is locked (flock(2)) is a directory of our own that nobody else can open: whoever can read a directory
   can lock it, and everybody can read the kubelet's. One that others may open, and have locked, is replaced.
-* The one that serves makes a lock again that was removed, opened to others, or lost with the kubelet's
-  directory. Whoever waits leaves it the time: as long as what it waits for is locked, its holder lives.
+* The process that serves recreates a lock that was removed, opened to others, or lost with the kubelet's
+  directory. A waiting process gives it time: while the old lock is still held, its holder is alive.
 * The kernel releases the lock when the process ends, however it ends, and it works between containers that
   share the kubelet's directory. A process that is killed leaves its directory, which is empty, behind.
 * It is a directory because a kubelet that starts removes sockets, and an older one all files.

@@ -90,9 +90,15 @@ def read_only(path: Path) -> Iterator[None]:
 
 
 #: The number of epoll_ctl(2), by the kind of machine.
-EPOLL_CTL = {"x86_64": 233, "aarch64": 21, "riscv64": 21, "ppc64le": 236, "s390x": 250}.get(
-    platform.machine()
-)
+_EPOLL_CTL = {
+    "aarch64": 21,
+    "armv7l": 251,
+    "i686": 255,
+    "ppc64le": 236,
+    "riscv64": 21,
+    "s390x": 250,
+    "x86_64": 233,
+}
 
 
 class _Filter(ctypes.Structure):
@@ -117,10 +123,9 @@ def watch_nothing_by_epoll() -> None:
 
     It has to have one thread. See fs.epoll.max_user_watches in epoll(7).
     """
-    assert EPOLL_CTL is not None
     lines = (_Filter * 4)(
         _Filter(0x20, 0, 0, 0),  # load the number of the system call
-        _Filter(0x15, 0, 1, EPOLL_CTL),
+        _Filter(0x15, 0, 1, _EPOLL_CTL[platform.machine()]),
         _Filter(0x06, 0, 0, 0x0005_0000 | errno.ENOSPC),  # fail
         _Filter(0x06, 0, 0, 0x7FFF_0000),  # allow
     )

@@ -12,14 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from genericdp.cli.service import THREADS
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator import Container, Kubelet, Phase, Pod
 from genericdp.simulator.blocking import BlockingKubelet
 from genericdp.status import client
-from tests.scenes.shortage import EPOLL_CTL
 
 RULES = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 GENERICDP = [sys.executable, "-m", "genericdp"]
@@ -167,7 +164,6 @@ sys.exit(main())
 """
 
 
-@pytest.mark.skipif(EPOLL_CTL is None, reason="the number of epoll_ctl(2) is not known here")
 def test_it_serves_although_a_container_of_root_watches_all_that_root_may_watch_by_epoll(
     short_dir: Path,
 ) -> None:

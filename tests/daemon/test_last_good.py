@@ -11,6 +11,7 @@ from genericdp.core.status.history import Retried
 from genericdp.files.last_good import NAME
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.retry import LONGEST_S
+from genericdp.service import reloading
 from genericdp.service.reloading import KEEP_AFTER_S
 from genericdp.simulator import Phase
 from genericdp.status import client
@@ -49,11 +50,15 @@ class Node:
         await self.reload()
 
     async def reload(self) -> None:
+        await self.read_again()
+        await self.wait()
+
+    async def read_again(self) -> None:
+        """The daemon has read the file, and kept nothing yet."""
         reloads = self.service.daemon.recorder.history.reloads.by_kind
         before = sum(reloads.values())
         self.service.daemon.reload()
         await until(lambda: sum(reloads.values()) > before)
-        await self.wait()
 
     async def wait(self, seconds: float = KEEP_AFTER_S) -> None:
         """Time passes. By default, as much as it takes until what was read is kept."""
@@ -209,6 +214,22 @@ async def test_a_text_that_there_was_no_room_for_is_kept_although_the_file_has_a
             good, _ = await node.says()
             await node.restart()
             assert (await node.says(), node.kept.read_text()) == ((good, True), edited)
+
+
+async def test_what_there_was_no_time_to_keep_before_the_end_is_kept_after_the_next_start(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may be slow, and a service manager kills what does not end."""
+    edited = FTDI_RULE + "# edited\n"
+    async with a_node(short_dir) as node:
+        node.write(edited)
+        await node.read_again()
+        with monkeypatch.context() as patched:
+            patched.setattr(reloading, "END_S", 0.0)
+            await node.service.stop()
+        assert node.kept.read_text() == FTDI_RULE
+        await node.start()
+        assert node.kept.read_text() == edited
 
 
 async def test_where_the_state_directory_is_read_only_everything_else_works(short_dir: Path) -> None:

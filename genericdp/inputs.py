@@ -33,8 +33,8 @@ class Rules(Protocol):
     files: tuple[RuleFile, ...]
     unread: bool
 
-    def resume(self, last_good: LastGood, /) -> None:
-        """With the next `reload`, use what is kept there, and keep there what is good from then on."""
+    def resume(self, state_dir: str, /) -> LastGood:
+        """With the next `reload`, use what is kept of these rules; returns where it is kept from then on."""
 
     def reload(self) -> None:
         """Read the rules again."""

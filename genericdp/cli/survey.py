@@ -28,7 +28,6 @@ from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.clues import CLUE_ATTRIBUTES
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import before_edit
-from genericdp.files.last_good import LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 
@@ -84,7 +83,7 @@ def _resumed(files: RuleFiles, settings: Settings) -> tuple[str, ...]:
     if all(file.is_good for file in files.files):
         return ()
     with suppress(GenericdpError):  # `remembered` says so
-        files.resume(LastGood(before_edit(settings).state_dir))
+        files.resume(before_edit(settings).state_dir)
         files.reload()
     return tuple(
         f"the last good version of {file.path} is shown: the daemon keeps it in effect"

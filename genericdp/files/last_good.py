@@ -2,7 +2,10 @@
 
 The rules of this file:
 
+* Each set of rules has its own directory, so a daemon with other rules changes nothing in it. For the system's
+  rules it is NAME itself, where an operator looks. Any other one says in a file which rules they are.
 * A text is kept under the name of its file, whatever the directory: what is in effect under a name stays so.
+  If the name is too long, a digest replaces its end.
 * Nothing is kept under a name that no file has any more, or whose file was emptied.
 * A text is written when it is not what is kept already, one at a time: the events of devices go on meanwhile.
 * If a text cannot be saved, the older one is removed, which needs no room: it may offer what has been taken
@@ -10,8 +13,9 @@ The rules of this file:
 * Nothing is read or written where others can write.
 """
 
+import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from genericdp.errors import GenericdpError, what_is_short
@@ -24,15 +28,31 @@ NAME = "last-good"
 #: What is kept, and what `write_whole` leaves when it is killed.
 _KEPT = (".toml", ".toml.new")
 
+#: The file that says which rules the texts beside it are of. It is not named like a rule file.
+PLACES = "places"
+
+#: The longest name of a file, in bytes (NAME_MAX), and how much of a longer one is kept.
+_LONGEST_NAME = 255
+_READABLE = 150
+
+#: This many characters of a digest distinguish sets of rules, and names.
+_DIGEST_LENGTH = 32
+
 _WITHOUT_IT = "without it, a mistake in the rule file would end its resources with the next start"
 
 
 class LastGood:
-    """The texts in the directory NAME in the state directory."""
+    """The texts of one set of rules, in the directory NAME in the state directory.
 
-    def __init__(self, state_dir: str) -> None:
+    places  the absolute paths where these rules are; empty: the system's
+    """
+
+    def __init__(self, state_dir: str, places: Sequence[str] = ()) -> None:
         self._state_dir = state_dir
+        self._places = b"".join(os.fsencode(place) + b"\n" for place in places)
         self._directory = os.path.join(state_dir, NAME)
+        if places:
+            self._directory = os.path.join(self._directory, _digest(self._places))
         self._texts: Mapping[str, str] | None = None
         self._ended: set[str] = set()
         self._written: dict[str, tuple[str, FileIdentity]] = {}
@@ -41,7 +61,7 @@ class LastGood:
 
     def path(self, name: str) -> str:
         """Where the text of the rule file with this name is kept."""
-        return os.path.join(self._directory, name)
+        return os.path.join(self._directory, _short(name))
 
     def text(self, name: str) -> str | None:
         """The text that is kept under a name, None without one.
@@ -115,15 +135,18 @@ class LastGood:
             return []
         except OSError as error:
             raise self._failure(f"cannot read '{self._directory}'", error) from error
-        there = (self._texts or {}).keys() - self._ended
+        there = {_short(name) for name in (self._texts or {}).keys() - self._ended}
         return [name for name in names if name.endswith(_KEPT) and name not in there]
 
     def _save(self, name: str, text: str) -> None:
         data = text.encode()
         identity = self._kept_already(name, data)
         if identity is None:
-            os.makedirs(self._state_dir, mode=0o700, exist_ok=True)
+            # makedirs gives only the last directory this mode.
+            for each in (self._state_dir, os.path.join(self._state_dir, NAME)):
+                os.makedirs(each, mode=0o700, exist_ok=True)
             try:
+                self._save_places()
                 identity = write_whole(self.path(name), data, mode=0o600)
             except (OSError, UntrustedError):
                 if self._kept_already(name, data) is None:
@@ -131,6 +154,11 @@ class LastGood:
                         self._remove(name)
                 raise
         self._written[name] = text, identity
+
+    def _save_places(self) -> None:
+        path = os.path.join(self._directory, PLACES)
+        if self._places and not os.path.lexists(path):
+            write_whole(path, self._places, mode=0o600)
 
     def _kept_already(self, name: str, data: bytes) -> FileIdentity | None:
         """Which file it is, if that is what is kept; None if it has to be written."""
@@ -146,7 +174,7 @@ class LastGood:
         at = open_trusted(self._directory)
         try:
             with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=at)
+                os.unlink(_short(name), dir_fd=at)
             os.fsync(at)
         finally:
             os.close(at)
@@ -156,3 +184,18 @@ class LastGood:
             return GenericdpError(f"{what}: {error}", hint=f"{error.hint}; {_WITHOUT_IT}")
         hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))
         return GenericdpError(f"{what}: {error.strerror}", hint=hint)
+
+
+def _short(name: str) -> str:
+    """The name under which the text of a rule file is kept: its own, unless `write_whole` has no room for it.
+
+    No rule file has a name that begins with a dot, so no other one has this name.
+    """
+    data = os.fsencode(name)
+    if len(data) <= _LONGEST_NAME - len(".new"):
+        return name
+    return f".{data[:_READABLE].decode(errors='ignore')}-{_digest(data)}.toml"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]

@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
@@ -163,13 +164,17 @@ class RuleFiles:
         self.unread = False
         self.reload()
 
-    def resume(self, last_good: LastGood) -> None:
+    def resume(self, state_dir: str) -> LastGood:
         """With the next `reload`, let what was last in effect in a daemon be in effect, instead of a mistake.
 
-        From then on, have the texts of good files kept there.
+        Returns where the texts of good files are to be kept from then on: what a daemon with this state
+        directory keeps of the rules in the same places.
         """
-        self._last_good = last_good
+        # Symlinks are not resolved: a place stays the same when git-sync replaces what one of them points to.
+        own = tuple(str(Path(place).absolute()) for place in self.places)
+        self._last_good = LastGood(state_dir, () if own == RULE_DIRECTORIES else own)
         self._resumes = True
+        return self._last_good
 
     def reload(self) -> None:
         """Read what changed. Good files apply; of one with a mistake, what was in effect stays.

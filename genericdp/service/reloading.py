@@ -62,7 +62,8 @@ class Reloading:
         self._wake = wake
         self._on_read = on_read
         self._on_tried = on_tried
-        self._last_good = LastGood(settings.state_dir)
+        self._state_dir = settings.state_dir
+        self._last_good: LastGood | None = None
         self._retry = Retry(self.request)
         self._keeping = Retry(self._keep)
         self._turn: asyncio.Handle | None = None
@@ -71,7 +72,7 @@ class Reloading:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Watch the rule files while open, and keep what they say."""
-        self._rules.resume(self._last_good)
+        self._last_good = self._rules.resume(self._state_dir)
         self._watch()
         try:
             yield
@@ -116,7 +117,7 @@ class Reloading:
             self._turn.cancel()
             self._turn = None
         try:
-            goes_on = self._last_good.save_next()
+            goes_on = self._last_good is not None and self._last_good.save_next()
         except GenericdpError as error:
             self._keeping.failed()
             self._on_tried(Retried.RULES, error)

@@ -13,7 +13,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import DEFAULT_DOMAIN
 from genericdp.files.directories import name_each_other
-from genericdp.files.last_good import NAME, LastGood
+from genericdp.files.last_good import NAME
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 from tests.scenes.rules import FTDI
@@ -39,8 +39,8 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
     for path, text in ((file, NULL), (config, f'state_dir = "{state}"\nlink_dir = "{tmp_path}/links"\n')):
         path.write_text(text)
         path.chmod(0o644)
-    daemon, last_good = RuleFiles([str(rules)], DEFAULT_DOMAIN), LastGood(str(state))
-    daemon.resume(last_good)
+    daemon = RuleFiles([str(rules)], DEFAULT_DOMAIN)
+    last_good = daemon.resume(str(state))
     daemon.reload()
     while last_good.save_next():
         pass
@@ -63,4 +63,4 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
     out, err = capsys.readouterr()
     assert "null" not in out
     assert "note" not in err
-    assert [each.name for each in (state / NAME).iterdir()] == ["10-null.toml"]
+    assert [each.name for each in (state / NAME).rglob("*.toml")] == ["10-null.toml"]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.status.history import Retried
-from genericdp.files.last_good import NAME
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.retry import LONGEST_S
 from genericdp.service import reloading
@@ -34,10 +33,11 @@ class Node:
         self.settings = scene.settings
         self.directory = root / "rules.d"
         self.file = self.directory / "10-ftdi.toml"
-        self.kept = Path(scene.settings.state_dir, NAME, "10-ftdi.toml")
         self._time = LoopTime()
         self.write(FTDI_RULE)
-        self.service = Service(scene.settings, self.read(), scene.udev)
+        rules = self.read()
+        self.kept = Path(rules.resume(scene.settings.state_dir).path("10-ftdi.toml"))
+        self.service = Service(scene.settings, rules, scene.udev)
 
     def write(self, text: str) -> None:
         """An operator saves the file."""

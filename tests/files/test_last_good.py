@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.files.last_good import NAME, LastGood
+from genericdp.files import rulefiles
+from genericdp.files.last_good import NAME, PLACES
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.trust import SIZE_LIMIT
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
@@ -28,17 +29,23 @@ def write(path: Path, text: str) -> Path:
 class Node:
     """The rule files of a node, and a daemon that reads them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *places: str) -> None:
         self.state = root / "state"
-        self.places = (root / "usr", root / "etc")
+        self.places = tuple(root / each for each in places)
         for each in (self.state, *self.places):
-            each.mkdir(mode=0o755)
+            each.mkdir(mode=0o755, exist_ok=True)
         self.start()
 
     @property
+    def directory(self) -> Path:
+        """Where the texts of these rules are kept."""
+        return Path(self.last_good.path("10-a.toml")).parent
+
+    @property
     def kept(self) -> dict[str, str]:
-        directory = self.state / NAME
-        return {each.name: each.read_text() for each in directory.iterdir()} if directory.exists() else {}
+        if not self.directory.exists():
+            return {}
+        return {each.name: each.read_text() for each in self.directory.iterdir() if each.name != PLACES}
 
     @property
     def names(self) -> list[str]:
@@ -51,8 +58,7 @@ class Node:
     def start(self) -> None:
         """A new process."""
         self.files = RuleFiles([str(each) for each in self.places], DOMAIN)
-        self.last_good = LastGood(str(self.state))
-        self.files.resume(self.last_good)
+        self.last_good = self.files.resume(str(self.state))
         self.reload()
 
     def reload(self) -> int:
@@ -66,7 +72,7 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+    return Node(tmp_path, "usr", "etc")
 
 
 def test_a_bad_file_keeps_its_version_over_a_restart(node: Node) -> None:
@@ -168,19 +174,19 @@ def test_what_could_not_be_removed_does_not_come_back(node: Node) -> None:
     usr, _ = node.places
     file = write(usr / "10-a.toml", a_rule("a"))
     node.reload()
-    (node.state / NAME).chmod(0o777)
+    (node.directory).chmod(0o777)
     file.unlink()
     with pytest.raises(GenericdpError) as raised:
         node.reload()
     assert str(raised.value) == (
-        f"cannot remove '{node.state}/last-good/10-a.toml': other users can write '{node.state}/last-good'"
+        f"cannot remove '{node.directory}/10-a.toml': other users can write '{node.directory}'"
     )
     write(file, BAD)
     for _ in range(2):
         with pytest.raises(GenericdpError):
             node.reload()
         assert node.names == []
-    (node.state / NAME).chmod(0o700)
+    (node.directory).chmod(0o700)
     node.reload()
     assert node.kept == {}
 
@@ -191,21 +197,21 @@ def test_only_a_text_that_differs_is_written(node: Node) -> None:
     write(usr / "20-b.toml", a_rule("b"))
     assert node.reload() == 2
     assert node.reload() == 0
-    first, other = (os.stat(node.state / NAME / name).st_ino for name in ("10-a.toml", "20-b.toml"))
+    first, other = (os.stat(node.directory / name).st_ino for name in ("10-a.toml", "20-b.toml"))
     node.start()
     write(usr / "20-b.toml", a_rule("c"))
     assert node.reload() == 1
-    assert os.stat(node.state / NAME / "10-a.toml").st_ino == first
-    assert os.stat(node.state / NAME / "20-b.toml").st_ino != other
+    assert os.stat(node.directory / "10-a.toml").st_ino == first
+    assert os.stat(node.directory / "20-b.toml").st_ino != other
 
 
 def test_what_somebody_removed_or_changed_is_kept_again_with_the_next_reading(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
-    (node.state / NAME / "10-a.toml").unlink()
+    (node.directory / "10-a.toml").unlink()
     node.reload()
     assert node.kept == {"10-a.toml": a_rule("a")}
-    write(node.state / NAME / "10-a.toml", a_rule("x"))
+    write(node.directory / "10-a.toml", a_rule("x"))
     node.reload()
     assert node.kept == {"10-a.toml": a_rule("a")}
 
@@ -213,15 +219,15 @@ def test_what_somebody_removed_or_changed_is_kept_again_with_the_next_reading(no
 def test_nobody_else_can_read_what_is_kept(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
-    assert (node.state / NAME).stat().st_mode & 0o777 == 0o700
-    assert (node.state / NAME / "10-a.toml").stat().st_mode & 0o777 == 0o600
+    assert (node.directory).stat().st_mode & 0o777 == 0o700
+    assert (node.directory / "10-a.toml").stat().st_mode & 0o777 == 0o600
 
 
 def test_what_a_killed_daemon_left_is_removed(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
     for name in ("10-a.toml.new", "20-b.toml.new", "20-b.toml", "README"):
-        write(node.state / NAME / name, "x")
+        write(node.directory / name, "x")
     node.start()
     assert sorted(node.kept) == ["10-a.toml", "README"]
 
@@ -231,7 +237,7 @@ def spoil(node: Node, text: str | None) -> tuple[Path, Path]:
     file = write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
     write(file, BAD)
-    kept = node.state / NAME / "10-a.toml"
+    kept = node.directory / "10-a.toml"
     if text is None:
         kept.chmod(0o666)
     else:
@@ -278,8 +284,7 @@ def test_a_kept_text_that_cannot_be_read_for_want_of_descriptors_is_read_later(n
     node.reload()
     write(file, BAD)
     files = RuleFiles([str(each) for each in node.places], DOMAIN)
-    last_good = LastGood(str(node.state))
-    files.resume(last_good)
+    files.resume(str(node.state))
     # Enough for the rule file, which is not as deep.
     depth = len(file.parts)
     with descriptors_left(depth + 1):
@@ -297,7 +302,7 @@ def test_a_daemon_that_stood_by_uses_what_the_other_one_has_kept(node: Node) -> 
     node.reload()
     write(file, BAD)
     node.reload()
-    second.resume(LastGood(str(node.state)))
+    second.resume(str(node.state))
     second.reload()
     assert [resource.name for resource in second.resources] == ["example.com/b"]
 
@@ -309,7 +314,7 @@ def test_a_daemon_that_stood_by_does_not_use_what_was_taken_back_meanwhile(node:
     for text in ("", BAD):
         write(file, text)
         node.reload()
-    second.resume(LastGood(str(node.state)))
+    second.resume(str(node.state))
     second.reload()
     assert second.resources == ()
 
@@ -319,8 +324,7 @@ def test_while_the_directories_cannot_be_read_nothing_is_removed(node: Node) -> 
     node.reload()
     with descriptors_left(0):
         node.files = RuleFiles([str(each) for each in node.places], DOMAIN)
-        node.last_good = LastGood(str(node.state))
-        node.files.resume(node.last_good)
+        node.last_good = node.files.resume(str(node.state))
         node.reload()
     assert (node.names, node.files.unread) == ([], True)
     assert node.kept == {"10-a.toml": a_rule("a")}
@@ -330,15 +334,15 @@ def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
     usr, _ = node.places
     write(usr / "10-a.toml", a_rule("a"))
     write(usr / "20-b.toml", a_rule("b"))
-    (node.state / NAME / "20-b.toml").mkdir(parents=True, mode=0o700)
+    (node.directory / "20-b.toml").mkdir(parents=True, mode=0o700)
     with pytest.raises(GenericdpError) as raised:
         node.reload()
-    assert str(raised.value) == f"cannot save '{node.state}/last-good/20-b.toml': Is a directory"
+    assert str(raised.value) == f"cannot save '{node.directory}/20-b.toml': Is a directory"
     assert raised.value.hint == (
         "without it, a mistake in the rule file would end its resources with the next start"
     )
     assert node.last_good.save_next()
-    assert (node.state / NAME / "10-a.toml").read_text() == a_rule("a")
+    assert (node.directory / "10-a.toml").read_text() == a_rule("a")
     assert node.names == ["a", "b"]
 
 
@@ -349,7 +353,7 @@ def test_an_older_version_does_not_come_back_when_the_last_one_could_not_be_save
     with no_file_larger_than(10):
         with pytest.raises(GenericdpError) as raised:
             node.reload()
-        assert str(raised.value) == f"cannot save '{node.state}/last-good/10-a.toml': File too large"
+        assert str(raised.value) == f"cannot save '{node.directory}/10-a.toml': File too large"
         assert node.kept == {}
         write(file, BAD)
         with pytest.raises(GenericdpError):
@@ -377,3 +381,89 @@ def test_what_is_kept_already_stays_when_nothing_can_be_saved(node: Node) -> Non
     with no_file_larger_than(10):
         node.start()
     assert node.kept == {"10-a.toml": a_rule("a")}
+
+
+def test_what_is_kept_of_other_rules_with_the_same_state_directory_stays(node: Node, tmp_path: Path) -> None:
+    """`genericdp run --rules X` with the settings of the service."""
+    file = write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    other = Node(tmp_path, "other")
+    another = write(other.places[0] / "10-a.toml", a_rule("x"))
+    other.reload()
+    other.start()
+    assert node.kept == {"10-a.toml": a_rule("a")}
+    assert other.kept == {"10-a.toml": a_rule("x")}
+    for each in (file, another):
+        write(each, BAD)
+    for each, names in ((node, ["a"]), (other, ["x"])):
+        each.start()
+        assert each.names == names
+    another.unlink()
+    other.reload()
+    node.start()
+    assert (node.names, other.kept) == (["a"], {})
+
+
+def test_nothing_of_other_rules_is_in_effect(node: Node, tmp_path: Path) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    (tmp_path / "other").mkdir(mode=0o755)
+    write(tmp_path / "other" / "10-a.toml", BAD)
+    other = Node(tmp_path, "other")
+    assert (other.names, len(other.problems)) == ([], 1)
+
+
+def test_what_is_kept_of_the_rules_of_the_system_is_in_no_directory_of_its_own(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rulefiles, "RULE_DIRECTORIES", tuple(str(each) for each in node.places))
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.start()
+    assert node.directory == node.state / NAME
+    assert [each.name for each in node.directory.iterdir()] == ["10-a.toml"]
+
+
+def test_other_rules_say_beside_their_texts_where_they_are(node: Node) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    assert node.directory.parent == node.state / NAME
+    assert (node.directory / PLACES).read_text() == "".join(f"{each}\n" for each in node.places)
+    assert all(each.stat().st_mode & 0o777 == 0o700 for each in (node.directory, node.directory.parent))
+
+
+def test_the_same_rules_are_the_same_whatever_the_path_is_relative_to(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(node.places[0] / "10-a.toml", a_rule("a"))
+    node.reload()
+    write(node.places[0] / "10-a.toml", BAD)
+    monkeypatch.chdir(tmp_path / "usr")
+    files = RuleFiles([".", "../etc", f"{tmp_path}/etc/"], DOMAIN)
+    files.resume(str(node.state))
+    files.reload()
+    assert files.resources == ()
+    monkeypatch.chdir(tmp_path)
+    files = RuleFiles(["./usr", "etc/"], DOMAIN)
+    files.resume(str(node.state))
+    files.reload()
+    assert [resource.name for resource in files.resources] == ["example.com/a"]
+
+
+@pytest.mark.parametrize("length", [251, 252, 255])
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\udcff"])
+def test_a_text_is_kept_however_long_the_name_of_its_file_is(node: Node, length: int, letter: str) -> None:
+    usr, _ = node.places
+    size = len(os.fsencode(letter))
+    stem = letter * ((length - 6) // size)
+    stem += "y" * (length - 6 - len(os.fsencode(stem)))
+    file, twin = (write(usr / f"{stem}{end}.toml", a_rule(end)) for end in "ab")
+    assert len(os.fsencode(file.name)) == length
+    node.reload()
+    assert sorted(node.kept.values()) == [a_rule("a"), a_rule("b")]
+    write(file, BAD)
+    node.start()
+    assert (node.names, len(node.problems), len(node.kept)) == (["a", "b"], 1, 2)
+    for each in (file, twin):
+        each.unlink()
+    node.reload()
+    assert node.kept == {}

@@ -36,7 +36,7 @@ PATIENCE_S = 90.0
 LOOK_S = 0.02
 
 #: Where the daemon keeps files that have to be the same at each rest.
-_PARTS = ("run/*", "state/*", "state/last-good/*")
+_PARTS = ("run/*", "state/*", "state/last-good/*", "state/last-good/*/*")
 
 
 class Node:

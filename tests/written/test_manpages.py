@@ -42,7 +42,7 @@ ROFF = {
 WRITTEN = sorted((ROOT / "generate" / "pages").iterdir())
 
 #: Words that are typed and are neither keys nor verbs: units of time, a value of TERM.
-OTHER_WORDS = {"ms", "dumb"}
+OTHER_WORDS = {"ms", "dumb", "places"}
 
 #: What they refer to beside each other.
 PAGES_OF_OTHERS = {"udev(7)", "udevadm(8)", "sd_notify(3)", "systemd.exec(5)", "poll(2)", "epoll(7)"}

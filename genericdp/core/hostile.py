@@ -15,6 +15,9 @@ _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+#: Those that stand for no byte (PEP 383). The escapes of JSON can make them.
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
 _ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 PATH_LIMIT = 128
@@ -55,7 +58,9 @@ def for_terminal(value: str) -> str:
     """For people, in a log line or a table: control and non-printing characters become escapes."""
     return "".join(
         char if char.isprintable() else _ESCAPES.get(char) or _escape(ord(char))
-        for char in value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        for char in _NO_BYTE.sub(_escaped, value)
+        .encode("utf-8", "surrogateescape")
+        .decode("utf-8", "replace")
     )
 
 

@@ -63,6 +63,8 @@ def _why_not(what: str, path: str) -> str:
         reason = f"it took longer than {PATIENCE_S:g} s"
     except OSError as error:
         reason = error.strerror or error
+    except UnicodeEncodeError:
+        reason = "no file can have this name"
     except (ValueError, AttributeError, RecursionError):
         reason = "it hung up"
     else:

@@ -61,6 +61,40 @@ def test_another_answer_is_none(
     assert capsys.readouterr() == (f"no answer from the daemon on '{short_dir}/{SOCKET}': {why}\n", "")
 
 
+@pytest.mark.parametrize("answer", [b'{"health": "a \\ud800"}\n', b'{"health": "a \xed\xa0\x80"}\n'])
+def test_an_answer_may_hold_what_no_text_can(
+    answer: bytes, short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with a_daemon_that_says(short_dir, answer):
+        assert asked(short_dir) == 1
+    assert capsys.readouterr() == ("a \\ud800\n", "")
+
+
+@pytest.mark.parametrize("char", ["\ud800", "\udcff", "\0"])
+@pytest.mark.parametrize("where", ["verb", "what", "socket", "option"])
+def test_an_argument_may_hold_what_no_text_can(
+    char: str, where: str, short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = {
+        "verb": [f"probe{char}"],
+        "what": ["probe", f"health{char}"],
+        "socket": ["probe", "health", "--socket", f"{short_dir}/{char}"],
+        "option": ["probe", "health", f"--socke{char}"],
+    }
+    assert main(arguments[where]) == (1 if where == "socket" else 2)
+    out, err = capsys.readouterr()
+    assert "bug" not in err
+    assert f"{out}{err}".replace("\n", "").isprintable()
+
+
+def test_a_path_that_no_file_can_have_is_called_that(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "health", "--socket", "\ud800"]) == 1
+    assert capsys.readouterr() == (
+        "no answer from the daemon on '\\ud800': no file can have this name\n",
+        "",
+    )
+
+
 def test_without_a_daemon_it_says_so_at_once(short_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = f"no answer from the daemon on '{short_dir}/{SOCKET}': "
     assert asked(short_dir) == 1

@@ -99,5 +99,15 @@ def test_what_reaches_a_terminal_needs_nothing_from_disk() -> None:
     subprocess.run([sys.executable, "-c", f"{script}; {used}"], check=True)
 
 
+@given(st.text(st.characters(codec=None) | st.characters(categories=["Cs"])))
+def test_half_a_surrogate_pair_keeps_no_text_from_a_terminal(text: str) -> None:
+    assert for_terminal(text).isprintable()
+    assert for_terminal(f"a{text}").encode()
+
+
+def test_a_surrogate_that_stands_for_no_byte_is_an_escape() -> None:
+    assert for_terminal("a\ud800\udc7f\udd00\udfff") == "a\\ud800\\udc7f\\udd00\\udfff"
+
+
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:
     assert for_terminal(b"a\xff\n".decode("utf-8", "surrogateescape")) == "a�\\n"

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* Each set of rules has its own directory, so a daemon with other rules changes nothing in it. For the rules of
-  the system it is NAME itself, where an operator looks. Any other one says in a file which rules they are.
+* Each set of rules has its own directory, so a daemon with other rules changes nothing in it. The one of the
+  system's rules is NAME itself, where an operator looks. Any other one says in a file which rules they are.
 * A text is kept under the name of its file, whatever the directory: what is in effect under a name stays so.
   If the name is too long, a digest replaces its end.
 * Nothing is kept under a name that no file has any more, or whose file was emptied.

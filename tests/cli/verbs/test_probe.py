@@ -70,7 +70,7 @@ def test_an_answer_may_hold_what_no_text_can(
     assert capsys.readouterr() == ("a \\ud800\n", "")
 
 
-@pytest.mark.parametrize("char", ["\ud800", "\udcff", "\0"])
+@pytest.mark.parametrize("char", ["\ud800", chr(0xDCFF), "\0"])
 @pytest.mark.parametrize("where", ["verb", "what", "socket", "option"])
 def test_an_argument_may_hold_what_no_text_can(
     char: str, where: str, short_dir: Path, capsys: pytest.CaptureFixture[str]

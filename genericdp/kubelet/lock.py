@@ -14,6 +14,8 @@ The rules of this file:
 * It is a directory because a kubelet that starts removes sockets, and an older one all files.
 * The lock counts while its directory has its name and its mode. Who finds that another one has it serves no
   more.
+* What somebody else has put under its name is not removed, unless it is an empty directory. What somebody has
+  put into it is no obstacle while it counts.
 * Where there can be no lock, each genericdp acts as if it were alone, and a warning says why. A file system
   without locks, such as NFS without its lock service, answers ENOLCK. For want of memory, Linux answers
   ENOMEM, whatever flock(2) says.
@@ -36,6 +38,11 @@ NAME = ".genericdp-lock"
 
 #: What an operator gives up where there is no lock.
 _UNNOTICED = "without the lock, another genericdp that serves this kubelet is not noticed"
+
+#: Why a directory cannot be made or replaced that somebody else has put something in the way of.
+_IN_THE_WAY = (errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
+
+_MAKE_WAY = "remove what has this name: genericdp makes the directory itself"
 
 #: Only who runs genericdp can open it.
 _MODE = 0o700
@@ -172,7 +179,10 @@ class DirectoryLock:
         if error.errno != errno.ENOENT and str(error) != self._said:
             self._said = str(error)
             why = f"cannot lock '{self.path}': {error.strerror}"
-            _log.warning(why, hint=what_is_short(error) or _UNNOTICED)
+            if error.errno in _IN_THE_WAY:
+                _log.warning(why, hint=f"{_MAKE_WAY}; {_UNNOTICED}")
+            else:
+                _log.warning(why, hint=what_is_short(error) or _UNNOTICED)
 
 
 def _is_ours_alone(status: os.stat_result) -> bool:

@@ -14,11 +14,19 @@ from pathlib import Path
 import pytest
 
 from genericdp.kubelet.lock import NAME, PATIENCE_S, DirectoryLock
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.scene import a_scene
+from tests.scenes.service import FixedRules, Service
 from tests.scenes.shortage import a_file_system_at, fill_inodes, read_only
 from tests.scenes.stranger import STRANGER, as_stranger
+from tests.scenes.waiting import until
 
 #: What is said where there can be no lock.
 UNNOTICED = "without the lock, another genericdp that serves this kubelet is not noticed"
+
+#: The same where something else has the name.
+MAKE_WAY = f"remove what has this name: genericdp makes the directory itself; {UNNOTICED}"
 
 
 def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
@@ -157,14 +165,35 @@ def test_nobody_waits_for_the_time_of_a_holder_that_has_ended(tmp_path: Path, is
         second.close()
 
 
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (Path.touch, "Not a directory"),
-        (lambda path: path.symlink_to("/"), "Not a directory"),
-        (lambda path: (path / "file").mkdir(parents=True) or path.chmod(0o755), "Directory not empty"),
-    ],
-)
+def full(path: Path, mode: int = 0o700) -> None:
+    (path / "file").mkdir(parents=True)
+    path.chmod(mode)
+
+
+def full_of_a_stranger(path: Path) -> None:
+    full(path)
+    os.chown(path, STRANGER, STRANGER)
+
+
+def link_to_a_directory(path: Path) -> None:
+    path.with_name("elsewhere").mkdir(0o700)
+    path.symlink_to("elsewhere")
+
+
+IN_THE_WAY = [
+    pytest.param(Path.touch, "Not a directory", id="file"),
+    pytest.param(lambda path: path.touch(0o700), "Not a directory", id="file-of-that-mode"),
+    pytest.param(os.mkfifo, "Not a directory", id="fifo"),
+    pytest.param(lambda path: path.symlink_to("/"), "Not a directory", id="symlink"),
+    pytest.param(lambda path: path.symlink_to("nowhere"), "Not a directory", id="dangling-symlink"),
+    pytest.param(link_to_a_directory, "Not a directory", id="symlink-to-a-directory-of-that-mode"),
+    pytest.param(lambda path: full(path, 0o755), "Directory not empty", id="full-and-open"),
+    pytest.param(lambda path: full(path, 0), "Directory not empty", id="full-and-closed"),
+    pytest.param(full_of_a_stranger, "Directory not empty", id="full-and-of-a-stranger"),
+]
+
+
+@pytest.mark.parametrize(("make", "why"), IN_THE_WAY)
 def test_where_the_name_is_taken_each_acts_as_if_it_were_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, make: Callable[[Path], None], why: str
 ) -> None:
@@ -174,10 +203,55 @@ def test_where_the_name_is_taken_each_acts_as_if_it_were_alone(
     for _ in range(3):
         assert lock.taken()
         assert not lock.is_held()
+    lock.close()
     assert (tmp_path / NAME).lstat() == before
     (line,) = caplog.records
     assert line.getMessage() == f"cannot lock '{tmp_path}/{NAME}': {why}"
-    assert vars(line)["fields"] == {"hint": UNNOTICED}
+    assert vars(line)["fields"] == {"hint": MAKE_WAY}
+
+
+def test_a_mount_point_in_its_place_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with a_file_system_at(tmp_path / NAME):
+        (tmp_path / NAME).chmod(0o755)
+        lock = DirectoryLock(str(tmp_path))
+        assert lock.taken()
+        assert not lock.is_held()
+        lock.close()
+        (line,) = caplog.records
+        assert line.getMessage() == f"cannot lock '{tmp_path}/{NAME}': Device or resource busy"
+        assert vars(line)["fields"] == {"hint": MAKE_WAY}
+
+
+def test_what_somebody_has_put_into_it_is_no_obstacle_and_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    full(tmp_path / NAME)
+    first, second = DirectoryLock(str(tmp_path)), DirectoryLock(str(tmp_path))
+    assert first.taken()
+    assert first.is_held()
+    assert not second.taken()
+    first.close()
+    assert second.taken()
+    second.close()
+    assert [each.name for each in (tmp_path / NAME).iterdir()] == ["file"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(("make", "why"), IN_THE_WAY)
+async def test_a_daemon_serves_whatever_has_the_name_and_takes_the_lock_when_that_is_gone(
+    short_dir: Path, caplog: pytest.LogCaptureFixture, make: Callable[[Path], None], why: str
+) -> None:
+    path = short_dir / "device-plugins" / NAME
+    async with a_scene(short_dir, a_usb_serial(0, serial="A"), daemon_runs=False) as scene:
+        make(path)
+        async with Service(scene.settings, FixedRules(FTDI_RULE), scene.udev) as service:
+            await scene.until_allocatable(1)
+            assert caplog.messages.count(f"cannot lock '{path}': {why}") == 1
+            path.rename(short_dir / "aside")
+            lock = service.daemon.plugins.kubelet._lock
+            await until(lock.is_held)
+            assert scene.kubelet.allocatable[FTDI] == 1
+    assert not path.exists()
 
 
 def test_where_it_cannot_be_made_the_log_says_so_until_it_can(

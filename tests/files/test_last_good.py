@@ -395,9 +395,9 @@ def test_what_is_kept_of_other_rules_with_the_same_state_directory_stays(node: N
     assert other.kept == {"10-a.toml": a_rule("x")}
     for each in (file, another):
         write(each, BAD)
-    for each, names in ((node, ["a"]), (other, ["x"])):
-        each.start()
-        assert each.names == names
+    for service, names in ((node, ["a"]), (other, ["x"])):
+        service.start()
+        assert service.names == names
     another.unlink()
     other.reload()
     node.start()

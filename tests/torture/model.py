@@ -19,6 +19,7 @@ The laws:
   has another number than in the container or, where the rule wants that, is unplugged. By CDI, an edit that
   gives the device another node counts as a move. Of a resource whose containers follow their device, none
   runs for long without the device that is there now.
+* While the rule file has a mistake, its last good version is in effect, after restarts too: all laws hold for it.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -269,7 +270,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     @rule(rules=st.sampled_from([*sorted(RULES), "a mistake"]), settle=st.booleans())
     def edit_rules(self, rules: str, settle: bool) -> None:
-        """Edit the rule file; after a mistake the rules in effect stay in effect."""
+        """Edit the rule file; after a mistake the rules in effect stay in effect until the next edit."""
 
         def act() -> None:
             if rules != "a mistake":
@@ -278,8 +279,12 @@ class NodeMachine(RuleBasedStateMachine):
                 self.node.write_rules(BAD_RULES)
 
         self.do(f"edit of rules: {rules}", self._after_twins(settle, act))
-        if rules == "a mistake":
-            self.node.write_rules(text_of(self.truth.rules))
+
+    @precondition(lambda self: self.node.up)
+    @rule(what=st.sampled_from(["restarted", "killed", "reboot"]), numbers=st.permutations(range(5)))
+    def restart_with_mistake(self, what: str, numbers: list[int]) -> None:
+        """The daemon starts again while the rule file has a mistake, twice: nothing else is in effect."""
+        self.do(f"with a mistake in the rule file: {what}", self._restart_with_mistake(what, numbers))
 
     @rule(what=st.sampled_from(["restarted", "killed", "stopped", "killed for good"]), settle=st.booleans())
     def end_daemon(self, what: str, settle: bool) -> None:
@@ -502,6 +507,21 @@ class NodeMachine(RuleBasedStateMachine):
         await self.node.start_daemon()
         if settle or self._twins_are_plugged():
             await self._settle()
+
+    async def _restart_with_mistake(self, what: str, numbers: list[int]) -> None:
+        await self._after_twins(True, lambda: self.node.write_rules(BAD_RULES))
+        for _ in range(2):
+            if what == "reboot":
+                await self._reboot(numbers, daemon_first=True)
+            else:
+                await self._end_daemon(what, settle=True)
+            self._check_mistake()
+
+    def _check_mistake(self) -> None:
+        """Check that the last good version of the rule file is in effect, and that the mistake is reported."""
+        rules = self.node.service.daemon.rules
+        assert rules.problems, "the mistake is not reported"
+        assert [each.name for each in rules.resources] == [full(table) for table in self.truth.tables]
 
     async def _let_time_pass(self) -> None:
         await self._settle()

@@ -35,7 +35,7 @@ from tests.scenes.rules import DOMAIN
 from tests.scenes.service import SHORT_PAUSES, Service, links_in, settings_below
 from tests.scenes.udev import a_fake_udev
 from tests.scenes.waiting import until
-from tests.torture.truth import UNITS, Place
+from tests.torture.truth import BAD_RULES, UNITS, Place
 
 #: The timeout for anything that a node normally does within milliseconds.
 PATIENCE_S = 60.0
@@ -52,6 +52,7 @@ class TestNode:
     """The node. `udev` holds the plugged devices, `kubelet` shows what the cluster sees.
 
     bare_control  whether udev does not know the control node
+    has_mistake   whether the rule file has a mistake
     """
 
     __test__ = False
@@ -76,6 +77,7 @@ class TestNode:
         self._stack = AsyncExitStack()
         self._devnum = 0
         self._bare_control = bare_control
+        self.has_mistake = False
 
     @property
     def up(self) -> bool:
@@ -139,6 +141,7 @@ class TestNode:
 
     def write_rules(self, text: str) -> None:
         """Save the rule file as an operator does; without text, delete it."""
+        self.has_mistake = text == BAD_RULES
         path = self._rules_dir / "50-rules.toml"
         if text:
             new = self._rules_dir / ".50-rules.toml.new"
@@ -152,7 +155,7 @@ class TestNode:
 
     def _read_rules(self) -> RuleFiles:
         rules = RuleFiles([str(self._rules_dir)], DOMAIN)
-        assert not rules.problems, rules.problems
+        assert bool(rules.problems) == self.has_mistake, rules.problems
         return rules
 
     # The machine.

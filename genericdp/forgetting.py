@@ -149,6 +149,8 @@ class Forgetting:
                 await self._until_changed(wait)
             else:
                 needed = self._is_needed()
+                # Whoever asks now gives up early, and often: that says less of a kubelet that starts.
+                self._tries -= 1
                 async with self._asking:
                     await self._ask()
                 left = self._wait_s()
@@ -217,7 +219,6 @@ class Forgetting:
     async def _ask(self) -> None:
         complete, asked = self.complete(), self._now()
         seen = self._kubelet_seen
-        self._tries -= 1
         held = await podresources.ask(self._pod_resources)
         if held is None or self._is_another(seen):
             return

@@ -1,19 +1,29 @@
 """When the kubelet is asked who holds devices, and what its answers prove."""
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 
+import grpc
+import grpc.aio
 import pytest
 
 from genericdp import forgetting
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder, Holdings
 from genericdp.errors import GenericdpError
-from genericdp.forgetting import Forgetting
+from genericdp.forgetting import ASK_NOW_S, FIRST_TRIES, Forgetting
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.kubelet.socket import KubeletSocket
+from tests.scenes.answering import a_grpc_server
 from tests.scenes.rules import FTDI
+from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import idle, until
+
+#: A kubelet that hangs: nothing reads from its socket, or its call goes on forever.
+SILENT = ("accepts", "is called")
 
 HELD: Holdings = {(FTDI, "ftdi_A"): (Holder("default", "pod", "main"),)}
 ANSWER = frozenset(HELD)
@@ -420,3 +430,108 @@ async def test_while_something_else_depends_on_it_the_kubelet_is_asked_at_once_a
     asked = Asked(monkeypatch)
     await asked.run_until(lambda: asked.answers, does_not_depend_after_all)
     assert asked.times == 1
+
+
+@asynccontextmanager
+async def a_silent_kubelet(path: Path, how: str) -> AsyncIterator[Callable[[], bool]]:
+    """A PodResources socket that never answers; whether somebody has asked there since the last look."""
+    if how == "is called":
+        calls: list[bytes] = []
+
+        async def hang(request: bytes, context: object) -> bytes:
+            del context
+            calls.append(request)
+            await asyncio.get_running_loop().create_future()
+            return b""
+
+        method: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(hang)
+        service = grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": method})
+        async with a_grpc_server(path, service):
+            yield lambda: bool(calls and calls.pop() is not None)
+        return
+    with socket.socket(socket.AF_UNIX) as listening, ExitStack() as accepted:
+        listening.bind(str(path))
+        listening.listen()
+        listening.setblocking(False)
+
+        def is_asked() -> bool:
+            try:
+                accepted.enter_context(listening.accept()[0])
+            except BlockingIOError:
+                return False
+            return True
+
+        yield is_asked
+
+
+def of_a_socket(asked: Asked, path: Path, monkeypatch: pytest.MonkeyPatch) -> Forgetting:
+    """What asks the kubelet that listens there, rather than one that a test makes up."""
+    monkeypatch.undo()
+    monkeypatch.setattr("genericdp.forgetting.checkpoint.read", asked._read)
+    it = asked.made()
+    it._pod_resources = str(path)
+    return it
+
+
+@pytest.mark.parametrize("how", SILENT)
+async def test_who_needs_an_answer_now_does_not_wait_for_a_kubelet_that_never_answers(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    asked, path, time = Asked(monkeypatch), short_dir / "kubelet.sock", LoopTime()
+    it = of_a_socket(asked, path, monkeypatch)
+    async with a_silent_kubelet(path, how) as is_asked:
+        for _ in range(2):
+            waiting = asyncio.create_task(it.ask_now())
+            await until(is_asked)
+            await idle()
+            assert not waiting.done()
+            time.advance(ASK_NOW_S)
+            await waiting
+    assert (asked.answers, asked.saved) == ([], [])
+    path.unlink(missing_ok=True)
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(nobody)
+    async with a_grpc_server(
+        path, grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": handler})
+    ):
+        await it.ask_now()
+    assert [answer.ids for answer in asked.answers] == [frozenset()]
+
+
+async def nobody(request: bytes, context: object) -> bytes:
+    """The answer of a kubelet without pods."""
+    del request, context
+    return b""
+
+
+async def test_who_needs_an_answer_now_does_not_wait_for_another_who_gets_none(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, path, time = Asked(monkeypatch), short_dir / "kubelet.sock", LoopTime()
+    it = of_a_socket(asked, path, monkeypatch)
+    async with a_silent_kubelet(path, "is called") as is_asked:
+        running = asyncio.create_task(it.run())
+        await until(is_asked)
+        waiting = [asyncio.create_task(it.ask_now()) for _ in range(3)]
+        await idle()
+        time.advance(ASK_NOW_S)
+        await asyncio.gather(*waiting)
+        assert not running.done()
+        running.cancel()
+        await asyncio.wait((running,))
+    assert asked.answers == []
+
+
+async def test_who_needs_an_answer_now_uses_up_none_of_the_tries_of_a_start(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kubelet that hangs while it starts is asked again when it answers, whatever pods did meanwhile."""
+    asked, path, time = Asked(monkeypatch), short_dir / "kubelet.sock", LoopTime()
+    it = of_a_socket(asked, path, monkeypatch)
+    async with a_silent_kubelet(path, "is called") as is_asked:
+        it._look()
+        for _ in range(FIRST_TRIES):
+            waiting = asyncio.create_task(it.ask_now())
+            await until(is_asked)
+            time.advance(ASK_NOW_S)
+            await waiting
+        assert it._is_new()

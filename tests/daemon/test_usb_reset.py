@@ -179,5 +179,39 @@ async def test_a_container_that_starts_during_the_reset_of_its_unit_waits_for_it
     assert plays.resets == [(1, 4)]
 
 
+async def test_pods_that_start_at_the_same_time_have_their_own_units_reset(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    units = [a_usb_serial(n, serial="AB"[n], port=f"{n + 1}", devnum=n + 4) for n in range(2)]
+    resets: list[tuple[int, int]] = []
+
+    def reset(_: FakeUdev, busnum: int, devnum: int) -> None:
+        resets.append((busnum, devnum))
+
+    async with a_scene(short_dir, *units, rules=FTDI_RULE + WITH_RESET, usb_reset=reset) as scene:
+        await scene.until_allocatable(2)
+        pods = await asyncio.gather(scene.admit(name="one"), scene.admit(name="two"))
+        assert sorted(resets) == [(1, 4), (1, 5)]
+        # Now both have been held for long.
+        await asyncio.gather(*(scene.kubelet.restart_container(pod, "main") for pod in pods))
+        assert sorted(resets) == [(1, 4), (1, 4), (1, 5), (1, 5)]
+    assert warnings(caplog) == []
+
+
+async def test_pods_that_start_at_the_same_time_with_ports_of_one_unit_have_it_not_reset(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reset = Resetting(an_adapter)
+    async with a_scene(short_dir, *an_adapter(0), rules=FTDI_RULE + WITH_RESET, usb_reset=reset) as scene:
+        await scene.until_allocatable(2)
+        pods = [await scene.admit(name="one"), await scene.admit(name="two")]
+        reset.resets.clear()
+        caplog.clear()
+        await asyncio.gather(*(scene.kubelet.restart_container(pod, "main") for pod in pods))
+        assert reset.resets == []
+        assert [pod.container("main").state for pod in pods] == [ContainerState.RUNNING] * 2
+    assert sorted(warnings(caplog), key=str) == [not_reset("ftdi_DUAL"), not_reset("ftdi_DUAL.if01")]
+
+
 def starting(scene: Scene) -> int:
     return scene.daemon.plugins.plugins[FTDI].starting

@@ -19,7 +19,8 @@ The laws:
   has another number than in the container or, where the rule wants that, is unplugged. By CDI, an edit that
   gives the device another node counts as a move. Of a resource whose containers follow their device, none
   runs for long without the device that is there now.
-* While the rule file has a mistake, its last good version is in effect, after restarts too: all laws hold for it.
+* While the rule file has a mistake, its last good version is in effect, after restarts too: all laws hold for
+  it.
 * No list is sent in vain: a storm of events that arrive at once costs at most two messages.
 * The kubelet never crashes (the simulator raises where a real one would).
 """
@@ -518,7 +519,7 @@ class NodeMachine(RuleBasedStateMachine):
             self._check_mistake()
 
     def _check_mistake(self) -> None:
-        """Check that the last good version of the rule file is in effect, and that the mistake is reported."""
+        """Check that the last good version of the rule file is in effect, and the mistake is reported."""
         rules = self.node.service.daemon.rules
         assert rules.problems, "the mistake is not reported"
         assert [each.name for each in rules.resources] == [full(table) for table in self.truth.tables]

@@ -32,15 +32,18 @@ T = TypeVar("T")
 #: How long to wait for a read (seconds): a busy machine needs some time for one that does not hang, too.
 BOUND_S = 0.2
 
-#: How many of a plan may hang before the others are waited for only briefly.
+#: How many may hang, one soon after the other, before the others are waited for only briefly.
 LIMIT = 16
 
 #: How many may hang at once: these, and as many as a bus of USB has devices (USB 2.0, 4.1.1: 127).
 MOST = LIMIT + 127
 
-#: How long to wait for all reads of a plan together (seconds), and from then on for each of them.
+#: How long to wait for reads that hang (seconds), and for each of them once that is used up.
 TOGETHER_S = LIMIT * BOUND_S
 _BRIEFLY_S = 0.02
+
+#: How much of that comes back in a second: so much of the time may be spent waiting, whatever hangs.
+_REGAINED = 0.1
 
 #: How much is read ahead at once. It is kept until it is needed.
 _AT_ONCE = 32
@@ -85,15 +88,18 @@ class Bounded:
     """Reads in one thread, and after each read that hangs in another one. To be used from one thread.
 
     on_answer  called in some thread when something has come back that was no longer waited for
+    clock      seconds since some moment
     """
 
-    def __init__(self, on_answer: OnAnswer = None) -> None:
+    def __init__(self, on_answer: OnAnswer = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._on_answer = on_answer
+        self._clock = clock
         self._lock = Lock()
         self._hanging: dict[Hashable, _Batch] = {}
         self._late: dict[Hashable, _Late] = {}
         self._takes_late = False
         self._left_s = TOGETHER_S
+        self._left_at = clock()
         self._jobs: SimpleQueue[_Job] | None = None
         self._end: Callable[[], object] | None = None
         self._planned: set[tuple[Callable[..., Any], Hashable]] = set()
@@ -111,7 +117,6 @@ class Bounded:
         self._plan = deque(whats)
         self._planned = {(read, what) for what in self._plan}
         self._ahead = {}
-        self._left_s = TOGETHER_S
         self._takes_late = takes_late
         if takes_late:
             with self._lock:
@@ -184,7 +189,7 @@ class Bounded:
         if not batch.whats:
             return
         (self._jobs or self._start()).put(partial(self._do, batch, read, others))
-        left_s = bound_s = BOUND_S if self._left_s > 0 else _BRIEFLY_S
+        left_s = bound_s = BOUND_S if self._regain() > 0 else _BRIEFLY_S
         while left_s > 0:
             try:
                 batch.done.get(timeout=left_s)
@@ -198,6 +203,13 @@ class Bounded:
                 batch.is_left = True
                 self._left_s -= bound_s
                 self._let_go()
+
+    def _regain(self) -> float:
+        """How long to wait for reads that hang, in seconds, as things are now."""
+        now = self._clock()
+        self._left_s = min(TOGETHER_S, self._left_s + (now - self._left_at) * _REGAINED)
+        self._left_at = now
+        return self._left_s
 
     def _do(self, batch: _Batch, read: Callable[..., Any], others: tuple[object, ...]) -> bool:
         for what in batch.whats:

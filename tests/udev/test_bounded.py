@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from queue import SimpleQueue
 
-from genericdp.udev.bounded import BOUND_S, LIMIT, MOST, Bounded
+from genericdp.udev.bounded import BOUND_S, LIMIT, MOST, TOGETHER_S, Bounded
 from genericdp.udev.unread import Unread, complaint
 from tests.scenes.waiting import PATIENCE_S
 
@@ -27,7 +27,8 @@ class Kernel:
         self.delay_s = 0.0
         self.asked: list[int] = []
         self.answered: SimpleQueue[None] = SimpleQueue()
-        self.bounded = Bounded(on_answer=lambda: self.answered.put(None))
+        self.now = 0.0
+        self.bounded = Bounded(lambda: self.answered.put(None), lambda: self.now)
         self._released = threading.Event()
 
     def read(self, what: int) -> int:
@@ -78,8 +79,18 @@ def test_what_has_not_hung_gets_its_time_while_others_hang() -> None:
     kernel = Kernel(LIMIT)
     kernel.look(range(LIMIT))
     kernel.delay_s = BOUND_S / 4
+    kernel.now += TOGETHER_S
     whats = range(LIMIT, 2 * LIMIT)
     assert kernel.look(whats) == {what: what for what in whats}
+    kernel.release()
+
+
+def test_many_that_hang_are_waited_for_no_longer_when_each_is_looked_at_by_itself() -> None:
+    kernel = Kernel(MOST)
+    began = time.monotonic()
+    for what in range(MOST):
+        assert kernel.look([what]) == {what: NO_ANSWER}
+    assert time.monotonic() - began < MOST * BOUND_S / 2
     kernel.release()
 
 

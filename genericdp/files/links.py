@@ -87,7 +87,7 @@ class Links:
         for name in sorted({*wanted, *present}):
             target = wanted.get(name) or name
             try:
-                if name not in wanted and (name in self._ours or name.startswith(HELD)):
+                if name not in wanted and (name in self._ours or _only_tells(name, present[name])):
                     _remove(directory, name)
                 elif present.get(name) == name != target == self._made.get(name):
                     dead.add(name)
@@ -200,6 +200,11 @@ def _unusable(directory: str, error: OSError) -> GenericdpError:
 def _is_temporary(name: str) -> bool:
     """Whether a link has such a name only until it is renamed."""
     return (_NEW.fullmatch(name) or _NEW_OF_UDEV.fullmatch(name)) is not None
+
+
+def _only_tells(name: str, target: str) -> bool:
+    """Whether it is one of genericdp's that no answer names."""
+    return name.startswith(HELD) and (target == name or _is_ours(target))
 
 
 def _is_ours(target: str) -> bool:
